@@ -1,0 +1,91 @@
+# Needs Python >= 3.11 (with pip and venv) and GNU make; everything else goes into a virtual environment.
+
+VENV ?= .venv
+# Further requirements, to test another scikit-learn: SKLEARN='scikit-learn==1.6.*'. Several are separated by blanks.
+SKLEARN ?=
+# pytest-xdist's workers; 0 runs the tests in one process.
+WORKERS ?= 2
+PYTEST_ARGS ?=
+# The extra whose environment `make versions` shows.
+EXTRA ?= test
+
+# The first that runs and is new enough: python3.11, else python3. A PYTHON that is given is taken at its word.
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+ifeq ($(origin PYTHON),undefined)
+PYTHON := $(shell for p in python3.11 python3; do \
+	if $$p -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then echo $$p; break; fi; done)
+endif
+
+BIN := $(VENV)/bin
+REQUIREMENTS := $(foreach requirement,$(SKLEARN),'$(requirement)')
+# What a virtual environment was made for; when this changes, it is made anew.
+MADE_FOR := $(strip $(SKLEARN))
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint format docs versions clean FORCE
+
+help: ## show this text
+	@echo "make TARGET [VARIABLE=value ...]"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
+	  while IFS='|' read -r name text; do printf '%-12s %s\n' "$$name" "$$text"; done
+	@echo "Variables: VENV=$(VENV) PYTHON=$(PYTHON) WORKERS=$(WORKERS) SKLEARN='$(SKLEARN)' PYTEST_ARGS='$(PYTEST_ARGS)'"
+	@echo "Another scikit-learn: make test VENV=.venv-oldest SKLEARN='scikit-learn==1.6.*'"
+
+demo: $(VENV)/.stamp-plot ## run the quickstart example
+	$(BIN)/python examples/plot_quickstart.py
+
+# One BLAS thread for each worker, or the workers would fight for the cores.
+test: export OMP_NUM_THREADS = 1
+test: export OPENBLAS_NUM_THREADS = 1
+test: export MKL_NUM_THREADS = 1
+test: export BLIS_NUM_THREADS = 1
+test: export VECLIB_MAXIMUM_THREADS = 1
+test: $(VENV)/.stamp-test ## run the tests (PYTEST_ARGS='-m audit' for a part of them)
+	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+lint: $(VENV)/.stamp-lint ## check style, types and docstrings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python .ci/docstrings.py
+
+format: $(VENV)/.stamp-lint ## sort imports, apply safe fixes and format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/.stamp-docs ## build the documentation into docs/_build/html; a warning is an error
+	$(BIN)/python -m sphinx -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
+
+versions: $(VENV)/.stamp-$(EXTRA) ## show which versions are in use (EXTRA=lint for the linters)
+	@$(BIN)/python -VV
+	@$(BIN)/python -m pip list --format=freeze --exclude-editable | grep -i -E \
+	  '^(dp-accounting|hypothesis|mypy|numpy|numpydoc|pandas|pytest|pytest-xdist|ruff|scikit-learn|scipy)=='
+
+clean: ## remove the virtual environments, caches and what was built
+	@for v in '$(VENV)' .venv .venv-oldest; do if test -f "$$v/pyvenv.cfg"; then rm -rf "$$v"; fi; done
+	rm -rf build dist skdp.egg-info docs/_build docs/generated docs/auto_examples docs/sg_execution_times.rst
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
+	find skdp tests examples docs .ci -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# The environment. Its stamp changes only when the environment is made anew.
+$(VENV)/.stamp-venv: FORCE
+	@if test -x '$(BIN)/python' && test "$$(cat $@ 2>/dev/null)" = "$(MADE_FOR)" && test -e $@; then exit 0; fi; \
+	if test -z "$(PYTHON)" || ! $(PYTHON) -c '$(NEW_ENOUGH)'; then \
+	  echo "skdp needs Python 3.11 or newer, and '$(or $(PYTHON),python3)' is not, or does not run." >&2; \
+	  echo "Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python" >&2; exit 1; \
+	fi; \
+	if test -d '$(VENV)' && ! test -f '$(VENV)/pyvenv.cfg' && test -n "$$(ls -A '$(VENV)')"; then \
+	  echo "VENV='$(VENV)' exists and is not a virtual environment; it is left alone." >&2; exit 1; \
+	fi; \
+	echo "Making $(VENV) with $$($(PYTHON) -V)"; \
+	$(PYTHON) -m venv --clear '$(VENV)' || { \
+	  echo "'$(PYTHON) -m venv' failed; on Debian and Ubuntu it needs the package python3-venv." >&2; exit 1; }; \
+	echo "$(MADE_FOR)" > $@
+
+# skdp in place, with one extra; again whenever pyproject.toml changes.
+$(VENV)/.stamp-%: pyproject.toml $(VENV)/.stamp-venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]' $(REQUIREMENTS)
+	@touch $@
+
+FORCE:

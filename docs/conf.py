@@ -1,0 +1,77 @@
+"""Configuration of the documentation's builder."""
+
+from pathlib import Path
+
+import skdp
+
+HERE = Path(__file__).resolve().parent
+EXAMPLES = HERE.parent / "examples"
+
+project = "skdp"
+author = "The skdp developers"
+copyright = "2026, The skdp developers"
+version = release = skdp.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "_templates"]
+default_role = "literal"
+suppress_warnings: list[str] = []
+
+# API pages
+autosummary_generate = True
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+# The gallery: as soon as the examples have a header page.
+gallery = (EXAMPLES / "GALLERY_HEADER.rst").exists() or (EXAMPLES / "README.rst").exists()
+if gallery:
+    extensions.append("sphinx_gallery.gen_gallery")
+    sphinx_gallery_conf = {
+        "examples_dirs": str(EXAMPLES),
+        "gallery_dirs": "auto_examples",
+        "filename_pattern": r"plot_",
+        "ignore_pattern": r"benchmarks",
+        "abort_on_example_error": True,
+        "show_memory": False,
+        # Times differ from build to build.
+        "min_reported_time": 10_000,
+        "write_computation_times": False,
+    }
+else:
+    # Until then the toctree of index.rst names a page that does not exist.
+    suppress_warnings.append("toc.not_readable")
+
+# Pages that the toctree of index.rst names before they are written. A build that finds them all, and the
+# gallery, is strict about the toctree again.
+USER_GUIDE = ["privacy_model", "objective_perturbation", "output_perturbation", "floating_point"]
+if not all((HERE / "user_guide" / f"{page}.rst").exists() for page in USER_GUIDE):
+    suppress_warnings.append("toc.not_readable")
+
+# HTML
+html_theme = "pydata_sphinx_theme"
+html_title = f"skdp {release}"
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+}
+html_show_sourcelink = False
+
+
+def skip_member(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn's base classes bring along: those docstrings point into its own guide."""
+    inherited = getattr(obj, "__module__", None) or ""
+    routing = name.startswith("set_") and name.endswith("_request")
+    return True if routing or inherited.split(".")[0] == "sklearn" else None
+
+
+def setup(app):
+    """Connect the handlers of this file."""
+    app.connect("autodoc-skip-member", skip_member)

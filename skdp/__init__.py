@@ -1,0 +1,31 @@
+"""Differentially private estimators for scikit-learn."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .accounting import BudgetAccountant
+    from .linear_model import ObjPertLogReg, OutputPertLogReg
+
+__version__ = "0.1.0.dev0"
+
+__all__ = ["BudgetAccountant", "ObjPertLogReg", "OutputPertLogReg", "__version__"]
+
+# Imported on first use, so that `import skdp` stays quick.
+_HOME = {
+    "BudgetAccountant": "accounting",
+    "ObjPertLogReg": "linear_model",
+    "OutputPertLogReg": "linear_model",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOME[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

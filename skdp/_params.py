@@ -1,0 +1,151 @@
+"""Checks of public parameters. Messages name the parameter and its value, never data."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Norms whose squares are finite and normal.
+_LEAST, _MOST = 1e-100, 1e100
+
+
+def check_positive(value: object, name: str, *, least: float = _LEAST, most: float = _MOST) -> float:
+    """Return a finite positive real number as a float.
+
+    Parameters
+    ----------
+    value : object
+        What a user passed.
+    name : str
+        The parameter's name.
+    least, most : float
+        Limits, inclusive.
+
+    Returns
+    -------
+    value : float
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a real number, got {value!r}")
+    number = float(value)
+    if not least <= number <= most or not math.isfinite(number):
+        raise ValueError(f"{name} must lie in [{least:g}, {most:g}], got {value!r}")
+    return number
+
+
+def check_data_norm(value: object) -> float:
+    """Return the bound on the L2 norm of a row.
+
+    Parameters
+    ----------
+    value : object
+        What a user passed; None is refused with a hint.
+
+    Returns
+    -------
+    data_norm : float
+    """
+    if value is None:
+        raise ValueError(
+            "data_norm must be given: the largest L2 norm of a row of X, from what is publicly known about the "
+            "features, for instance sqrt(n_features) for features in [-1, 1]. Longer rows are scaled down to "
+            "it. It is never read from the data, because that would be a release"
+        )
+    return check_positive(value, "data_norm")
+
+
+def check_integer(value: object, name: str, *, least: int) -> int:
+    """Return an integer of at least `least`.
+
+    Parameters
+    ----------
+    value : object
+        What a user passed.
+    name : str
+        The parameter's name.
+    least : int
+        Limit, inclusive.
+
+    Returns
+    -------
+    value : int
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value!r}")
+    return int(value)
+
+
+def check_boolean(value: object, name: str) -> bool:
+    """Return a boolean.
+
+    Parameters
+    ----------
+    value : object
+        What a user passed.
+    name : str
+        The parameter's name.
+
+    Returns
+    -------
+    value : bool
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def check_choice(value: object, name: str, choices: Collection[str]) -> str:
+    """Return one of a few strings.
+
+    Parameters
+    ----------
+    value : object
+        What a user passed.
+    name : str
+        The parameter's name.
+    choices : collection of str
+        What is allowed.
+
+    Returns
+    -------
+    value : str
+    """
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return value
+
+
+def check_classes(classes: Any) -> NDArray | None:
+    """Return the declared label set in sorted order, or None if none was declared.
+
+    Parameters
+    ----------
+    classes : array-like or None
+        What a user passed.
+
+    Returns
+    -------
+    classes : ndarray of shape (n_classes,) or None
+    """
+    if classes is None:
+        return None
+    array = np.asarray(classes)
+    if array.ndim != 1:
+        raise ValueError("classes must be a one-dimensional sequence of labels")
+    if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
+        raise ValueError("classes must not contain NaN or infinity")
+    if array.dtype.kind == "O" and any(c is None or c != c for c in array):
+        raise ValueError("classes must not contain missing values")
+    distinct = np.unique(array)
+    if len(distinct) != len(array):
+        raise ValueError("classes must not contain a label twice")
+    if len(distinct) < 2:
+        raise ValueError(f"classes must contain at least 2 labels, got {len(distinct)}")
+    return distinct

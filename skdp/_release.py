@@ -1,0 +1,236 @@
+"""The one place where private values turn into released ones.
+
+A plan is made from public parameters alone. A session charges the whole plan before anything is computed from the
+data, then lets each planned release happen once. What comes out of a session is public.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike, NDArray
+
+from .accounting import Budget, BudgetAccountant, PrivacyCost, PrivacyEvent
+from .exceptions import ReleaseError, SeededNoiseWarning
+from .mechanisms import Mechanism, NoiseSource
+
+if TYPE_CHECKING:
+    from dp_accounting.pld import privacy_loss_distribution
+
+
+@dataclass(frozen=True)
+class Release:
+    """One planned release.
+
+    Attributes
+    ----------
+    label : str
+        What is released.
+    mechanism : Mechanism
+        What adds the noise, with its parameters.
+    share : float
+        Part of the budget that it takes: of epsilon, or of the square of the GDP parameter.
+    theorem : str
+        Where the proof is.
+    """
+
+    label: str
+    mechanism: Mechanism
+    share: float
+    theorem: str
+
+    @property
+    def sensitivity(self) -> float:
+        """What one record can change, in the mechanism's norm."""
+        return self.mechanism.sensitivity
+
+    def describe(self) -> str:
+        """One line for a ledger."""
+        m = self.mechanism
+        return f"{self.label}: {m.name}, {m.norm} sensitivity {m.sensitivity:.6g}, noise scale {m.scale:.6g}"
+
+
+@dataclass(frozen=True)
+class PrivacyGuarantee:
+    """What a fit gives away at most, and through which releases.
+
+    All of it follows from public parameters, so that it says nothing about the data.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The fit is (epsilon, delta)-differentially private. ``epsilon=inf`` means no privacy at all.
+    events : tuple of PrivacyEvent
+        What the fit consists of, for composition.
+    releases : tuple of Release
+        The releases, each with its mechanism, sensitivity and share of the budget.
+    relation : str
+        Which data sets the guarantee holds between.
+    """
+
+    epsilon: float
+    delta: float
+    events: tuple[PrivacyEvent, ...]
+    releases: tuple[Release, ...]
+    relation: str = "add or remove one record"
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """What an accountant is charged."""
+        return PrivacyCost(self.epsilon, self.delta, self.events)
+
+    @property
+    def replace_one(self) -> Budget:
+        """The guarantee when one record is replaced by another, which is one removal and one addition.
+
+        Returns
+        -------
+        guarantee : Budget
+            ``(2 epsilon, (1 + exp(epsilon)) delta)``, by group privacy.
+        """
+        if self.delta == 0 or self.epsilon == math.inf:
+            return Budget(2 * self.epsilon, self.delta)
+        factor = 1 + math.exp(min(self.epsilon, 700.0))
+        return Budget(2 * self.epsilon, min(1.0, factor * self.delta))
+
+    def privacy_loss_distribution(
+        self, **kwargs: Any
+    ) -> privacy_loss_distribution.PrivacyLossDistribution:
+        """Hand the guarantee to dp_accounting, to be composed with others there.
+
+        Parameters
+        ----------
+        **kwargs : dict
+            Passed on, for instance ``value_discretization_interval``.
+
+        Returns
+        -------
+        pld : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
+            It dominates the fit's privacy loss.
+        """
+        from dp_accounting.pld import common, privacy_loss_distribution
+
+        if self.epsilon == math.inf:
+            raise ValueError("a fit with epsilon=inf has no privacy loss distribution")
+        mu = self.cost.mu()
+        if self.delta > 0 and math.isfinite(mu):
+            return privacy_loss_distribution.from_gaussian_mechanism(1 / mu, **kwargs)
+        return privacy_loss_distribution.from_privacy_parameters(
+            common.DifferentialPrivacyParameters(self.epsilon, self.delta), **kwargs
+        )
+
+    def _lines(self) -> list[str]:
+        if self.epsilon == math.inf:
+            return ["not private (epsilon=inf): no noise was added"]
+        replace = self.replace_one
+        guarantee = f"(epsilon={self.epsilon:g}, delta={self.delta:g})"
+        lines = [
+            f"{guarantee}-differentially private, {self.relation}",
+            f"implies (epsilon={replace.epsilon:g}, delta={replace.delta:.3g}) if one record is replaced",
+        ]
+        return lines
+
+    def __repr__(self) -> str:
+        lines = self._lines()
+        for release in self.releases:
+            lines.append(f"  {release.describe()}, share {release.share:.3g} [{release.theorem}]")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        head = "<br>".join(escape(line) for line in self._lines())
+        rows = "".join(
+            f"<tr><td>{escape(r.label)}</td><td>{escape(r.mechanism.name)}</td>"
+            f"<td>{r.sensitivity:.6g} ({escape(r.mechanism.norm)})</td><td>{r.mechanism.scale:.6g}</td>"
+            f"<td>{r.share:.3g}</td><td>{escape(r.theorem)}</td></tr>"
+            for r in self.releases
+        )
+        return (
+            f"<p>{head}</p><table><thead><tr><th>release</th><th>mechanism</th><th>sensitivity</th>"
+            f"<th>noise scale</th><th>share</th><th>theorem</th></tr></thead><tbody>{rows}</tbody></table>"
+        )
+
+
+def check_accountant(accountant: object) -> BudgetAccountant | None:
+    """Return `accountant` if it is one, or None if it is None.
+
+    Parameters
+    ----------
+    accountant : object
+        What a user passed.
+
+    Returns
+    -------
+    accountant : BudgetAccountant or None
+    """
+    if accountant is not None and not isinstance(accountant, BudgetAccountant):
+        raise TypeError(f"accountant must be a BudgetAccountant or None, got {type(accountant).__name__}")
+    return accountant
+
+
+class ReleaseSession:
+    """Carries out a plan: charged on entry, each release once.
+
+    Parameters
+    ----------
+    plan : PrivacyGuarantee
+        What is going to be released.
+    accountant : BudgetAccountant or None
+        Charged here, once, for the whole plan.
+    source : NoiseSource
+        Where bits come from.
+    estimator : str
+        Name for the ledger.
+
+    Raises
+    ------
+    BudgetError
+        If the plan does not fit; no noise is then drawn.
+    """
+
+    def __init__(
+        self,
+        plan: PrivacyGuarantee,
+        *,
+        accountant: BudgetAccountant | None,
+        source: NoiseSource,
+        estimator: str,
+    ) -> None:
+        if accountant is not None:
+            if source.seeded:
+                warnings.warn(
+                    "random_state is set while a budget is charged: whoever knows the seed can subtract the "
+                    "noise. Use random_state=None for anything that leaves your hands",
+                    SeededNoiseWarning,
+                    stacklevel=3,
+                )
+            accountant.charge(
+                plan.cost,
+                label="fit",
+                estimator=estimator,
+                mechanisms=tuple(release.describe() for release in plan.releases),
+            )
+        self._waiting = {release.label: release.mechanism for release in plan.releases}
+        self._source = source
+
+    def release(self, label: str, value: ArrayLike) -> NDArray:
+        """Return the private version of `value`, by the mechanism planned under `label`.
+
+        Parameters
+        ----------
+        label : str
+            Label of the planned release.
+        value : array-like
+            The query's value.
+
+        Returns
+        -------
+        released : ndarray
+            Public from here on.
+        """
+        if label not in self._waiting:
+            raise ReleaseError(f"no release {label!r} is left in the plan")
+        return self._waiting.pop(label).release(value, self._source.stream(label))

@@ -1,0 +1,53 @@
+"""Budgets, what releases cost, and how much noise a guarantee needs."""
+
+from ._accountant import BudgetAccountant
+from ._budget import Budget, check_delta, check_epsilon
+from ._events import (
+    ApproximateEvent,
+    GaussianEvent,
+    ObjectiveEvent,
+    PrivacyCost,
+    PrivacyEvent,
+    PureEvent,
+)
+from ._gaussian import (
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    gaussian_noise_multiplier,
+    pure_dp_mu,
+)
+from ._ledger import Record
+from ._objective import (
+    ObjectiveCurve,
+    binary_log_loss,
+    huber_hinge,
+    huber_price,
+    multinomial_log_loss,
+    multinomial_price,
+)
+
+__all__ = [
+    "ApproximateEvent",
+    "Budget",
+    "BudgetAccountant",
+    "GaussianEvent",
+    "ObjectiveCurve",
+    "ObjectiveEvent",
+    "PrivacyCost",
+    "PrivacyEvent",
+    "PureEvent",
+    "Record",
+    "binary_log_loss",
+    "check_delta",
+    "check_epsilon",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
+    "gaussian_noise_multiplier",
+    "huber_hinge",
+    "huber_price",
+    "multinomial_log_loss",
+    "multinomial_price",
+    "pure_dp_mu",
+]

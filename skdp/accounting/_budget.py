@@ -1,0 +1,63 @@
+"""Budgets: pairs of epsilon and delta, and checks of what users pass for them."""
+
+from __future__ import annotations
+
+import numbers
+from typing import NamedTuple
+
+#: Below this, the arithmetic of noise scales would lose its meaning.
+MIN_EPSILON = 2.0**-20
+
+
+class Budget(NamedTuple):
+    """An (epsilon, delta) pair."""
+
+    epsilon: float
+    delta: float
+
+
+def check_epsilon(epsilon: object, *, allow_zero: bool = False) -> float:
+    """Return `epsilon` as a float, or say what is wrong with it.
+
+    Parameters
+    ----------
+    epsilon : object
+        What a user passed.
+    allow_zero : bool, default=False
+        Whether 0 is meaningful, as it is for a charge.
+
+    Returns
+    -------
+    epsilon : float
+        Positive, or 0 if allowed; possibly infinite.
+    """
+    if isinstance(epsilon, bool) or not isinstance(epsilon, numbers.Real):
+        raise TypeError(f"epsilon must be a real number, got {epsilon!r}")
+    value = float(epsilon)
+    if allow_zero and value == 0:
+        return 0.0
+    if not value > 0:
+        raise ValueError(f"epsilon must be positive, got {epsilon!r}")
+    if value < MIN_EPSILON:
+        raise ValueError(f"epsilon is too small, got {epsilon!r}; the least is 2**-20, about 1e-6")
+    return value
+
+
+def check_delta(delta: object) -> float:
+    """Return `delta` as a float in [0, 1), or say what is wrong with it.
+
+    Parameters
+    ----------
+    delta : object
+        What a user passed.
+
+    Returns
+    -------
+    delta : float
+    """
+    if isinstance(delta, bool) or not isinstance(delta, numbers.Real):
+        raise TypeError(f"delta must be a real number, got {delta!r}")
+    value = float(delta)
+    if not 0 <= value < 1:
+        raise ValueError(f"delta must lie in [0, 1), got {delta!r}")
+    return value

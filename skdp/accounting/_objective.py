@@ -1,0 +1,224 @@
+r"""Privacy curve of objective perturbation with Gaussian noise.
+
+The privacy loss of objective perturbation is that of a Gaussian mechanism plus the logarithm of a ratio of
+determinants. The user guide (*Objective perturbation*) proves that, with :math:`\mu = CL/\sigma` and
+:math:`\kappa = CR^2/\lambda`, the loss when a record is added is at most
+
+- binary log loss: :math:`h_c(G)` with :math:`c = \max(0, \kappa - \mu^2/2)`, where :math:`h_c(g) = g` for
+  :math:`g \ge c`, :math:`(c+g)^2/4c` for :math:`|g| \le c`, and 0 below;
+- other losses: :math:`s + \max(0, G_1, \ldots)`, with a price :math:`s` of the determinant,
+
+for Gaussian losses :math:`G \sim N(\mu^2/2, \mu^2)`, and the loss when one is removed is at most
+:math:`\max(0, G_1, \ldots)`. Hence, at the epsilons named below, delta is a weighted sum of the Gaussian mechanism's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special
+
+from ._gaussian import SAFETY, gaussian_delta, gaussian_mu
+
+_GRID = 1200
+_NEGLIGIBLE = 1e-40
+
+
+@dataclass(frozen=True)
+class ObjectiveCurve:
+    """Privacy of one Gaussian objective perturbation, as a function of its GDP-like parameter mu.
+
+    Parameters
+    ----------
+    kappa : float
+        :math:`C R^2/\\lambda`.
+    shift : float
+        Price :math:`s` of the determinant, added to every loss; 0 for binary log loss.
+    terms : tuple of (float, float)
+        Weights and multiples of mu of the Gaussian mechanisms whose deltas are summed.
+    tied : bool
+        Whether the loss is the binary log loss, whose determinant and shift depend on one quantity.
+    """
+
+    kappa: float
+    shift: float
+    terms: tuple[tuple[float, float], ...]
+    tied: bool
+
+    def threshold(self, mu: float) -> float:
+        """Epsilon from which on the curve is a sum of Gaussian ones."""
+        return max(0.0, self.kappa - mu**2 / 2) if self.tied else self.shift
+
+    def delta(self, epsilon: float, mu: float, mu_slack: float = 0.0) -> float:
+        """Delta at `epsilon`, at least the threshold, when a mu_slack-GDP release of the solution follows."""
+        main = sum(
+            weight * float(gaussian_delta(epsilon - self.shift, math.hypot(multiple * mu, mu_slack)))
+            for weight, multiple in self.terms
+        )
+        if mu_slack == 0:
+            return main
+        return main + float(gaussian_delta(epsilon - self.threshold(mu), mu_slack))
+
+    def calibrate(self, epsilon: float, delta: float, slack_share: float) -> tuple[float, float]:
+        """Return the largest mu, rounded down, and the mu of the release that follows.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The guarantee that both together are to have.
+        slack_share : float
+            The second mu, as a multiple of the Gaussian mechanism's at this guarantee.
+
+        Returns
+        -------
+        mu, mu_slack : float
+        """
+        mu_gauss = gaussian_mu(epsilon, delta)
+        mu_slack = slack_share * mu_gauss
+
+        def excess(log_mu: float) -> float:
+            return math.log(max(self.delta(epsilon, math.exp(log_mu), mu_slack), 1e-300)) - math.log(delta)
+
+        low, high = math.log(mu_gauss) - 30, math.log(mu_gauss) + 0.1
+        if self.threshold(math.exp(high)) > 0.95 * epsilon or excess(low) > 0:
+            raise ValueError("the regularisation is too weak for objective perturbation at this epsilon")
+        mu = math.exp(optimize.brentq(excess, low, high, xtol=1e-13)) * (1 - SAFETY)
+        while self.delta(epsilon, mu, mu_slack) > delta:
+            mu *= 1 - SAFETY
+        return mu, mu_slack
+
+    def profile(self, t: NDArray[np.float64], mu: float) -> NDArray[np.float64]:
+        """Bound delta at every epsilon ``t >= 0``, in both directions."""
+        above = sum(weight * gaussian_delta(t - self.shift, multiple * mu) for weight, multiple in self.terms)
+        c = self.threshold(mu)
+        if c == 0:
+            return np.minimum(above, 1.0)
+        if self.tied:
+            below = _tied_profile(np.minimum(t, c), c, mu)
+        else:
+            at_zero = sum(w * float(gaussian_delta(0.0, multiple * mu)) for w, multiple in self.terms)
+            below = 1 - np.exp(np.minimum(t - c, 0.0)) * (1 - min(at_zero, 1.0))
+        return np.minimum(np.where(t >= c, above, below), 1.0)
+
+    def gdp(self, mu: float) -> float:
+        """Smallest mu', rounded up, for which the perturbation is mu'-GDP.
+
+        GDP asks for the Gaussian delta at every epsilon, below the threshold too. On each cell of a grid the
+        profile's left end is held against the Gaussian curve's right end. Beyond the grid the profile is below
+        1e-40 (log loss: it is Gaussian there).
+        """
+        return _gdp(self, mu)
+
+
+    def rdp(self, order: float, mu: float) -> float:
+        """Bound the Rényi divergence of `order` in both directions, rounded up."""
+        scaled = [
+            (weight, multiple * mu, order * (order - 1) * (multiple * mu) ** 2 / 2)
+            for weight, multiple in self.terms
+        ]
+        # Everything is divided by the exponential of the largest exponent.
+        largest = max(exponent for _, _, exponent in scaled)
+        c = self.threshold(mu)
+        if self.tied and c > 0:
+            moment = _tied_moment(order, c, mu, largest)
+        else:
+            # E exp((order - 1) max(0, G)) - 1, summed over the Gaussian losses; then the 1 again.
+            moment = math.exp(-largest)
+            for weight, m, exponent in scaled:
+                above = math.exp(exponent - largest) * special.ndtr((order - 0.5) * m)
+                moment += weight * (above - math.exp(-largest) * special.ndtr(m / 2))
+        divergence = self.shift + (math.log(moment) + largest) / (order - 1)
+        return max(0.0, divergence) * (1 + 1e-9)
+
+
+def _tied_moment(order: float, c: float, mu: float, log_scale: float) -> float:
+    """E exp((order - 1) h_c(G) - log_scale) for G ~ N(mu^2/2, mu^2), with the middle part by quadrature."""
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    # The middle part is [-c, c], or what of it the normal distribution reaches before and after tilting.
+    low, high = max(-c, mu**2 / 2 - 40 * mu), min(c, (order + 0.5) * mu**2 + 40 * mu)
+    middle = 0.0
+    if low < high:
+        g = low + (high - low) * (nodes + 1) / 2
+        log_density = -0.5 * ((g - mu**2 / 2) / mu) ** 2 - math.log(mu) - 0.5 * math.log(2 * math.pi)
+        exponent = (order - 1) * (c + g) ** 2 / (4 * c) + log_density - log_scale
+        middle = float((high - low) / 2 * (weights @ np.exp(exponent)))
+    below = math.exp(-log_scale) * special.ndtr((-c - mu**2 / 2) / mu)
+    tilted = (order - 0.5) * mu**2
+    above = math.exp(order * (order - 1) * mu**2 / 2 - log_scale) * special.ndtr((tilted - c) / mu)
+    return middle + float(below) + float(above)
+
+
+def _tied_profile(t: NDArray[np.float64], c: float, mu: float) -> NDArray[np.float64]:
+    """E[(1 - exp(t - h_c(G)))_+] for 0 <= t <= c and G ~ N(mu^2/2, mu^2), in closed form."""
+    start = 2 * np.sqrt(c * t) - c
+    spread = math.sqrt(1 / (1 / mu**2 + 1 / (2 * c)))
+    middle = (
+        spread
+        / mu
+        * math.exp(-(mu**2) / 8 - c / 4)
+        * (special.ndtr(c / spread) - special.ndtr(start / spread))
+    )
+    beyond = special.ndtr(-c / mu - mu / 2)
+    return special.ndtr((mu**2 / 2 - start) / mu) - np.exp(t) * (middle + beyond)
+
+
+@lru_cache(maxsize=1024)
+def _gdp(curve: ObjectiveCurve, mu: float) -> float:
+    c = curve.threshold(mu)
+    if c == 0 and len(curve.terms) == 1 and curve.terms[0][0] <= 1:
+        return mu * curve.terms[0][1]
+    if curve.tied:
+        end = c
+    else:
+        widest = max(multiple for _, multiple in curve.terms) * mu
+        end = c + widest**2 / 2 + 16 * widest
+        while float(curve.profile(np.array(end), mu)) > _NEGLIGIBLE:
+            end *= 1.25
+    # Finer at the left end, where the tied profile has an infinite slope.
+    grid = end * np.linspace(0.0, 1.0, _GRID) ** 2
+    upper = curve.profile(grid[:-1], mu) * (1 + 1e-9) + 1e-15 * (grid[:-1] < c)
+
+    def excess(log_mu: float) -> float:
+        with np.errstate(divide="ignore"):
+            lower = np.log(gaussian_delta(grid[1:], math.exp(log_mu)))
+        return float(np.max(np.log(np.maximum(upper, _NEGLIGIBLE)) - np.maximum(lower, math.log(_NEGLIGIBLE))))
+
+    low = math.log(mu)
+    high = low + 0.1
+    while excess(high) > 0:
+        high += 1.0
+        if high > 5:
+            return math.inf
+    if excess(low) <= 0:
+        return mu
+    return math.exp(optimize.brentq(excess, low, high, xtol=1e-9)) * (1 + 1e-8)
+
+
+def binary_log_loss(kappa: float) -> ObjectiveCurve:
+    """Curve for the binary log loss, mu being C R over the standard deviation of the noise."""
+    return ObjectiveCurve(kappa, 0.0, ((1.0, 1.0),), tied=True)
+
+
+def multinomial_log_loss(kappa: float, n_classes: int) -> ObjectiveCurve:
+    """Curve for the multinomial log loss, mu being sqrt(2) C R over the standard deviation of the noise."""
+    return ObjectiveCurve(kappa, multinomial_price(kappa, n_classes), ((n_classes - 1.0, 1.0),), tied=False)
+
+
+def huber_hinge(kappa: float, curvature: float, n_problems: int) -> ObjectiveCurve:
+    """Curve for `n_problems` binary Huber hinges, mu being C R over the standard deviation of the noise."""
+    terms = tuple((float(math.comb(n_problems, j)), math.sqrt(j)) for j in range(1, n_problems + 1))
+    return ObjectiveCurve(kappa, huber_price(kappa, curvature, n_problems), terms, tied=False)
+
+
+def multinomial_price(kappa: float, n_classes: int) -> float:
+    """Largest logarithm of the ratio of determinants, for the multinomial log loss."""
+    return (n_classes - 1) * math.log1p(kappa / n_classes)
+
+
+def huber_price(kappa: float, curvature: float, n_problems: int) -> float:
+    """Largest logarithm of the ratio of determinants, for Huber hinges."""
+    return n_problems * math.log1p(kappa * curvature)

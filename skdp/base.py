@@ -1,0 +1,23 @@
+"""What all private estimators share, which is little: a way to state their guarantee before they see data.
+
+Everything else is scikit-learn's (`BaseEstimator` and its mixins) or belongs to the algorithm. Families that share
+more, such as linear classifiers, keep it in their own package.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from ._release import PrivacyGuarantee
+
+
+class DPEstimatorMixin(ABC):
+    """Mixin of differentially private estimators.
+
+    A subclass has the parameters `epsilon`, `delta`, `accountant` and `random_state`, and after `fit` the attribute
+    ``privacy_``, equal to what `privacy_plan` returns.
+    """
+
+    @abstractmethod
+    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, from public parameters alone."""

@@ -1,0 +1,20 @@
+"""Exceptions and warnings. Their messages are made of public quantities only."""
+
+
+class BudgetError(RuntimeError):
+    """A charge does not fit into what is left of a budget.
+
+    Raised before any noise is drawn and before anything is computed from the data.
+    """
+
+
+class ReleaseError(RuntimeError):
+    """An estimator asked for a release that its plan does not hold, or asked for one twice."""
+
+
+class PrivacyAssumptionWarning(UserWarning):
+    """The guarantee rests on an assumption that the user has not stated."""
+
+
+class SeededNoiseWarning(UserWarning):
+    """Noise comes from a seed while a budget is being charged: who knows the seed can remove the noise."""

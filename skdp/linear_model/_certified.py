@@ -1,0 +1,324 @@
+r"""A minimiser that comes with a proof: the norm of the true gradient at the returned point is at most tau.
+
+The objective is :math:`J(\theta) = C \sum_i \ell(\theta x_i; y_i) + \frac{\lambda}{2}\|\theta\|^2 + \langle b, \theta\rangle`.
+How the point is found does not matter for privacy, what is proved about it does. So the search is free to be quick:
+Newton's method, started from a solution for a part of the rows, with second derivatives kept while they serve. The
+proof is one more pass over the rows at the end, which bounds the rounding error of the gradient as well.
+
+The search goes on in extended precision (pairs of doubles) where doubles cannot give the proof. Nothing here
+depends on a private quantity in a way that can be seen, other than by its running time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+from scipy.sparse.linalg import LinearOperator, cg
+
+from ..sensitivity import ClippedRows, sum_over_rows, weighted_gram
+from ._losses import Loss
+
+Array = NDArray[np.float64]
+
+_UNIT = 2.0**-53
+_INNER_ROWS = 128
+_DENSE_LIMIT = 2500
+_COARSE_RATIO = 16
+
+
+class Objective:
+    """The regularised, linearly perturbed sum of losses of clipped rows.
+
+    Parameters
+    ----------
+    rows : ClippedRows
+        Rows of bounded norm, any constant feature included.
+    codes : ndarray of shape (n_rows,)
+        Class indices.
+    loss : Loss
+        The loss.
+    C : float
+        Weight of the sum of losses.
+    strong_convexity : float
+        The regulariser's lambda, positive.
+    linear : ndarray of shape (outputs, n_columns)
+        The linear term b; zeros for none.
+    """
+
+    def __init__(
+        self,
+        rows: ClippedRows,
+        codes: NDArray[np.intp],
+        loss: Loss,
+        C: float,
+        strong_convexity: float,
+        linear: Array,
+    ) -> None:
+        self.rows = rows
+        self.X = rows.array
+        self.codes = codes
+        self.target = loss.encode(codes)
+        self.loss = loss
+        self.C = C
+        self.strong_convexity = strong_convexity
+        self.linear = linear
+        self.shape = linear.shape
+
+    def subsample(self, ratio: int) -> Objective:
+        """The same objective from every `ratio`-th row, weighted accordingly: only a place to start from."""
+        part = ClippedRows(np.ascontiguousarray(self.X[::ratio]), self.rows.norm)
+        return Objective(
+            part, self.codes[::ratio], self.loss, self.C * ratio, self.strong_convexity, self.linear
+        )
+
+    def predictor(self, theta: Array) -> Array:
+        return self.X @ theta.T
+
+    def value(self, theta: Array, z: Array) -> float:
+        cost = float(np.sum(self.loss.value(z, self.target)))
+        ridge = 0.5 * self.strong_convexity * float(np.vdot(theta, theta))
+        return self.C * cost + ridge + float(np.vdot(self.linear, theta))
+
+    def gradient(self, theta: Array, z: Array) -> Array:
+        derivative = self.loss.derivative(z, self.target)
+        return self.C * (derivative.T @ self.X) + self.strong_convexity * theta + self.linear
+
+    def newton_solver(self, z: Array) -> Callable[[Array], Array]:
+        """Return a map from a gradient to the Newton step, for the second derivative at `z`."""
+        if math.prod(self.shape) > _DENSE_LIMIT:
+            return self._iterative_solver(z)
+        q, p = self.shape
+        hessian = np.zeros((q, p, q, p))
+        for a, b, weights in self.loss.second_derivative(z, self.target):
+            gram = self.C * (weighted_gram(self.X, weights) if a == b else self._cross_gram(weights))
+            hessian[a, :, b, :] = gram
+            hessian[b, :, a, :] = gram
+        matrix = hessian.reshape(q * p, q * p)
+        # The trace term only keeps the factorisation from failing; the certificate judges the result.
+        matrix[np.diag_indices(q * p)] += self.strong_convexity + 1e-14 * np.trace(matrix)
+        factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        return lambda g: linalg.cho_solve(factor, g.ravel(), check_finite=False).reshape(q, p)
+
+    def _cross_gram(self, weights: Array) -> Array:
+        return sum_over_rows(lambda rows, w: rows.T @ (rows * w[:, None]), self.X, weights)
+
+    def _iterative_solver(self, z: Array) -> Callable[[Array], Array]:
+        entries = list(self.loss.second_derivative(z, self.target))
+        q, p = self.shape
+
+        def product(flat: Array) -> Array:
+            direction = flat.reshape(q, p)
+            u = self.X @ direction.T
+            v = np.zeros_like(u)
+            for a, b, weights in entries:
+                v[:, a] += weights * u[:, b]
+                if a != b:
+                    v[:, b] += weights * u[:, a]
+            return (self.C * (v.T @ self.X) + self.strong_convexity * direction).ravel()
+
+        operator = LinearOperator((q * p, q * p), matvec=product, dtype=np.float64)
+        return lambda g: cg(operator, g.ravel(), rtol=1e-3, atol=0.0, maxiter=200)[0].reshape(q, p)
+
+    def certified_gradient(self, theta: Array) -> tuple[Array, float]:
+        """Return the gradient in double precision and a bound on the norm of its error."""
+
+        def block(rows: NDArray, target: NDArray) -> NDArray:
+            derivative = self.loss.derivative(rows @ theta.T, target)
+            whole = len(rows) // _INNER_ROWS * _INNER_ROWS
+            d = derivative[:whole].reshape(-1, _INNER_ROWS, self.shape[0]).transpose(0, 2, 1)
+            x = rows[:whole].reshape(-1, _INNER_ROWS, self.shape[1])
+            return (d @ x).sum(axis=0) + derivative[whole:].T @ rows[whole:]
+
+        total = sum_over_rows(block, self.X, self.target)
+        margin_error = (self.shape[1] + 2) * self.rows.norm * float(np.linalg.norm(theta))
+        return self._finish(theta, total, self.loss.curvature * margin_error, _INNER_ROWS + 64)
+
+    def precise_gradient(self, theta: Array) -> tuple[Array, float]:
+        """Return the gradient from pairs of doubles, and a bound on the norm of its error."""
+
+        def block(rows: NDArray, target: NDArray) -> NDArray:
+            high, low = _precise_product(rows, theta)
+            derivative = self.loss.derivative(high, target)
+            # One step of Taylor's series carries the low part; what is left is of second order.
+            for a, b, weights in self.loss.second_derivative(high, target):
+                derivative[:, a] += weights * low[:, b]
+                if a != b:
+                    derivative[:, b] += weights * low[:, a]
+            return np.stack([_precise_sum(derivative[:, [k]], rows) for k in range(self.shape[0])])
+
+        total = sum_over_rows(block, self.X, self.target)
+        # A kink within the low part of a predictor is not seen by the series.
+        at_kinks = self.loss.curvature * self.rows.norm * float(np.linalg.norm(theta))
+        return self._finish(theta, total, 1 + at_kinks, 64)
+
+    def _finish(self, theta: Array, total: Array, per_row: float, terms: int) -> tuple[Array, float]:
+        """Add the regulariser, and bound the error of everything.
+
+        Per row, the derivative is off by `per_row` units through its predictor and by at most 16 a component
+        through its evaluation. Adding up costs one unit for each of the `terms` that a row's total passes
+        through, relative to the sum of norms. The bound is doubled for what is of second order.
+        """
+        gradient = self.C * total + self.strong_convexity * theta + self.linear
+        n_rows, q = len(self.X), self.shape[0]
+        units = per_row + 16 * (q + 1) + terms * self.loss.lipschitz
+        error = self.C * n_rows * self.rows.norm * units
+        error += 8 * self.strong_convexity * float(np.linalg.norm(theta))
+        error += 8 * float(np.linalg.norm(self.linear))
+        return gradient, 2 * _UNIT * error
+
+
+def _two_sum(a: NDArray, b: NDArray) -> tuple[NDArray, NDArray]:
+    """Knuth's error-free sum: a + b = s + e."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+def _two_product(a: NDArray, b: NDArray | float) -> tuple[NDArray, NDArray]:
+    """Dekker's error-free product, away from overflow: a * b = p + e."""
+
+    def split(x: NDArray | float) -> tuple[NDArray, NDArray]:
+        c = 134217729.0 * np.asarray(x)
+        high = c - (c - x)
+        return high, np.asarray(x - high)
+
+    p = a * b
+    (a1, a2), (b1, b2) = split(a), split(b)
+    return p, ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2
+
+
+def _precise_product(rows: Array, theta: Array) -> tuple[Array, Array]:
+    """Rows times theta transposed, as an unevaluated sum of two doubles."""
+    high = np.zeros((len(rows), len(theta)))
+    low = np.zeros_like(high)
+    for k in range(len(theta)):
+        for j in range(rows.shape[1]):
+            product, product_error = _two_product(rows[:, j], theta[k, j])
+            high[:, k], sum_error = _two_sum(high[:, k], product)
+            low[:, k] += product_error + sum_error
+    return high, low
+
+
+def _precise_sum(weights: Array, rows: Array) -> Array:
+    """Sum of weighted rows, by error-free products and sums over a binary tree."""
+    high, low = _two_product(rows, weights)
+    while len(high) > 1:
+        half = len(high) // 2
+        rest = high[2 * half :], low[2 * half :]
+        high, error = _two_sum(high[:half], high[half : 2 * half])
+        low = low[:half] + low[half : 2 * half] + error
+        high, low = np.vstack([high, rest[0]]), np.vstack([low, rest[1]])
+    return high.sum(axis=0) + low.sum(axis=0)
+
+
+def certified_minimizer(objective: Objective, tau: float, max_iter: int) -> Array:
+    """Return a point at which the norm of the gradient is proved to be at most `tau`.
+
+    Parameters
+    ----------
+    objective : Objective
+        What to minimise.
+    tau : float
+        The bound, a public number.
+    max_iter : int
+        Newton steps to try before the slower search that cannot fail.
+
+    Returns
+    -------
+    theta : ndarray of shape (outputs, n_columns)
+    """
+    with np.errstate(all="ignore"):
+        theta = _newton(objective, tau / 16, max_iter)
+        gradient, error = objective.certified_gradient(theta)
+        if np.linalg.norm(gradient) + error <= tau:
+            return theta
+        return _precise_search(objective, theta, tau, max_iter)
+
+
+def _newton(objective: Objective, goal: float, max_iter: int, coarse: bool = False) -> Array:
+    """Newton's method with backtracking; a factorisation serves until it stops to pay."""
+    n_rows, p = objective.X.shape
+    theta = np.zeros(objective.shape)
+    if n_rows > _COARSE_RATIO * max(2000, 4 * p):
+        theta = _newton(objective.subsample(_COARSE_RATIO), goal, max_iter, coarse=True)
+    z = objective.predictor(theta)
+    gradient = objective.gradient(theta, z)
+    norm = float(np.linalg.norm(gradient))
+    if coarse:
+        # The sampling error of a part of the rows is far larger than this.
+        goal = max(goal, 1e-3 * norm)
+    solver = None
+    for _ in range(max_iter):
+        if norm <= goal:
+            break
+        fresh = solver is None
+        if solver is None:
+            solver = objective.newton_solver(z)
+        step = solver(gradient)
+        trial, trial_z, t = _line_search(objective, theta, z, gradient, step, fresh)
+        if t == 0.0:
+            if fresh:
+                break
+            solver = None
+            continue
+        theta, z = trial, trial_z
+        gradient = objective.gradient(theta, z)
+        previous, norm = norm, float(np.linalg.norm(gradient))
+        if norm > 0.1 * previous:
+            if fresh and t == 1.0 and norm > 0.9 * previous and norm < 1e-3 * objective.C * objective.rows.norm:
+                break
+            solver = None
+    return theta
+
+
+def _line_search(
+    objective: Objective, theta: Array, z: Array, gradient: Array, step: Array, fresh: bool
+) -> tuple[Array, Array, float]:
+    """Backtrack along minus `step` until the objective falls by a tenth of what its slope promises."""
+    slope = float(np.vdot(gradient, step))
+    z_step = objective.X @ step.T
+    start = objective.value(theta, z)
+    t = 1.0
+    while t > 1e-4:
+        trial, trial_z = theta - t * step, z - t * z_step
+        fall = start - objective.value(trial, trial_z)
+        # Near the minimum the fall drowns in rounding; the gradient then says more.
+        if fall >= 0.1 * t * slope or abs(slope) < 1e-9 * abs(start):
+            return trial, trial_z, t
+        if not fresh:
+            break
+        t /= 2
+    return theta, z, 0.0
+
+
+def _precise_search(objective: Objective, theta: Array, tau: float, max_iter: int) -> Array:
+    """Newton's method on precise gradients; then accelerated gradient descent, which ends for every input."""
+    gradient, error = objective.precise_gradient(theta)
+    best, solver = theta, None
+    best_norm = norm = float(np.linalg.norm(gradient))
+    for _ in range(max_iter):
+        if norm + error <= tau:
+            return theta
+        if solver is None:
+            solver = objective.newton_solver(objective.predictor(theta))
+        theta = theta - solver(gradient)
+        gradient, error = objective.precise_gradient(theta)
+        previous, norm = norm, float(np.linalg.norm(gradient))
+        if norm < best_norm:
+            best, best_norm = theta, norm
+        if not norm < 0.5 * previous:
+            solver = None
+    strong = objective.strong_convexity
+    smooth = strong + objective.C * objective.loss.curvature * objective.rows.norm**2 * len(objective.X)
+    momentum = (math.sqrt(smooth) - math.sqrt(strong)) / (math.sqrt(smooth) + math.sqrt(strong))
+    theta = ahead = best
+    while True:
+        gradient, error = objective.precise_gradient(ahead)
+        if np.linalg.norm(gradient) + error <= tau:
+            return ahead
+        previous_theta, theta = theta, ahead - gradient / smooth
+        ahead = theta + momentum * (theta - previous_theta)

@@ -1,0 +1,326 @@
+"""What output and objective perturbation share: the problem that is solved, and the rule that comes out of it."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .._data import classification_data, validate_quietly
+from .._params import check_boolean, check_choice, check_classes, check_data_norm, check_integer, check_positive
+from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
+from ..accounting import check_delta, check_epsilon
+from ..base import DPEstimatorMixin
+from ..mechanisms import NoiseSource
+from ..sensitivity import ClippedRows, augmented_norm, clip_rows
+from ._certified import Objective, certified_minimizer
+from ._losses import HuberHinge, LogLoss, Loss, MultinomialLogLoss
+
+Array = NDArray[np.float64]
+
+LOSSES = ("log_loss", "huber")
+
+#: The constant feature of the intercept, as a multiple of `data_norm`. The intercept is regularised and noised like
+#: every other coefficient; a small constant adds little to the norm, and 4 % to the noise.
+INTERCEPT_CONSTANT = 0.3
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The checked parameters of a fit, all public."""
+
+    epsilon: float
+    delta: float
+    data_norm: float
+    C: float | None
+    loss: str
+    fit_intercept: bool
+    tol: float
+    max_iter: int
+
+    @property
+    def private(self) -> bool:
+        return self.epsilon < math.inf
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The minimisation, but for its weight C and its data.
+
+    Three classes or more make one multinomial problem under the log loss, and one binary problem a class
+    under the Huber hinge.
+    """
+
+    loss: Loss
+    n_problems: int
+    n_columns: int
+    norm: float
+    constant: float
+
+    @classmethod
+    def of(cls, parameters: Parameters, n_features: int, n_classes: int) -> Geometry:
+        loss: Loss
+        n_problems = 1
+        if parameters.loss == "huber":
+            loss = HuberHinge()
+            n_problems = 1 if n_classes == 2 else n_classes
+        else:
+            loss = LogLoss() if n_classes == 2 else MultinomialLogLoss(n_classes)
+        constant = INTERCEPT_CONSTANT * parameters.data_norm if parameters.fit_intercept else 0.0
+        return cls(
+            loss=loss,
+            n_problems=n_problems,
+            n_columns=n_features + parameters.fit_intercept,
+            norm=augmented_norm(parameters.data_norm, constant),
+            constant=constant,
+        )
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.n_problems, self.loss.outputs, self.n_columns
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def lipschitz(self) -> float:
+        """Bound on one record's loss gradient in one problem."""
+        return self.loss.lipschitz * self.norm
+
+    @property
+    def joint_lipschitz(self) -> float:
+        """Bound on one record's loss gradient in all problems together."""
+        return self.lipschitz * math.sqrt(self.n_problems)
+
+    def joint(self, tau: float) -> float:
+        """Bound on the residual of all problems together, when each is solved to `tau`."""
+        return tau * math.sqrt(self.n_problems)
+
+
+def solve(
+    rows: ClippedRows, codes: NDArray[np.intp], geometry: Geometry, C: float, linear: Array, tau: float, max_iter: int
+) -> Array:
+    """Return the certified minimisers, of shape ``geometry.shape``, each to a residual of `tau`."""
+    thetas = []
+    for problem, b in enumerate(linear.reshape(geometry.shape)):
+        own = codes if geometry.n_problems == 1 else (codes == problem).astype(np.intp)
+        objective = Objective(rows, own, geometry.loss, C, 1.0, b)
+        thetas.append(certified_minimizer(objective, tau, max_iter))
+    return np.stack(thetas)
+
+
+def linear_rule(released: Array, geometry: Geometry) -> tuple[Array, Array]:
+    """Return coefficients and intercepts from what was released."""
+    theta = released.reshape(geometry.shape)
+    if isinstance(geometry.loss, MultinomialLogLoss):
+        weights = geometry.loss.basis @ theta[0]
+    else:
+        weights = theta[:, 0, :]
+    if geometry.constant == 0:
+        return weights.copy(), np.zeros(len(weights))
+    return weights[:, :-1].copy(), geometry.constant * weights[:, -1]
+
+
+def _estimates_probabilities(estimator: Any) -> bool:
+    if estimator.loss != "log_loss":
+        raise AttributeError('probabilities are available for loss="log_loss"')
+    return True
+
+
+class PrivateLinearClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
+    """Base of the two: checks, the shape of a fit, and prediction."""
+
+    epsilon: float
+    delta: float
+    data_norm: float | None
+    C: float | str
+    loss: str
+    fit_intercept: bool
+    tol: float
+    max_iter: int
+    classes: Any
+    accountant: Any
+    random_state: Any
+
+    @staticmethod
+    @abstractmethod
+    def _weight(parameters: Parameters, geometry: Geometry) -> float:
+        """Return the effective C, a public number."""
+
+    @staticmethod
+    @abstractmethod
+    def _plan(parameters: Parameters, geometry: Geometry, C: float) -> PrivacyGuarantee:
+        """Return what will be released."""
+
+    @staticmethod
+    @abstractmethod
+    def _release(
+        session: ReleaseSession,
+        rows: ClippedRows,
+        codes: NDArray[np.intp],
+        parameters: Parameters,
+        geometry: Geometry,
+        C: float,
+    ) -> Array:
+        """Carry out the plan, and return the private minimiser."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite features. Rows longer than `data_norm` are scaled down to it.
+        y : array-like of shape (n_samples,)
+            Labels. With declared `classes`, rows with other labels are left out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        accountant = check_accountant(self.accountant)
+        parameters = self._check_parameters()
+        source = NoiseSource(self.random_state)
+        X, codes, classes = classification_data(self, X, y, check_classes(self.classes))
+        geometry = Geometry.of(parameters, X.shape[1], len(classes))
+        C = self._weight(parameters, geometry)
+        plan = self._plan(parameters, geometry, C)
+
+        session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
+        rows = clip_rows(X, parameters.data_norm, geometry.constant)
+        released = self._release(session, rows, codes, parameters, geometry, C)
+
+        self.coef_, self.intercept_ = linear_rule(released, geometry)
+        self.classes_ = classes
+        self.C_ = C
+        self.privacy_ = plan
+        return self
+
+    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Number of labels; needed unless `classes` is set.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """
+        parameters = self._check_parameters()
+        classes = check_classes(self.classes)
+        if classes is not None:
+            n_classes = len(classes)
+        elif n_classes is None:
+            raise ValueError("n_classes must be given, since classes is None")
+        geometry = Geometry.of(
+            parameters,
+            check_integer(n_features, "n_features", least=1),
+            check_integer(n_classes, "n_classes", least=2),
+        )
+        return self._plan(parameters, geometry, self._weight(parameters, geometry))
+
+    def _check_parameters(self) -> Parameters:
+        automatic = isinstance(self.C, str) and self.C == "auto"
+        return Parameters(
+            epsilon=check_epsilon(self.epsilon),
+            delta=check_delta(self.delta),
+            data_norm=check_data_norm(self.data_norm),
+            C=None if automatic else check_positive(self.C, "C"),
+            loss=check_choice(self.loss, "loss", LOSSES),
+            fit_intercept=check_boolean(self.fit_intercept, "fit_intercept"),
+            tol=check_positive(self.tol, "tol", least=1e-9, most=1e-2),
+            max_iter=check_integer(self.max_iter, "max_iter", least=1),
+        )
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the linear score of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features. They are not clipped here.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive for the second class when there are two; else one score a class.
+        """
+        check_is_fitted(self, "coef_")
+        X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
+        scores = X @ self.coef_.T + self.intercept_
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> NDArray:
+        """Return the most likely label of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Elements of ``classes_``.
+        """
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes]
+
+    @available_if(_estimates_probabilities)
+    def predict_proba(self, X: Any) -> Array:
+        """Return class probabilities; for the log loss only.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([special.expit(-scores), special.expit(scores)])
+        return special.softmax(scores, axis=1)
+
+    @available_if(_estimates_probabilities)
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return logarithms of class probabilities; for the log loss only.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([special.log_expit(-scores), special.log_expit(scores)])
+        return special.log_softmax(scores, axis=1)

@@ -1,0 +1,74 @@
+"""What every mechanism is: frozen public parameters and one method that draws noise."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._bits import BitStream
+
+# A coordinate beyond this many steps is moved back to it: a contraction, so that no sensitivity grows.
+_LATTICE_LIMIT = 2.0**61
+
+
+def lattice_step(scale: float, bits: int) -> float:
+    """Largest power of two that is at most ``scale * 2**-bits``."""
+    return math.ldexp(1.0, math.frexp(scale)[1] - 1 - bits)
+
+
+def to_lattice(value: ArrayLike, step: float) -> NDArray[np.int64]:
+    """Round to the nearest lattice point, counted in steps; each coordinate moves by at most half a step."""
+    scaled = np.asarray(value, dtype=np.float64) / step
+    return np.rint(np.clip(scaled, -_LATTICE_LIMIT, _LATTICE_LIMIT)).astype(np.int64)
+
+
+def from_lattice(points: NDArray[np.int64], step: float) -> NDArray[np.float64]:
+    """Return lattice points as doubles: a function of the integers alone, hence post-processing."""
+    return points.astype(np.float64) * step
+
+
+class Mechanism(ABC):
+    """A private release with its parameters fixed before the data are seen."""
+
+    name: ClassVar[str]
+    norm: ClassVar[str]
+    sensitivity: float
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """Scale of the noise, in units of the query."""
+
+    @abstractmethod
+    def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
+        """Return the private version of `value`."""
+
+
+class NoNoise(Mechanism):
+    """The release of epsilon = inf: the value itself, with no guarantee at all."""
+
+    name = "none (epsilon=inf)"
+    norm = "L2"
+
+    def __init__(self, sensitivity: float) -> None:
+        self.sensitivity = sensitivity
+
+    @property
+    def scale(self) -> float:
+        return 0.0
+
+    def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
+        return np.array(value, dtype=np.float64)
+
+    def __repr__(self) -> str:
+        return f"NoNoise(sensitivity={self.sensitivity!r})"
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, NoNoise) and other.sensitivity == self.sensitivity
+
+    def __hash__(self) -> int:
+        return hash((NoNoise, self.sensitivity))

@@ -1,0 +1,84 @@
+"""The only source of randomness in skdp: independent 64-bit words, from the operating system or from a seed."""
+
+from __future__ import annotations
+
+import hashlib
+import numbers
+import os
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["BitStream", "NoiseSource"]
+
+
+class BitStream(Protocol):
+    """An endless sequence of independent, uniformly distributed 64-bit words."""
+
+    def words(self, n: int) -> NDArray[np.uint64]:
+        """Return the next `n` words."""
+        ...
+
+
+class _SystemStream:
+    """Words from the operating system's cryptographic generator; nothing is buffered, so nothing is forked."""
+
+    def words(self, n: int) -> NDArray[np.uint64]:
+        return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
+
+
+class _SeededStream:
+    """Words from a counter-based generator: reproducible, and therefore not private."""
+
+    def __init__(self, seed: np.random.SeedSequence) -> None:
+        self._generator = np.random.Philox(seed)
+
+    def words(self, n: int) -> NDArray[np.uint64]:
+        return np.asarray(self._generator.random_raw(n), dtype=np.uint64)
+
+
+class NoiseSource:
+    """Hands every release a stream of its own.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
+        None takes bits from the operating system. Anything else makes the noise reproducible, for tests and
+        examples: who knows the seed can subtract the noise. A generator object is advanced once, here.
+
+    Attributes
+    ----------
+    seeded : bool
+        Whether the noise can be reproduced.
+    """
+
+    def __init__(self, random_state: object = None) -> None:
+        self._entropy: list[int] | None
+        if random_state is None:
+            self._entropy = None
+        elif isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
+            if random_state < 0:
+                raise ValueError(f"random_state must not be negative, got {random_state!r}")
+            self._entropy = [int(random_state)]
+        elif isinstance(random_state, np.random.RandomState):
+            self._entropy = random_state.randint(0, 2**32, size=4, dtype=np.uint32).tolist()
+        elif isinstance(random_state, np.random.Generator):
+            self._entropy = random_state.integers(0, 2**32, size=4, dtype=np.uint32).tolist()
+        else:
+            raise ValueError(
+                "random_state must be None, an integer, a numpy.random.RandomState or a "
+                f"numpy.random.Generator, got {random_state!r}"
+            )
+
+    @property
+    def seeded(self) -> bool:
+        return self._entropy is not None
+
+    def stream(self, label: str) -> BitStream:
+        """Return the stream of the release called `label`; the same seed and label give the same words."""
+        if self._entropy is None:
+            return _SystemStream()
+        digest = hashlib.sha256(label.encode()).digest()
+        key = tuple(np.frombuffer(digest[:16], dtype=np.uint32).tolist())
+        return _SeededStream(np.random.SeedSequence(self._entropy, spawn_key=key))

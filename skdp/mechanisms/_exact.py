@@ -1,0 +1,137 @@
+r"""Exact sampling from floating-point filters.
+
+A decision such as :math:`U < e^{-\gamma}` is taken in double precision whenever the error bound of the double
+lets it be taken with certainty. Otherwise (about once in :math:`2^{40}` decisions) further bits of the same
+:math:`U` are drawn and the threshold is recomputed in decimal arithmetic, until the two intervals part. The law
+of the outcome is therefore exact, while all but a few decisions are vectorised.
+
+The one assumption is that NumPy's ``exp`` and ``log`` are within :math:`2^{-46}`, relatively (the libraries behind
+them promise 4 units in the last place, :math:`2^{-50}`).
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._bits import BitStream
+
+#: Relative error granted to a double-precision exp or log.
+ELEMENTARY = 2.0**-46
+
+
+def digits_for(bits: int) -> int:
+    """Decimal digits that leave the error of decimal arithmetic far below ``2**-bits``."""
+    return int(bits * 0.30103) + 25
+
+
+def extend(prefix: int, stream: BitStream) -> int:
+    """Append 64 fresh bits to a binary fraction."""
+    return (prefix << 64) | int(stream.words(1)[0])
+
+
+def to_decimal(value: Fraction) -> Decimal:
+    """Convert within the current decimal context."""
+    return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+def _bernoulli_exp_scalar(prefix: int, gamma: Fraction, stream: BitStream) -> bool:
+    """Decide U < exp(-gamma) for a U whose first 53 bits are `prefix`."""
+    bits = 53
+    while True:
+        prefix, bits = extend(prefix, stream), bits + 64
+        # gamma has up to log10(gamma) digits before the point: they cost as many digits of exp(-gamma).
+        precision = digits_for(bits) + len(str(int(gamma)))
+        with decimal.localcontext(decimal.Context(prec=precision, Emin=decimal.MIN_EMIN)):
+            scaled = (-to_decimal(gamma)).exp() * 2**bits
+            slack = scaled.scaleb(-(precision - 5 - len(str(int(gamma)))))
+            if prefix + 1 <= scaled - slack:
+                return True
+            if prefix >= scaled + slack:
+                return False
+
+
+def bernoulli_exp(
+    gamma: NDArray[np.float64],
+    error: NDArray[np.float64] | float,
+    exact: Callable[[int], Fraction],
+    stream: BitStream,
+) -> NDArray[np.bool_]:
+    r"""Draw independent booleans that are true with probability exp(-gamma), exactly.
+
+    Parameters
+    ----------
+    gamma : ndarray of shape (n,)
+        Exponents, non-negative, as doubles.
+    error : float or ndarray of shape (n,)
+        Bound on the absolute error of `gamma`.
+    exact : callable
+        Maps an index to the exact exponent; asked only where the double does not decide.
+    stream : BitStream
+        Source of bits.
+
+    Returns
+    -------
+    outcome : ndarray of bool, of shape (n,)
+    """
+    prefix = stream.words(gamma.size) >> np.uint64(11)
+    uniform = prefix.astype(np.float64)
+    scaled = np.exp(-gamma) * 2.0**53
+    slack = scaled * (2 * np.asarray(error) + ELEMENTARY)
+    outcome = uniform + 1 <= scaled - slack
+    for i in np.flatnonzero(~outcome & (uniform < scaled + slack)):
+        outcome[i] = _bernoulli_exp_scalar(int(prefix[i]), exact(int(i)), stream)
+    return outcome
+
+
+def uniform_below(bound: int, n: int, stream: BitStream) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Draw about `n` integers uniform on ``range(bound)``, ``bound <= 2**62``, each with an independent fair bit."""
+    bits = max(1, (bound - 1).bit_length())
+    words = stream.words(math.ceil(n * 2**bits / bound * 1.02) + 8)
+    value = (words & np.uint64(2**bits - 1)).astype(np.int64)
+    keep = value < bound
+    return value[keep], (words >> np.uint64(63)).astype(bool)[keep]
+
+
+# exp(-v) 2^64, rounded down, for v = 44, ..., 1: ascending, as searchsorted wants it.
+with decimal.localcontext(decimal.Context(prec=60)):
+    _GEOMETRIC = np.array([int(Decimal(-v).exp() * 2**64) for v in range(44, 0, -1)], dtype=np.uint64)
+
+
+def geometric(n: int, stream: BitStream) -> NDArray[np.int64]:
+    """Draw `n` integers V with P(V >= v) = exp(-v), exactly."""
+    words = stream.words(n)
+    rank = np.searchsorted(_GEOMETRIC, words, side="right")
+    count = (len(_GEOMETRIC) - rank).astype(np.int64)
+    # A word equal to a threshold agrees with it in all of its 64 bits; a zero may hide a larger value.
+    undecided = (words == 0) | ((rank > 0) & (_GEOMETRIC[np.maximum(rank - 1, 0)] == words))
+    for i in np.flatnonzero(undecided):
+        count[i] = _geometric_scalar(int(words[i]), stream)
+    return count
+
+
+def _geometric_scalar(prefix: int, stream: BitStream) -> int:
+    bits = 64
+    while True:
+        prefix, bits = extend(prefix, stream), bits + 64
+        with decimal.localcontext(decimal.Context(prec=digits_for(bits), Emin=decimal.MIN_EMIN)) as context:
+            slack = Decimal(10) ** (-(context.prec - 8))
+            low = -(Decimal(prefix + 1) / 2**bits).ln() - slack
+            high = -(Decimal(prefix) / 2**bits).ln() + slack if prefix else Decimal("Infinity")
+            if high.is_finite() and int(low) == int(high):
+                return int(low)
+
+
+def random_permutation(n: int, stream: BitStream) -> NDArray[np.intp]:
+    """Draw a uniformly distributed permutation; words that collide are drawn anew, all of them."""
+    while True:
+        words = stream.words(n)
+        order = np.argsort(words)
+        if n < 2 or np.all(np.diff(words[order]) > 0):
+            return order

@@ -1,0 +1,15 @@
+"""Clipping and queries: what one record can change, with the derivation. Nothing here is random."""
+
+from ._clipping import ClippedRows, augmented_norm, clip_rows
+from ._minimizer import minimizer_sensitivity, solver_slack_sensitivity
+from ._rows import sum_over_rows, weighted_gram
+
+__all__ = [
+    "ClippedRows",
+    "augmented_norm",
+    "clip_rows",
+    "minimizer_sensitivity",
+    "solver_slack_sensitivity",
+    "sum_over_rows",
+    "weighted_gram",
+]

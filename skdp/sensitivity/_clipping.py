@@ -1,0 +1,95 @@
+"""Clipping: the step after which a bound on one record's influence holds, whatever the data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._rows import BLOCK_ROWS
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedRows:
+    """Rows of bounded L2 norm, together with the bound.
+
+    Noise is calibrated from `norm`, never from a number that was typed a second time.
+
+    Attributes
+    ----------
+    array : ndarray of shape (n_rows, n_columns)
+        The rows.
+    norm : float
+        No row's L2 norm exceeds it.
+    """
+
+    array: NDArray[np.float64]
+    norm: float
+
+
+def augmented_norm(norm: float, constant: float) -> float:
+    """L2 bound of rows of norm at most `norm` after a constant feature is appended.
+
+    Parameters
+    ----------
+    norm : float
+        Bound before.
+    constant : float
+        Value of the constant feature; 0 for none.
+
+    Returns
+    -------
+    norm : float
+        Bound after.
+    """
+    return math.hypot(norm, constant)
+
+
+def clip_rows(X: NDArray, norm: float, constant: float = 0.0) -> ClippedRows:
+    r"""Scale rows down to an L2 norm of at most `norm`, then append a constant feature.
+
+    Each row is mapped by itself, so that neighbouring data sets stay neighbours. The target is
+    :math:`(1-2^{-40})` of the bound, which leaves the bound intact under the rounding of the norm and of the
+    division.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_columns)
+        Finite rows, of any size.
+    norm : float
+        Bound on the L2 norm of a row of `X`.
+    constant : float, default=0.0
+        Value of the appended feature; 0 appends none.
+
+    Returns
+    -------
+    clipped : ClippedRows
+        A copy, with its bound.
+    """
+    n_rows, n_columns = X.shape
+    out = np.empty((n_rows, n_columns + (constant != 0.0)), dtype=np.float64)
+    target = norm * (1 - max(2.0**-40, n_columns * 2.0**-50))
+    for start in range(0, n_rows, BLOCK_ROWS):
+        rows = np.asarray(X[start : start + BLOCK_ROWS], dtype=np.float64)
+        block = out[start : start + BLOCK_ROWS, :n_columns]
+        with np.errstate(over="ignore", under="ignore"):
+            squared = np.einsum("ij,ij->i", rows, rows)
+            # Beyond these limits, squares overflow or lose digits: take out the largest entry first.
+            extreme = (squared > 1e300) | (squared < 1e-280)
+            factor = np.minimum(1.0, target / np.sqrt(np.maximum(squared, 1e-280)))
+            np.multiply(rows, factor[:, None], out=block)
+            if np.any(extreme):
+                block[extreme] = _clip_extreme(rows[extreme], target)
+    if constant != 0.0:
+        out[:, -1] = constant
+    return ClippedRows(out, augmented_norm(norm, constant))
+
+
+def _clip_extreme(rows: NDArray[np.float64], target: float) -> NDArray[np.float64]:
+    largest = np.maximum(np.abs(rows).max(axis=1, initial=0.0, keepdims=True), np.finfo(float).tiny)
+    direction = rows / largest
+    length = np.sqrt(np.einsum("ij,ij->i", direction, direction))[:, None]
+    scale = target / np.maximum(length, np.finfo(float).tiny)
+    return direction * np.minimum(largest, scale)
