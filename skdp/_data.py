@@ -13,7 +13,15 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from .exceptions import PrivacyAssumptionWarning
 
 # Kinds of labels that can be told equal to one another.
-_LABEL_KINDS = {"b": "number", "i": "number", "u": "number", "f": "number", "U": "text", "T": "text", "S": "bytes"}
+_LABEL_KINDS = {
+    "b": "number",
+    "i": "number",
+    "u": "number",
+    "f": "number",
+    "U": "text",
+    "T": "text",
+    "S": "bytes",
+}
 
 
 def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", **kwargs: Any) -> Any:
@@ -79,7 +87,8 @@ def classification_data(
             classes = unique_labels(y)
         if len(classes) < 2:
             raise ValueError(
-                "y holds fewer than 2 classes. If there are more that do not occur, declare them with classes=..."
+                "y must hold at least 2 classes, got 1 class. If others exist that do not occur, declare them with "
+                "classes=..."
             )
         warnings.warn(
             "classes=None: the labels that occur in y are taken to be public knowledge. Declare the label set "

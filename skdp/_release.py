@@ -97,9 +97,7 @@ class PrivacyGuarantee:
         factor = 1 + math.exp(min(self.epsilon, 700.0))
         return Budget(2 * self.epsilon, min(1.0, factor * self.delta))
 
-    def privacy_loss_distribution(
-        self, **kwargs: Any
-    ) -> privacy_loss_distribution.PrivacyLossDistribution:
+    def privacy_loss_distribution(self, **kwargs: Any) -> privacy_loss_distribution.PrivacyLossDistribution:
         """Hand the guarantee to dp_accounting, to be composed with others there.
 
         Parameters

@@ -20,4 +20,17 @@ class DPEstimatorMixin(ABC):
 
     @abstractmethod
     def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, from public parameters alone."""
+        """Return the guarantee that `fit` will give, from public parameters alone.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Number of labels, for a classifier whose label set is not declared.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any, NoReturn
 
-from ._composition import RULES, Composition
 from ._budget import Budget, check_delta, check_epsilon
+from ._composition import RULES, Composition
 from ._events import ApproximateEvent, PrivacyCost, PureEvent
 from ._ledger import Ledger, MemoryLedger, Record
 

@@ -10,7 +10,13 @@ MIN_EPSILON = 2.0**-20
 
 
 class Budget(NamedTuple):
-    """An (epsilon, delta) pair."""
+    """An (epsilon, delta) pair.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The pair.
+    """
 
     epsilon: float
     delta: float
@@ -54,6 +60,7 @@ def check_delta(delta: object) -> float:
     Returns
     -------
     delta : float
+        The number.
     """
     if isinstance(delta, bool) or not isinstance(delta, numbers.Real):
         raise TypeError(f"delta must be a real number, got {delta!r}")

@@ -22,18 +22,35 @@ class PrivacyEvent(ABC):
 
     @abstractmethod
     def mu(self) -> float:
-        """Return a mu for which the event is mu-GDP."""
+        """Return a mu for which the event is mu-GDP.
+
+        Returns
+        -------
+        mu : float
+            Rounded up; infinite where no such statement is known.
+        """
 
     @abstractmethod
     def rdp(self, order: float) -> float:
-        """Return a bound on the Rényi divergence of `order`, greater than 1, in both directions."""
+        """Return a bound on the Rényi divergence in both directions.
+
+        Parameters
+        ----------
+        order : float
+            Order, greater than 1.
+
+        Returns
+        -------
+        divergence : float
+            Infinite where no bound is known.
+        """
 
 
 @dataclass(frozen=True)
 class GaussianEvent(PrivacyEvent):
     """A mu-GDP release, such as that of the Gaussian mechanism.
 
-    Attributes
+    Parameters
     ----------
     noise_mu : float
         Sensitivity over standard deviation.
@@ -52,7 +69,7 @@ class GaussianEvent(PrivacyEvent):
 class PureEvent(PrivacyEvent):
     """An epsilon-DP release.
 
-    Attributes
+    Parameters
     ----------
     epsilon : float
         Its guarantee; infinite for a release without noise.
@@ -64,7 +81,7 @@ class PureEvent(PrivacyEvent):
         return pure_dp_mu(self.epsilon)
 
     def rdp(self, order: float) -> float:
-        """Return the divergence of randomised response, which dominates every epsilon-DP mechanism."""
+        # Randomised response dominates every epsilon-DP mechanism.
         e = self.epsilon
         if e == math.inf or e == 0:
             return e
@@ -74,7 +91,13 @@ class PureEvent(PrivacyEvent):
 
 @dataclass(frozen=True)
 class ApproximateEvent(PrivacyEvent):
-    """A release of which only (epsilon, delta) with a positive delta is known."""
+    """A release of which only (epsilon, delta) with a positive delta is known.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Its guarantee.
+    """
 
     epsilon: float
     delta: float
@@ -90,7 +113,7 @@ class ApproximateEvent(PrivacyEvent):
 class ObjectiveEvent(PrivacyEvent):
     """Objective perturbation with Gaussian noise.
 
-    Attributes
+    Parameters
     ----------
     curve : ObjectiveCurve
         Its privacy curve.
@@ -112,7 +135,7 @@ class ObjectiveEvent(PrivacyEvent):
 class PrivacyCost:
     """What one fit is charged.
 
-    Attributes
+    Parameters
     ----------
     epsilon, delta : float
         The fit as a whole is (epsilon, delta)-DP; pure if delta is 0.
@@ -130,9 +153,26 @@ class PrivacyCost:
         return self.delta == 0
 
     def mu(self) -> float:
-        """Return a mu for which the fit is mu-GDP, rounded up; infinite where none is known."""
+        """Return a mu for which the fit is mu-GDP.
+
+        Returns
+        -------
+        mu : float
+            Rounded up; infinite where none is known.
+        """
         return math.sqrt(math.fsum(event.mu() ** 2 for event in self.events)) * (1 + 2.0**-50)
 
     def rdp(self, order: float) -> float:
-        """Return a bound on the fit's Rényi divergence of `order`, rounded up."""
+        """Return a bound on the fit's Rényi divergence in both directions.
+
+        Parameters
+        ----------
+        order : float
+            Order, greater than 1.
+
+        Returns
+        -------
+        divergence : float
+            Rounded up; infinite where none is known.
+        """
         return math.fsum(event.rdp(order) for event in self.events) * (1 + 2.0**-50)

@@ -16,7 +16,7 @@ from ._events import PrivacyCost
 class Record:
     """One admitted event.
 
-    Attributes
+    Parameters
     ----------
     label : str
         What it was for.

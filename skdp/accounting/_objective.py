@@ -50,11 +50,37 @@ class ObjectiveCurve:
     tied: bool
 
     def threshold(self, mu: float) -> float:
-        """Epsilon from which on the curve is a sum of Gaussian ones."""
+        """Return the epsilon from which on the curve is a sum of Gaussian ones.
+
+        Parameters
+        ----------
+        mu : float
+            Sensitivity of the gradient over standard deviation.
+
+        Returns
+        -------
+        epsilon : float
+            At least 0.
+        """
         return max(0.0, self.kappa - mu**2 / 2) if self.tied else self.shift
 
     def delta(self, epsilon: float, mu: float, mu_slack: float = 0.0) -> float:
-        """Delta at `epsilon`, at least the threshold, when a mu_slack-GDP release of the solution follows."""
+        """Return the delta of the perturbation and of a release that follows it.
+
+        Parameters
+        ----------
+        epsilon : float
+            At least the threshold.
+        mu : float
+            Sensitivity of the gradient over standard deviation.
+        mu_slack : float, default=0.0
+            GDP parameter of the release that follows; 0 for none.
+
+        Returns
+        -------
+        delta : float
+            For both together.
+        """
         main = sum(
             weight * float(gaussian_delta(epsilon - self.shift, math.hypot(multiple * mu, mu_slack)))
             for weight, multiple in self.terms
@@ -76,6 +102,7 @@ class ObjectiveCurve:
         Returns
         -------
         mu, mu_slack : float
+            For the objective, and for the release that follows.
         """
         mu_gauss = gaussian_mu(epsilon, delta)
         mu_slack = slack_share * mu_gauss
@@ -92,7 +119,20 @@ class ObjectiveCurve:
         return mu, mu_slack
 
     def profile(self, t: NDArray[np.float64], mu: float) -> NDArray[np.float64]:
-        """Bound delta at every epsilon ``t >= 0``, in both directions."""
+        """Bound delta at every epsilon, in both directions.
+
+        Parameters
+        ----------
+        t : ndarray
+            Epsilons, at least 0.
+        mu : float
+            Sensitivity of the gradient over standard deviation.
+
+        Returns
+        -------
+        delta : ndarray
+            One for each of `t`.
+        """
         above = sum(weight * gaussian_delta(t - self.shift, multiple * mu) for weight, multiple in self.terms)
         c = self.threshold(mu)
         if c == 0:
@@ -105,20 +145,41 @@ class ObjectiveCurve:
         return np.minimum(np.where(t >= c, above, below), 1.0)
 
     def gdp(self, mu: float) -> float:
-        """Smallest mu', rounded up, for which the perturbation is mu'-GDP.
+        """Return the smallest mu' for which the perturbation is mu'-GDP.
 
         GDP asks for the Gaussian delta at every epsilon, below the threshold too. On each cell of a grid the
         profile's left end is held against the Gaussian curve's right end. Beyond the grid the profile is below
         1e-40 (log loss: it is Gaussian there).
+
+        Parameters
+        ----------
+        mu : float
+            Sensitivity of the gradient over standard deviation.
+
+        Returns
+        -------
+        mu : float
+            Rounded up.
         """
         return _gdp(self, mu)
 
-
     def rdp(self, order: float, mu: float) -> float:
-        """Bound the Rényi divergence of `order` in both directions, rounded up."""
+        """Bound the Rényi divergence in both directions.
+
+        Parameters
+        ----------
+        order : float
+            Order, greater than 1.
+        mu : float
+            Sensitivity of the gradient over standard deviation.
+
+        Returns
+        -------
+        divergence : float
+            Rounded up.
+        """
         scaled = [
-            (weight, multiple * mu, order * (order - 1) * (multiple * mu) ** 2 / 2)
-            for weight, multiple in self.terms
+            (weight, multiple * mu, order * (order - 1) * (multiple * mu) ** 2 / 2) for weight, multiple in self.terms
         ]
         # Everything is divided by the exponential of the largest exponent.
         largest = max(exponent for _, _, exponent in scaled)
@@ -156,12 +217,7 @@ def _tied_profile(t: NDArray[np.float64], c: float, mu: float) -> NDArray[np.flo
     """E[(1 - exp(t - h_c(G)))_+] for 0 <= t <= c and G ~ N(mu^2/2, mu^2), in closed form."""
     start = 2 * np.sqrt(c * t) - c
     spread = math.sqrt(1 / (1 / mu**2 + 1 / (2 * c)))
-    middle = (
-        spread
-        / mu
-        * math.exp(-(mu**2) / 8 - c / 4)
-        * (special.ndtr(c / spread) - special.ndtr(start / spread))
-    )
+    middle = spread / mu * math.exp(-(mu**2) / 8 - c / 4) * (special.ndtr(c / spread) - special.ndtr(start / spread))
     beyond = special.ndtr(-c / mu - mu / 2)
     return special.ndtr((mu**2 / 2 - start) / mu) - np.exp(t) * (middle + beyond)
 
@@ -199,26 +255,93 @@ def _gdp(curve: ObjectiveCurve, mu: float) -> float:
 
 
 def binary_log_loss(kappa: float) -> ObjectiveCurve:
-    """Curve for the binary log loss, mu being C R over the standard deviation of the noise."""
+    """Return the curve of the binary log loss; mu is C R over the standard deviation of the noise.
+
+    Parameters
+    ----------
+    kappa : float
+        C R squared, over the regulariser's lambda.
+
+    Returns
+    -------
+    curve : ObjectiveCurve
+        Theorem 2 of the user guide.
+    """
     return ObjectiveCurve(kappa, 0.0, ((1.0, 1.0),), tied=True)
 
 
 def multinomial_log_loss(kappa: float, n_classes: int) -> ObjectiveCurve:
-    """Curve for the multinomial log loss, mu being sqrt(2) C R over the standard deviation of the noise."""
+    """Return the curve of the multinomial log loss; mu is sqrt(2) C R over the standard deviation of the noise.
+
+    Parameters
+    ----------
+    kappa : float
+        C R squared, over the regulariser's lambda.
+    n_classes : int
+        Number of classes, at least 3.
+
+    Returns
+    -------
+    curve : ObjectiveCurve
+        Theorem 3 of the user guide.
+    """
     return ObjectiveCurve(kappa, multinomial_price(kappa, n_classes), ((n_classes - 1.0, 1.0),), tied=False)
 
 
 def huber_hinge(kappa: float, curvature: float, n_problems: int) -> ObjectiveCurve:
-    """Curve for `n_problems` binary Huber hinges, mu being C R over the standard deviation of the noise."""
+    """Return the curve of Huber hinges; mu is C R over the standard deviation of the noise.
+
+    Parameters
+    ----------
+    kappa : float
+        C R squared, over the regulariser's lambda.
+    curvature : float
+        Largest second derivative of the loss.
+    n_problems : int
+        Number of binary problems that each record enters.
+
+    Returns
+    -------
+    curve : ObjectiveCurve
+        Theorem 4 of the user guide.
+    """
     terms = tuple((float(math.comb(n_problems, j)), math.sqrt(j)) for j in range(1, n_problems + 1))
     return ObjectiveCurve(kappa, huber_price(kappa, curvature, n_problems), terms, tied=False)
 
 
 def multinomial_price(kappa: float, n_classes: int) -> float:
-    """Largest logarithm of the ratio of determinants, for the multinomial log loss."""
+    """Return the largest logarithm of the ratio of determinants, for the multinomial log loss.
+
+    Parameters
+    ----------
+    kappa : float
+        C R squared, over the regulariser's lambda.
+    n_classes : int
+        Number of classes, at least 3.
+
+    Returns
+    -------
+    price : float
+        What it adds to the privacy loss.
+    """
     return (n_classes - 1) * math.log1p(kappa / n_classes)
 
 
 def huber_price(kappa: float, curvature: float, n_problems: int) -> float:
-    """Largest logarithm of the ratio of determinants, for Huber hinges."""
+    """Return the largest logarithm of the ratio of determinants, for Huber hinges.
+
+    Parameters
+    ----------
+    kappa : float
+        C R squared, over the regulariser's lambda.
+    curvature : float
+        Largest second derivative of the loss.
+    n_problems : int
+        Number of binary problems that each record enters.
+
+    Returns
+    -------
+    price : float
+        What it adds to the privacy loss.
+    """
     return n_problems * math.log1p(kappa * curvature)

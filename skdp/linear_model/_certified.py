@@ -71,9 +71,7 @@ class Objective:
     def subsample(self, ratio: int) -> Objective:
         """The same objective from every `ratio`-th row, weighted accordingly: only a place to start from."""
         part = ClippedRows(np.ascontiguousarray(self.X[::ratio]), self.rows.norm)
-        return Objective(
-            part, self.codes[::ratio], self.loss, self.C * ratio, self.strong_convexity, self.linear
-        )
+        return Objective(part, self.codes[::ratio], self.loss, self.C * ratio, self.strong_convexity, self.linear)
 
     def predictor(self, theta: Array) -> Array:
         return self.X @ theta.T

@@ -15,7 +15,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._data import classification_data, validate_quietly
-from .._params import check_boolean, check_choice, check_classes, check_data_norm, check_integer, check_positive
+from .._params import (
+    check_boolean,
+    check_choice,
+    check_classes,
+    check_data_norm,
+    check_integer,
+    check_positive,
+)
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..accounting import check_delta, check_epsilon
 from ..base import DPEstimatorMixin
@@ -107,7 +114,13 @@ class Geometry:
 
 
 def solve(
-    rows: ClippedRows, codes: NDArray[np.intp], geometry: Geometry, C: float, linear: Array, tau: float, max_iter: int
+    rows: ClippedRows,
+    codes: NDArray[np.intp],
+    geometry: Geometry,
+    C: float,
+    linear: Array,
+    tau: float,
+    max_iter: int,
 ) -> Array:
     """Return the certified minimisers, of shape ``geometry.shape``, each to a residual of `tau`."""
     thetas = []
@@ -287,7 +300,7 @@ class PrivateLinearClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
 
-    @available_if(_estimates_probabilities)
+    @available_if(_estimates_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities; for the log loss only.
 
@@ -306,7 +319,7 @@ class PrivateLinearClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
             return np.column_stack([special.expit(-scores), special.expit(scores)])
         return special.softmax(scores, axis=1)
 
-    @available_if(_estimates_probabilities)
+    @available_if(_estimates_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:
         """Return logarithms of class probabilities; for the log loss only.
 

@@ -30,8 +30,8 @@ from ..accounting import (
 )
 from ..mechanisms import GammaMechanism, GaussianMechanism, Mechanism, NoNoise
 from ..sensitivity import ClippedRows, solver_slack_sensitivity
-from ._losses import LogLoss, MultinomialLogLoss
 from ._logistic import Array, Geometry, Parameters, PrivateLinearClassifier, solve
+from ._losses import LogLoss, MultinomialLogLoss
 
 # What the noise that hides the solver's residual takes: of mu as a multiple of the Gaussian mechanism's, of epsilon.
 _SLACK_MU = 0.02

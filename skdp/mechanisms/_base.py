@@ -45,11 +45,30 @@ class Mechanism(ABC):
 
     @abstractmethod
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return the private version of `value`."""
+        """Return the private version of `value`.
+
+        Parameters
+        ----------
+        value : array-like
+            The query's value.
+        stream : BitStream
+            Source of bits.
+
+        Returns
+        -------
+        released : ndarray
+            In the shape of `value`.
+        """
 
 
 class NoNoise(Mechanism):
-    """The release of epsilon = inf: the value itself, with no guarantee at all."""
+    """The release of epsilon = inf: the value itself, with no guarantee at all.
+
+    Parameters
+    ----------
+    sensitivity : float
+        What one record can change, for the record.
+    """
 
     name = "none (epsilon=inf)"
     norm = "L2"
@@ -59,9 +78,24 @@ class NoNoise(Mechanism):
 
     @property
     def scale(self) -> float:
+        """Zero."""
         return 0.0
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
+        """Return `value` itself.
+
+        Parameters
+        ----------
+        value : array-like
+            The query's value.
+        stream : BitStream
+            Not used.
+
+        Returns
+        -------
+        released : ndarray
+            A copy of `value`.
+        """
         return np.array(value, dtype=np.float64)
 
     def __repr__(self) -> str:

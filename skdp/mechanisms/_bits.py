@@ -17,7 +17,18 @@ class BitStream(Protocol):
     """An endless sequence of independent, uniformly distributed 64-bit words."""
 
     def words(self, n: int) -> NDArray[np.uint64]:
-        """Return the next `n` words."""
+        """Return the next words.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+
+        Returns
+        -------
+        words : ndarray of uint64, of shape (n,)
+            Independent and uniform.
+        """
         ...
 
 
@@ -47,10 +58,6 @@ class NoiseSource:
         None takes bits from the operating system. Anything else makes the noise reproducible, for tests and
         examples: who knows the seed can subtract the noise. A generator object is advanced once, here.
 
-    Attributes
-    ----------
-    seeded : bool
-        Whether the noise can be reproduced.
     """
 
     def __init__(self, random_state: object = None) -> None:
@@ -73,10 +80,22 @@ class NoiseSource:
 
     @property
     def seeded(self) -> bool:
+        """Whether the noise can be reproduced."""
         return self._entropy is not None
 
     def stream(self, label: str) -> BitStream:
-        """Return the stream of the release called `label`; the same seed and label give the same words."""
+        """Return the stream of one release; the same seed and label give the same words.
+
+        Parameters
+        ----------
+        label : str
+            Name of the release.
+
+        Returns
+        -------
+        stream : BitStream
+            Independent of those of other labels.
+        """
         if self._entropy is None:
             return _SystemStream()
         digest = hashlib.sha256(label.encode()).digest()

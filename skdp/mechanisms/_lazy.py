@@ -86,7 +86,7 @@ class LazyNormals:
     @staticmethod
     def _centres(prefixes: NDArray[np.int64]) -> NDArray[np.float64]:
         """Midpoints, in (-1, 1), of what 53 bits leave open: within 2**-53 of the ideal uniform."""
-        return (2 * prefixes + 1 - 2**53) * 2.0**-53
+        return (2 * prefixes + 1 - 2**53).astype(np.float64) * 2.0**-53
 
     @staticmethod
     def _uniform(prefix: int, bits: int) -> Interval:
@@ -176,9 +176,7 @@ class LazyGamma:
         return max(low, Decimal(0)).sqrt(), high.sqrt()
 
 
-def round_to_integers(
-    scale: float, normals: LazyNormals, factor: LazyGamma | None = None
-) -> NDArray[np.int64]:
+def round_to_integers(scale: float, normals: LazyNormals, factor: LazyGamma | None = None) -> NDArray[np.int64]:
     """Round ``scale * factor * normals`` to the nearest integers, exactly.
 
     Parameters

@@ -38,9 +38,7 @@ class SelectionMechanism:
         """Spread over the candidates of the change that one record makes: the denominator of the exponent."""
         return self.sensitivity if self.monotone else 2 * self.sensitivity
 
-    def _accept(
-        self, scores: NDArray[np.float64], drawn: NDArray[np.intp], stream: BitStream
-    ) -> NDArray[np.bool_]:
+    def _accept(self, scores: NDArray[np.float64], drawn: NDArray[np.intp], stream: BitStream) -> NDArray[np.bool_]:
         """Accept each drawn candidate with probability exp(epsilon (score - best) / range), exactly."""
         best = scores.max()
         gap = best - scores[drawn]

@@ -39,6 +39,7 @@ def discrete_gaussian(sigma: Fraction | float, size: int, stream: BitStream) -> 
     Returns
     -------
     noise : ndarray of int64, of shape (size,)
+        Independent draws.
 
     References
     ----------
@@ -60,12 +61,11 @@ def discrete_gaussian(sigma: Fraction | float, size: int, stream: BitStream) -> 
         # The offset is good to 2^-51 of its larger term, its square over the variance accordingly.
         largest = np.maximum(np.abs(candidate), float(centre))
         error = 2.0**-49 * (gamma + np.abs(offset) * largest / float(variance))
-        accepted = bernoulli_exp(
-            gamma,
-            error,
-            lambda i, c=candidate: (abs(int(c[i])) - centre) ** 2 / (2 * variance),
-            stream,
-        )
+
+        def exact(i: int, candidate: NDArray[np.int64] = candidate) -> Fraction:
+            return (abs(int(candidate[i])) - centre) ** 2 / (2 * variance)
+
+        accepted = bernoulli_exp(gamma, error, exact, stream)
         part = candidate[accepted][:missing]
         parts.append(part)
         missing -= part.size

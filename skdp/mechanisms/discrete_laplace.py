@@ -38,6 +38,7 @@ def discrete_laplace(scale: Fraction | int, size: int, stream: BitStream) -> NDA
     Returns
     -------
     noise : ndarray of int64, of shape (size,)
+        Independent draws.
 
     References
     ----------
@@ -53,7 +54,11 @@ def discrete_laplace(scale: Fraction | int, size: int, stream: BitStream) -> NDA
     while missing > 0:
         # exp(-U/t) accepts 1 - 1/e of the candidates, and at most half are lost as negative zeros.
         low, negative = uniform_below(t, int(missing * 1.65) + 32, stream)
-        accepted = bernoulli_exp(low / t, 2.0**-50, lambda i, low=low: Fraction(int(low[i]), t), stream)
+
+        def exact(i: int, low: NDArray[np.int64] = low) -> Fraction:
+            return Fraction(int(low[i]), t)
+
+        accepted = bernoulli_exp(low / t, 2.0**-50, exact, stream)
         low, negative = low[accepted], negative[accepted]
         magnitude = (low + t * geometric(low.size, stream)) // s
         keep = ~(negative & (magnitude == 0))
@@ -102,7 +107,20 @@ class DiscreteLaplaceMechanism(Mechanism):
         return float(self.lattice_scale) * self.step
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return `value` plus noise, on the lattice."""
+        """Return `value` plus noise, on the lattice.
+
+        Parameters
+        ----------
+        value : array-like
+            The query's value.
+        stream : BitStream
+            Source of bits.
+
+        Returns
+        -------
+        released : ndarray
+            Multiples of the lattice step, in the shape of `value`.
+        """
         lattice = to_lattice(value, self.step)
         noise = discrete_laplace(self.lattice_scale, lattice.size, stream)
         return from_lattice(lattice + noise.reshape(lattice.shape), self.step)

@@ -44,6 +44,7 @@ class ExponentialMechanism(SelectionMechanism):
         Returns
         -------
         index : int
+            Position in `scores`.
         """
         values = check_scores(scores)
         while True:

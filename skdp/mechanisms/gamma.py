@@ -40,6 +40,7 @@ def rounded_gamma_vector(scale: float, size: int, stream: BitStream) -> NDArray[
     Returns
     -------
     noise : ndarray of int64, of shape (size,)
+        One vector.
     """
     return round_to_integers(scale, LazyNormals(size, stream), LazyGamma(size + 1, stream))
 
@@ -84,7 +85,20 @@ class GammaMechanism(Mechanism):
         return (self.sensitivity + 2 * self.rounding) / self.epsilon * (1 + 2.0**-48)
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return `value` plus noise, on the lattice."""
+        """Return `value` plus noise, on the lattice.
+
+        Parameters
+        ----------
+        value : array-like
+            The query's value.
+        stream : BitStream
+            Source of bits.
+
+        Returns
+        -------
+        released : ndarray
+            Multiples of the lattice step, in the shape of `value`.
+        """
         lattice = to_lattice(value, self.step)
         noise = rounded_gamma_vector(self.scale / self.step, lattice.size, stream)
         return from_lattice(lattice + noise.reshape(lattice.shape), self.step)

@@ -41,6 +41,7 @@ def rounded_normal(scale: float, size: int, stream: BitStream) -> NDArray[np.int
     Returns
     -------
     noise : ndarray of int64, of shape (size,)
+        Independent draws.
     """
     return round_to_integers(scale, LazyNormals(size, stream), None)
 
@@ -85,7 +86,20 @@ class GaussianMechanism(Mechanism):
         return (self.sensitivity + 2 * self.rounding) / self.mu * (1 + 2.0**-48)
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return `value` plus noise, on the lattice."""
+        """Return `value` plus noise, on the lattice.
+
+        Parameters
+        ----------
+        value : array-like
+            The query's value.
+        stream : BitStream
+            Source of bits.
+
+        Returns
+        -------
+        released : ndarray
+            Multiples of the lattice step, in the shape of `value`.
+        """
         lattice = to_lattice(value, self.step)
         noise = rounded_normal(self.scale / self.step, lattice.size, stream)
         return from_lattice(lattice + noise.reshape(lattice.shape), self.step)

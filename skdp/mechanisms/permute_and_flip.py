@@ -43,6 +43,7 @@ class PermuteAndFlip(SelectionMechanism):
         Returns
         -------
         index : int
+            Position in `scores`.
         """
         values = check_scores(scores)
         order = random_permutation(values.size, stream)

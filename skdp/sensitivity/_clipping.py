@@ -17,7 +17,7 @@ class ClippedRows:
 
     Noise is calibrated from `norm`, never from a number that was typed a second time.
 
-    Attributes
+    Parameters
     ----------
     array : ndarray of shape (n_rows, n_columns)
         The rows.
