@@ -38,6 +38,12 @@ def public_names(module: ModuleType) -> list[str]:
     ]
 
 
+def inherits_documentation(owner: type, name: str, function: object) -> bool:
+    """Tell an override without a docstring of its own, whose base documents it."""
+    documented = any(getattr(getattr(base, name, None), "__doc__", None) for base in owner.__mro__[1:])
+    return not getattr(function, "__doc__", None) and documented
+
+
 def public_objects() -> dict[str, str]:
     """Map the name under which an object is defined to one under which it can be imported."""
     found: dict[str, str] = {}
@@ -58,6 +64,7 @@ def public_objects() -> dict[str, str]:
                     not attribute.startswith("_")
                     and inspect.isfunction(function)
                     and function.__module__.split(".")[0] == "skdp"
+                    and not inherits_documentation(value, attribute, function)
                 ):
                     found[f"{function.__module__}.{function.__qualname__}"] = f"{path}.{attribute}"
     return found

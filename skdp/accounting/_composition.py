@@ -4,16 +4,18 @@ Three rules, each valid for adaptively chosen events:
 
 **basic**: :math:`\sum \varepsilon_i \le \varepsilon` and :math:`\sum \delta_i \le \delta` (Rogers and others 2016).
 
-**gdp**: :math:`\sum \mu_i^2 \le \mu^2` with :math:`\delta_G(\varepsilon; \mu) = \delta` (Smith and Thakurta 2022; Koskela,
-Tobaben and Honkela 2023). Lossless for Gaussian noise.
+**gdp**: :math:`\sum \mu_i^2 \le \mu^2` with :math:`\delta_G(\varepsilon; \mu) = \delta` (Smith and Thakurta 2022;
+Koskela, Tobaben and Honkela 2023). Lossless for Gaussian noise.
 
 **rdp**: :math:`\sum \rho_i(\alpha) \le B(\alpha)` at one order :math:`\alpha` fixed in advance, with
-:math:`\varepsilon = B + \log\frac{\alpha-1}{\alpha} - \frac{\log\delta + \log\alpha}{\alpha - 1}` (Feldman and Zrnic 2021;
-conversion of Canonne, Kamath and Steinke 2020). Nearly lossless for what is almost Gaussian, as objective perturbation.
+:math:`\varepsilon = B + \log\frac{\alpha-1}{\alpha} - \frac{\log\delta + \log\alpha}{\alpha - 1}` (Feldman and Zrnic
+2021; conversion of Canonne, Kamath and Steinke 2020). Nearly lossless for what is almost Gaussian, as objective
+perturbation.
 
-Under "gdp" and "rdp", a sequence of pure events is admitted as well while :math:`\sum \varepsilon_i \le \varepsilon`. That
-"or" costs nothing: a path that ends under the pure rule has a privacy loss of at most :math:`\varepsilon` for certain and
-adds nothing to delta; the other paths coincide with those of the filter run by itself, which add at most delta.
+Under "gdp" and "rdp", a sequence of pure events is admitted as well while :math:`\sum \varepsilon_i \le \varepsilon`.
+That "or" costs nothing: a path that ends under the pure rule has a privacy loss of at most :math:`\varepsilon` for
+certain and adds nothing to delta; the other paths coincide with those of the filter run by itself, which add at most
+delta.
 
 **auto** takes the rule of which the first event uses the smallest part. The first event is chosen before any output
 is seen, so that the choice of rule is not adaptive. Choosing later would not be valid: two rules joined by "or" give

@@ -1,9 +1,10 @@
 r"""A minimiser that comes with a proof: the norm of the true gradient at the returned point is at most tau.
 
-The objective is :math:`J(\theta) = C \sum_i \ell(\theta x_i; y_i) + \frac{\lambda}{2}\|\theta\|^2 + \langle b, \theta\rangle`.
-How the point is found does not matter for privacy, what is proved about it does. So the search is free to be quick:
-Newton's method, started from a solution for a part of the rows, with second derivatives kept while they serve. The
-proof is one more pass over the rows at the end, which bounds the rounding error of the gradient as well.
+The objective is
+:math:`J(\theta) = C \sum_i \ell(\theta x_i; y_i) + \frac{\lambda}{2}\|\theta\|^2 + \langle b, \theta\rangle`. How the
+point is found does not matter for privacy, what is proved about it does. So the search is free to be quick: Newton's
+method, started from a solution for a part of the rows, with second derivatives kept while they serve. The proof is
+one more pass over the rows at the end, which bounds the rounding error of the gradient as well.
 
 The search goes on in extended precision (pairs of doubles) where doubles cannot give the proof. Nothing here
 depends on a private quantity in a way that can be seen, other than by its running time.

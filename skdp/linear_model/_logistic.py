@@ -134,10 +134,8 @@ def solve(
 def linear_rule(released: Array, geometry: Geometry) -> tuple[Array, Array]:
     """Return coefficients and intercepts from what was released."""
     theta = released.reshape(geometry.shape)
-    if isinstance(geometry.loss, MultinomialLogLoss):
-        weights = geometry.loss.basis @ theta[0]
-    else:
-        weights = theta[:, 0, :]
+    loss = geometry.loss
+    weights = loss.basis @ theta[0] if isinstance(loss, MultinomialLogLoss) else theta[:, 0, :]
     if geometry.constant == 0:
         return weights.copy(), np.zeros(len(weights))
     return weights[:, :-1].copy(), geometry.constant * weights[:, -1]

@@ -57,7 +57,6 @@ class NoiseSource:
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
         None takes bits from the operating system. Anything else makes the noise reproducible, for tests and
         examples: who knows the seed can subtract the noise. A generator object is advanced once, here.
-
     """
 
     def __init__(self, random_state: object = None) -> None:

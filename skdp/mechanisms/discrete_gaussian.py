@@ -4,9 +4,9 @@ Theorem (Canonne, Kamath and Steinke 2020, theorem 4). If neighbouring data sets
 at most :math:`\Delta` in L2 norm, then :math:`f + K` with independent :math:`P(K_j = k) \propto e^{-k^2/2\sigma^2}` is
 :math:`\Delta^2/2\sigma^2`-zCDP, as with continuous noise.
 
-It is *not* exactly :math:`\Delta/\sigma`-GDP: its :math:`\delta(\varepsilon)` may exceed the continuous one by a relative
-:math:`O(\sigma^{-2})`. A release that is to be booked as Gaussian uses :mod:`skdp.mechanisms.gaussian`, which rounds
-ideal continuous noise, exactly, and so needs no such allowance.
+It is *not* exactly :math:`\Delta/\sigma`-GDP: its :math:`\delta(\varepsilon)` may exceed the continuous one by a
+relative :math:`O(\sigma^{-2})`. A release that is to be booked as Gaussian uses :mod:`skdp.mechanisms.gaussian`,
+which rounds ideal continuous noise, exactly, and so needs no such allowance.
 
 The sampler is algorithm 3 of the paper, vectorised. Its law is exact.
 """

@@ -2,13 +2,15 @@ r"""The exponential mechanism under add-or-remove-one.
 
 Theorem. Let :math:`h(o) = q(D', o) - q(D, o)` and let :math:`\rho` be the largest :math:`\max_o h - \min_o h` over
 neighbours. Drawing :math:`o` with probability proportional to :math:`e^{\varepsilon q(D, o)/\rho}` is
-:math:`\varepsilon`-DP, and :math:`\varepsilon`-bounded-range, hence :math:`\varepsilon^2/8`-zCDP (Cesar and Rogers 2021).
+:math:`\varepsilon`-DP, and :math:`\varepsilon`-bounded-range, hence :math:`\varepsilon^2/8`-zCDP (Cesar and Rogers
+2021).
 
-Proof. :math:`P_{D'}(o)/P_D(o) = e^{\varepsilon h(o)/\rho} / \mathbb{E}_{P_D}[e^{\varepsilon h/\rho}]`, and the denominator
-lies between the smallest and the largest value of the numerator, whose ratio is at most :math:`e^\varepsilon`.
+Proof. :math:`P_{D'}(o)/P_D(o) = e^{\varepsilon h(o)/\rho} / \mathbb{E}_{P_D}[e^{\varepsilon h/\rho}]`, and the
+denominator lies between the smallest and the largest value of the numerator, whose ratio is at most
+:math:`e^\varepsilon`.
 
-For scores of sensitivity :math:`\Delta`, :math:`\rho = 2\Delta` in general, and :math:`\rho = \Delta` if a further record
-moves all scores in one direction: twice the exponent that the textbook form allows (McSherry and Talwar 2007).
+For scores of sensitivity :math:`\Delta`, :math:`\rho = 2\Delta` in general, and :math:`\rho = \Delta` if a further
+record moves all scores in one direction: twice the exponent that the textbook form allows (McSherry and Talwar 2007).
 
 Drawing is exact: a uniform candidate is accepted with probability :math:`e^{-\varepsilon(q^* - q)/\rho}`.
 """

@@ -2,8 +2,8 @@ r"""The L2 mechanism: pure differential privacy for vectors of bounded L2 sensit
 
 Theorem (Chaudhuri, Monteleoni and Sarwate 2011; Hardt and Talwar 2010). If neighbouring data sets change
 :math:`f \in \mathbb{R}^p` by at most :math:`\Delta` in L2 norm, then :math:`f + z` with density proportional to
-:math:`e^{-\varepsilon\|z\|_2/\Delta}` is :math:`\varepsilon`-DP. Proof: the normaliser does not depend on :math:`f`, and
-:math:`\|o - f'\| - \|o - f\| \le \|f - f'\|`.
+:math:`e^{-\varepsilon\|z\|_2/\Delta}` is :math:`\varepsilon`-DP. Proof: the normaliser does not depend on :math:`f`,
+and :math:`\|o - f'\| - \|o - f\| \le \|f - f'\|`.
 
 The norm of the noise is Gamma(:math:`p`) distributed, hence the name; each coordinate has variance
 :math:`(p+1)\Delta^2/\varepsilon^2`. Independent Laplace noise for the same query needs twice the variance, once

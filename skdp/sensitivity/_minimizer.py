@@ -1,8 +1,9 @@
 r"""Sensitivity of the minimiser of a regularised sum of losses.
 
-Let :math:`J_D(w) = C \sum_{i \in D} \ell(w; z_i) + \frac{\lambda}{2}\|w\|^2` with convex losses whose gradients are at
-most :math:`L` in norm, and let :math:`D' = D \cup \{z\}`. Write :math:`w, w'` for the two minimisers. Since
-:math:`\nabla J_D(w) = 0`, :math:`\nabla J_{D'}(w) = C \nabla\ell(w; z)`. :math:`J_{D'}` is :math:`\lambda`-strongly convex, so
+Let :math:`J_D(w) = C \sum_{i \in D} \ell(w; z_i) + \frac{\lambda}{2}\|w\|^2` with convex losses whose gradients are
+at most :math:`L` in norm, and let :math:`D' = D \cup \{z\}`. Write :math:`w, w'` for the two minimisers. Since
+:math:`\nabla J_D(w) = 0`, :math:`\nabla J_{D'}(w) = C \nabla\ell(w; z)`. :math:`J_{D'}` is :math:`\lambda`-strongly
+convex, so
 
 .. math:: \lambda \|w - w'\| \le \|\nabla J_{D'}(w) - \nabla J_{D'}(w')\| = C \|\nabla\ell(w; z)\| \le C L.
 
