@@ -11,10 +11,10 @@ def clopper_pearson(successes, runs, error):
     return low, high
 
 
-def separating_event(pilot, pilot_neighbour):
-    """Choose, on pilot runs, a direction and a threshold at the median of one of the two samples."""
+def separating_event(pilot, pilot_neighbour, quantile=0.5):
+    """Choose, on pilot runs, a direction, and a threshold at a quantile of the sample that lies further along it."""
     sign = 1.0 if np.mean(pilot) > np.mean(pilot_neighbour) else -1.0
-    return sign, float(np.median(sign * np.asarray(pilot)))
+    return sign, float(np.quantile(sign * np.asarray(pilot), quantile))
 
 
 def rates(sample, neighbour, event):

@@ -1,0 +1,5 @@
+"""Loaders of data sets for examples and benchmarks, prepared from public knowledge alone."""
+
+from ._adult import load_adult
+
+__all__ = ["load_adult"]

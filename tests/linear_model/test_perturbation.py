@@ -1,0 +1,284 @@
+"""Output and objective perturbation: known answers, the law of the noise, sensitivities by brute force.
+
+Every stochastic test has a false-alarm probability of 1e-6 and a fixed seed.
+"""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.linear_model import LogisticRegression
+
+from skdp import ObjPertLogReg, OutputPertLogReg
+from skdp.accounting import gaussian_delta, gaussian_noise_multiplier
+from skdp.linear_model._logistic import INTERCEPT_CONSTANT, Geometry, solve
+from skdp.linear_model._objective_perturbation import largest_kappa, pure_price
+from skdp.sensitivity import clip_rows
+from tests.linear_model.data import blobs, saturating_pair
+
+FALSE_ALARM = 1e-6
+BOTH = pytest.mark.parametrize("estimator", [OutputPertLogReg, ObjPertLogReg])
+
+
+# --- without noise, the optimum -----------------------------------------------------------------------------------
+
+
+@BOTH
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_infinite_epsilon_is_scikit_learns_optimum(estimator, n_classes, C):
+    X, y = blobs(n_classes)
+    ours = estimator(epsilon=math.inf, data_norm=10.0, C=C, fit_intercept=False, classes=range(n_classes)).fit(X, y)
+    solver = {"solver": "newton-cholesky" if n_classes == 2 else "newton-cg", "tol": 1e-12, "max_iter": 1000}
+    theirs = LogisticRegression(C=C, fit_intercept=False, **solver).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
+    assert ours.C_ == C
+
+
+@BOTH
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_intercept_is_a_regularised_constant_feature(estimator, n_classes):
+    X, y = blobs(n_classes)
+    constant = INTERCEPT_CONSTANT * 10.0
+    ours = estimator(epsilon=math.inf, data_norm=10.0, C=0.5, classes=range(n_classes)).fit(X, y)
+    augmented = np.column_stack([X, np.full(len(X), constant)])
+    theirs = LogisticRegression(C=0.5, fit_intercept=False, solver="newton-cg", tol=1e-12, max_iter=1000)
+    theirs.fit(augmented, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_[:, :-1], atol=1e-6)
+    np.testing.assert_allclose(ours.intercept_, constant * theirs.coef_[:, -1], atol=1e-6)
+
+
+@BOTH
+def test_rows_are_clipped(estimator):
+    X, y = blobs()
+    clipped = X * np.minimum(1, 1 / np.linalg.norm(X, axis=1))[:, None]
+    far = estimator(epsilon=math.inf, data_norm=1.0, C=1.0, classes=[0, 1]).fit(X, y)
+    near = estimator(epsilon=math.inf, data_norm=1.0, C=1.0, classes=[0, 1]).fit(clipped, y)
+    np.testing.assert_allclose(far.coef_, near.coef_, atol=1e-6)
+
+
+@BOTH
+def test_huber_hinge_separates(estimator):
+    X, y = blobs(3)
+    model = estimator(epsilon=math.inf, data_norm=5.0, C=1.0, loss="huber", classes=range(3)).fit(X, y)
+    assert model.score(X, y) > 0.9
+    for k in range(3):
+        alone = estimator(epsilon=math.inf, data_norm=5.0, C=1.0, loss="huber", classes=[0, 1]).fit(X, y == k)
+        np.testing.assert_allclose(model.coef_[k], alone.coef_[0], atol=1e-6)
+
+
+def test_one_record_has_a_scalar_root():
+    # a = C expit(-a |x|^2) for the minimiser a x.
+    x = np.array([[0.6, 0.3]])
+    model = OutputPertLogReg(epsilon=math.inf, data_norm=1.0, C=2.0, fit_intercept=False, classes=[0, 1])
+    w = model.fit(x, [1]).coef_[0]
+    a = w[0] / x[0, 0]
+    assert a == pytest.approx(2.0 / (1 + math.exp(a * 0.45)), abs=1e-6)
+    np.testing.assert_allclose(w, a * x[0], atol=1e-8)
+
+
+# --- on no data, the noise alone ----------------------------------------------------------------------------------
+
+# C=1 at epsilon=1 exceeds what objective perturbation admits; 0.5 is within.
+EMPTY = {"epsilon": 1.0, "data_norm": 1.0, "C": 0.5, "fit_intercept": False, "classes": [0, 1]}
+RUNS = 2000
+
+
+def on_no_data(estimator, n_features=3, **parameters):
+    model = estimator(**EMPTY, **parameters)
+    empty = np.empty((0, n_features)), np.empty(0, dtype=int)
+    return np.array([model.set_params(random_state=seed).fit(*empty).coef_[0] for seed in range(RUNS)])
+
+
+@BOTH
+def test_gaussian_noise_has_the_stated_law(estimator):
+    w = on_no_data(estimator, delta=1e-5).ravel()
+    scale = 0.5 * gaussian_noise_multiplier(1.0, 1e-5)
+    assert stats.kstest(w, stats.norm(scale=scale).cdf).pvalue > FALSE_ALARM, "false alarm 1e-6"
+    assert stats.kstest(w, stats.norm(scale=0.85 * scale).cdf).pvalue < FALSE_ALARM, "15 % less noise must be seen"
+
+
+@BOTH
+def test_pure_noise_has_the_stated_law(estimator):
+    w = on_no_data(estimator)
+    share = 1.0 if estimator is OutputPertLogReg else 0.995
+    norm, scale = np.linalg.norm(w, axis=1), 0.5 / share
+    assert stats.kstest(norm, stats.gamma(3, scale=scale).cdf).pvalue > FALSE_ALARM, "false alarm 1e-6"
+    assert stats.kstest(norm, stats.gamma(3, scale=0.85 * scale).cdf).pvalue < FALSE_ALARM
+    # In three dimensions, a coordinate of a uniform direction is uniform on [-1, 1].
+    direction = w / norm[:, None]
+    assert stats.kstest(direction[:, 0], stats.uniform(-1, 2).cdf).pvalue > FALSE_ALARM, "false alarm 1e-6"
+
+
+@BOTH
+def test_multinomial_noise_has_zero_sum(estimator):
+    empty = np.empty((0, 4)), np.empty(0, dtype=int)
+    model = estimator(epsilon=1.0, delta=1e-5, data_norm=1.0, classes=range(5), random_state=0).fit(*empty)
+    np.testing.assert_allclose(model.coef_.sum(axis=0), 0, atol=1e-12 * np.abs(model.coef_).max())
+
+
+# --- what one record can change -----------------------------------------------------------------------------------
+
+
+def minimiser(X, y, geometry, C, tau):
+    rows = clip_rows(np.asarray(X, float), geometry.norm)
+    return solve(rows, np.asarray(y), geometry, C, np.zeros(geometry.size), tau, 100)
+
+
+def geometry_of(loss, n_classes, n_features):
+    model = OutputPertLogReg(data_norm=1.5, loss=loss, fit_intercept=False)
+    return Geometry.of(model._check_parameters(), n_features, n_classes)
+
+
+CASES = [("log_loss", 2), ("log_loss", 4), ("huber", 2), ("huber", 3)]
+
+
+@pytest.mark.parametrize(("loss", "n_classes"), CASES)
+@pytest.mark.parametrize("C", [0.05, 0.5, 5.0])
+def test_minimiser_moves_by_no_more_than_claimed(loss, n_classes, C):
+    geometry = geometry_of(loss, n_classes, 3)
+    tau = 1e-8 * C
+    claim = C * geometry.joint_lipschitz + 2 * geometry.joint(tau)
+    rng = np.random.default_rng(7)
+    moved = []
+    for n_rows in (0, 1, 5, 40):
+        for _ in range(6):
+            X = rng.normal(size=(n_rows + 1, 3)) * rng.choice([0.1, 1.0, 10.0])
+            y = rng.integers(n_classes, size=n_rows + 1)
+            whole, part = minimiser(X, y, geometry, C, tau), minimiser(X[:-1], y[:-1], geometry, C, tau)
+            moved.append(np.linalg.norm(whole - part))
+    assert max(moved) <= claim
+
+
+@pytest.mark.parametrize(("loss", "n_classes"), CASES)
+def test_the_claim_is_nearly_attained(loss, n_classes):
+    C = 0.4
+    geometry = geometry_of(loss, n_classes, 1)
+    claim = C * geometry.joint_lipschitz
+    part, whole = saturating_pair(C, 1.5, 1, n_classes, loss)
+    moved = np.linalg.norm(minimiser(*whole, geometry, C, 1e-8) - minimiser(*part, geometry, C, 1e-8))
+    assert 0.9 * claim <= moved <= claim
+
+
+@pytest.mark.parametrize(("loss", "n_classes"), CASES)
+def test_objective_noise_is_calibrated_to_the_gradient(loss, n_classes):
+    # b_D(w) - b_D'(w) = C grad loss(w; z): at the saturating pair, nearly the claim.
+    C, geometry = 0.4, geometry_of(loss, n_classes, 1)
+    (X, y), (X1, y1) = saturating_pair(C, 1.5, 1, n_classes, loss)
+    theta = minimiser(X, y, geometry, C, 1e-8)
+    z = X1[-1:] @ theta.reshape(-1, 1).T
+    if geometry.n_problems == 1:
+        slopes = geometry.loss.derivative(z, geometry.loss.encode(y1[-1:]))
+    else:
+        codes = [np.array([int(y1[-1] == k)]) for k in range(n_classes)]
+        slopes = np.array([geometry.loss.derivative(z[:, [k]], geometry.loss.encode(c))[0] for k, c in enumerate(codes)])
+    shift = C * np.linalg.norm(slopes) * np.linalg.norm(X1[-1])
+    assert 0.9 * C * geometry.joint_lipschitz <= shift <= C * geometry.joint_lipschitz
+
+
+# --- the plan of objective perturbation ---------------------------------------------------------------------------
+
+
+def objective_plan(n_features=20, n_classes=2, **parameters):
+    return ObjPertLogReg(data_norm=1.0, **parameters).privacy_plan(n_features=n_features, n_classes=n_classes)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 10.0, 100.0])
+def test_binary_log_loss_costs_no_more_than_the_gaussian_mechanism(epsilon):
+    objective, solution = objective_plan(epsilon=epsilon, delta=1e-5).releases
+    multiplier = objective.mechanism.scale / objective.sensitivity
+    # 0.02 % is what hiding the solver's residual takes.
+    assert multiplier == pytest.approx(gaussian_noise_multiplier(epsilon, 1e-5), rel=3e-4)
+    assert solution.mechanism.scale < 1e-3 * objective.mechanism.scale
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 10.0])
+@pytest.mark.parametrize("C", ["auto", 1e-6, 0.1, 1e6])
+@pytest.mark.parametrize(("loss", "n_classes"), CASES)
+def test_pure_plan_spends_exactly_epsilon(epsilon, C, loss, n_classes):
+    model = ObjPertLogReg(epsilon=epsilon, data_norm=1.0, C=C, loss=loss)
+    plan = model.privacy_plan(n_features=6, n_classes=n_classes)
+    geometry = Geometry.of(model._check_parameters(), 6, n_classes)
+    weight = model._weight(model._check_parameters(), geometry)
+    noise, slack = (release.mechanism.epsilon for release in plan.releases)
+    assert noise > 0.5 * epsilon
+    assert noise + pure_price(geometry, weight, noise) + slack == pytest.approx(epsilon)
+
+
+@pytest.mark.parametrize("kappa", [0.1, 0.9, 1.0])
+def test_pure_binary_price_is_nothing_up_to_kappa_equal_epsilon(kappa):
+    # By search over what a record's slope can be, the sum of shift and determinant.
+    u = np.linspace(0, 1, 100_001)
+    assert np.max(1.0 * u + np.log1p(kappa * u * (1 - u))) == pytest.approx(1.0)
+    assert np.max(1.0 * u + np.log1p(1.2 * u * (1 - u))) > 1.0, "the condition is needed"
+
+
+@pytest.mark.parametrize("n_classes", [3, 5, 20])
+def test_pure_multinomial_price_is_nothing_up_to_four_kappa_equal_epsilon(n_classes):
+    def worst(kappa, epsilon):
+        t = np.linspace(0, math.sqrt(2), 100_001)
+        q = np.minimum(1, t * math.sqrt((n_classes - 1) / n_classes))
+        rank = n_classes - 1
+        return np.max(epsilon * t / math.sqrt(2) + rank * np.log1p(kappa * (2 * q - t**2) / rank))
+
+    assert worst(0.25, 1.0) == pytest.approx(1.0)
+    assert worst(0.35, 1.0) > 1.0, "the condition is needed"
+
+
+@pytest.mark.parametrize(("loss", "n_classes"), CASES)
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-6), (1.0, 1e-5), (10.0, 1e-9)])
+def test_gaussian_plan_meets_its_delta(loss, n_classes, epsilon, delta):
+    plan = objective_plan(epsilon=epsilon, delta=delta, loss=loss, n_classes=n_classes)
+    objective, solution = plan.events
+    total = objective.curve.delta(epsilon, objective.noise_mu, solution.mu())
+    assert (1 - 1e-6) * delta <= total <= delta
+    # An independent lower bound: a Gaussian mechanism with the same noise and no determinant.
+    assert float(gaussian_delta(epsilon, objective.noise_mu)) <= delta
+
+
+@pytest.mark.parametrize(("loss", "n_classes"), CASES)
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_weight_is_used_as_given_within_what_the_proof_admits(loss, n_classes, delta):
+    model = ObjPertLogReg(epsilon=1.0, delta=delta, data_norm=2.0, loss=loss, classes=range(n_classes))
+    geometry = Geometry.of(model._check_parameters(), 5, n_classes)
+    most = largest_kappa(model._check_parameters(), geometry) / geometry.norm**2
+    X, y = blobs(n_classes)
+    assert model.set_params(C=0.5 * most).fit(X, y).C_ == 0.5 * most
+    assert model.set_params(C=50.0).fit(X, y).C_ == most
+    assert 0 < model.set_params(C="auto").fit(X, y).C_ <= most
+
+
+@BOTH
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_noise_scales_with_the_tolerance(estimator, delta):
+    # tol is a privacy parameter: a looser solver pays with more noise.
+    scales = []
+    for tol in (1e-8, 1e-5, 1e-2):
+        plan = estimator(epsilon=1.0, delta=delta, data_norm=1.0, C=0.2, tol=tol).privacy_plan(n_features=3, n_classes=2)
+        scales.append(plan.releases[-1].mechanism.scale)
+    assert all(a < b for a, b in pairwise(scales))
+    if estimator is OutputPertLogReg:
+        assert scales[-1] == pytest.approx(1.02 * scales[0], rel=1e-4)
+    else:
+        assert scales[-1] == pytest.approx(1e3 * scales[1], rel=1e-2)
+
+
+def test_one_vs_rest_residual_is_joint():
+    for estimator in (OutputPertLogReg, ObjPertLogReg):
+        plans = [
+            estimator(epsilon=1.0, delta=1e-5, data_norm=1.0, C=1e-3, loss="huber").privacy_plan(n_features=3, n_classes=k)
+            for k in (2, 9)
+        ]
+        two, nine = (plan.releases[-1].sensitivity for plan in plans)
+        # sqrt(9) problems' worth; rounding of the objective's noise adds a few per mille.
+        assert nine == pytest.approx(3 * two, rel=0.02)
+
+
+def test_automatic_weight_does_not_look_at_the_data():
+    for estimator in (OutputPertLogReg, ObjPertLogReg):
+        model = estimator(epsilon=1.0, delta=1e-5, data_norm=1.0, classes=[0, 1])
+        weights = {model.fit(*blobs(n_rows=n, seed=n)).C_ for n in (10, 100, 1000)}
+        assert len(weights) == 1

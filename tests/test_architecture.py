@@ -1,0 +1,117 @@
+"""The rules of the building, read off the source: imports point down, and no tool is configured twice."""
+
+import ast
+import configparser
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "skdp"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+# Lower floors first. A room may import from its own floor's package and from floors below.
+FLOORS = [
+    {"exceptions"},
+    {"accounting"},
+    {"mechanisms"},
+    {"sensitivity", "_params"},
+    {"_release", "_data"},
+    {"base"},
+    {"linear_model"},
+]
+FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
+
+
+def room_of(path):
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return parts[0]
+
+
+def imports(path):
+    """Absolute dotted names of what a file imports, anywhere in it."""
+    package = ("skdp", *path.relative_to(PACKAGE).parent.parts)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                base = package[: len(package) - node.level + 1]
+                module = ".".join((*base, *((node.module,) if node.module else ())))
+            else:
+                module = node.module
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def test_every_room_has_a_floor():
+    rooms = {room_of(path) for path in SOURCES} - {"__init__"}
+    assert rooms == set(FLOOR)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_down(path):
+    room = room_of(path)
+    if room == "__init__":
+        return
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] == "skdp" and len(parts) > 1 and parts[1] != room and parts[1] in FLOOR:
+            assert FLOOR[parts[1]] < FLOOR[room], f"{path.name} imports {name}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_no_private_name_of_another_library(path):
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] in ("sklearn", "scipy", "numpy", "dp_accounting"):
+            assert not any(part.startswith("_") for part in parts), f"{path.name} imports {name}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_randomness_comes_from_one_file(path):
+    if path.name == "_bits.py":
+        return
+    assert not {"random", "secrets", "os", "numpy.random"} & set(imports(path))
+    attributes = {ast.unparse(node) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
+    assert "np.random" not in attributes
+
+
+def test_no_concrete_scikit_learn_estimator_is_subclassed():
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                bases = {ast.unparse(base) for base in node.bases}
+                assert not bases & {"LogisticRegression", "LinearRegression", "GaussianNB", "KMeans", "PCA"}
+
+
+def test_no_tool_is_configured_twice():
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    in_setup = {section.split(":")[0].split("-")[0] for section in setup.sections()}
+    in_pyproject = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"])
+    assert in_setup == {"mypy", "coverage"}
+    assert not in_setup & in_pyproject
+    assert {"pytest", "ruff", "numpydoc_validation"} <= in_pyproject
+
+
+def test_import_is_light():
+    code = (
+        "import sys, skdp; "
+        "heavy = [m for m in ('sklearn', 'scipy', 'dp_accounting', 'matplotlib', 'pandas') if m in sys.modules]; "
+        "assert not heavy, heavy; "
+        "skdp.ObjPertLogReg; skdp.BudgetAccountant; "
+        "assert 'dp_accounting' not in sys.modules; "
+        "assert set(skdp.__all__) <= set(dir(skdp))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_unknown_name_is_an_attribute_error():
+    import skdp
+
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        _ = skdp.no_such_thing
