@@ -39,6 +39,9 @@ LOSSES = ("log_loss", "huber")
 #: every other coefficient; a small constant adds little to the norm, and 4 % to the noise.
 INTERCEPT_CONSTANT = 0.3
 
+#: C times the squared norm, under C="auto", where privacy asks for no less regularisation.
+LARGEST_KAPPA = 100.0
+
 
 @dataclass(frozen=True)
 class Parameters:

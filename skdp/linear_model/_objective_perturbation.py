@@ -30,7 +30,7 @@ from ..accounting import (
 )
 from ..mechanisms import GammaMechanism, GaussianMechanism, Mechanism, NoNoise
 from ..sensitivity import ClippedRows, solver_slack_sensitivity
-from ._logistic import Array, Geometry, Parameters, PrivateLinearClassifier, solve
+from ._logistic import LARGEST_KAPPA, Array, Geometry, Parameters, PrivateLinearClassifier, solve
 from ._losses import LogLoss, MultinomialLogLoss
 
 # What the noise that hides the solver's residual takes: of mu as a multiple of the Gaussian mechanism's, of epsilon.
@@ -59,11 +59,12 @@ def largest_kappa(parameters: Parameters, geometry: Geometry) -> float:
 
 def effective_weight(parameters: Parameters, geometry: Geometry) -> float:
     """Return C, or the public formula for it, within what the guarantee admits."""
-    if not parameters.private:
-        return 1.0 if parameters.C is None else parameters.C
     most = largest_kappa(parameters, geometry) / geometry.norm**2
     if parameters.C is not None:
         return min(parameters.C, most)
+    most = min(most, LARGEST_KAPPA / geometry.norm**2)
+    if not parameters.private:
+        return most
     if parameters.delta > 0:
         multiplier = gaussian_noise_multiplier(parameters.epsilon, parameters.delta)
     else:
@@ -143,7 +144,7 @@ class ObjPertLogReg(PrivateLinearClassifier):
         Largest L2 norm of a row of X, from public knowledge. Longer rows are scaled down to it, silently.
     C : float or "auto", default="auto"
         Weight of the sum of losses against half the squared norm of the coefficients, as in scikit-learn.
-        ``"auto"`` takes a formula of public parameters; with ``epsilon=inf`` it is 1. A number is used as it is
+        ``"auto"`` takes a formula of public parameters, at most 100 over the squared norm. A number is used as it is
         as far as the proof admits it: ``C_`` is what was used.
     loss : {"log_loss", "huber"}, default="log_loss"
         ``"log_loss"``: logistic regression, multinomial for three classes or more. ``"huber"``: hinge loss with a

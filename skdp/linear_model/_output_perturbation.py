@@ -17,7 +17,7 @@ from .._release import PrivacyGuarantee, Release, ReleaseSession
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu, gaussian_noise_multiplier
 from ..mechanisms import GammaMechanism, GaussianMechanism, Mechanism, NoNoise
 from ..sensitivity import ClippedRows, minimizer_sensitivity
-from ._logistic import Array, Geometry, Parameters, PrivateLinearClassifier, solve
+from ._logistic import LARGEST_KAPPA, Array, Geometry, Parameters, PrivateLinearClassifier, solve
 
 #: Standard deviation of the noise in the score of a row of the largest norm, under C="auto".
 _SCORE_NOISE = 0.25
@@ -28,13 +28,14 @@ _THEOREM = "Output perturbation, theorem 1"
 
 def automatic_weight(parameters: Parameters, geometry: Geometry) -> float:
     """Return C such that the noise in a score has standard deviation 1/4, whatever the guarantee."""
+    most = LARGEST_KAPPA / geometry.norm**2
     if not parameters.private:
-        return 1.0
+        return most
     if parameters.delta > 0:
         multiplier = gaussian_noise_multiplier(parameters.epsilon, parameters.delta)
     else:
         multiplier = math.sqrt(geometry.size + 1) / parameters.epsilon
-    return _SCORE_NOISE / (multiplier * geometry.norm * geometry.joint_lipschitz)
+    return min(most, _SCORE_NOISE / (multiplier * geometry.norm * geometry.joint_lipschitz))
 
 
 def plan(parameters: Parameters, geometry: Geometry, C: float) -> PrivacyGuarantee:
@@ -75,7 +76,7 @@ class OutputPertLogReg(PrivateLinearClassifier):
     C : float or "auto", default="auto"
         Weight of the sum of losses against half the squared norm of the coefficients, as in scikit-learn. The
         noise is proportional to it. ``"auto"`` takes the weight at which a score of a row of norm `data_norm`
-        carries noise of standard deviation 1/4, a formula of public parameters. With ``epsilon=inf`` it is 1.
+        carries noise of standard deviation 1/4, a formula of public parameters; at most 100 over the squared norm.
     loss : {"log_loss", "huber"}, default="log_loss"
         ``"log_loss"``: logistic regression, multinomial for three classes or more. ``"huber"``: hinge loss with a
         rounded kink (a support vector machine), one-vs-rest for three classes or more, without probabilities.
