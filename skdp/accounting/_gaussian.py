@@ -107,7 +107,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
         value = float(gaussian_delta(epsilon, np.exp(log_mu)))
         return (np.log(value) if value > 0 else -1e4) - np.log(delta)
 
-    low, high = np.log(1e-18), np.log(1e4)
+    low, high = np.log(1e-290), np.log(1e8)
     root = optimize.brentq(excess, low, high, xtol=1e-14, rtol=1e-14, maxiter=500)
     mu = float(np.exp(root)) * (1 - SAFETY)
     while float(gaussian_delta(epsilon, mu)) > delta:
@@ -192,4 +192,7 @@ def pure_dp_mu(epsilon: float) -> float:
     """
     if epsilon == np.inf:
         return np.inf
+    if epsilon < 1:
+        # The same through 1 - 2/(1+e^epsilon) = tanh(epsilon/2), which keeps its digits near 0.
+        return float(np.sqrt(8) * special.erfinv(np.tanh(epsilon / 2))) * (1 + SAFETY)
     return float(-2 * special.ndtri_exp(special.log_expit(-epsilon))) * (1 + SAFETY)

@@ -142,7 +142,7 @@ class ObjectiveCurve:
         else:
             at_zero = sum(w * float(gaussian_delta(0.0, multiple * mu)) for w, multiple in self.terms)
             below = 1 - np.exp(np.minimum(t - c, 0.0)) * (1 - min(at_zero, 1.0))
-        return np.minimum(np.where(t >= c, above, below), 1.0)
+        return np.clip(np.where(t >= c, above, below), 0.0, 1.0)
 
     def gdp(self, mu: float) -> float:
         """Return the smallest mu' for which the perturbation is mu'-GDP.

@@ -22,7 +22,8 @@ def lattice_step(scale: float, bits: int) -> float:
 
 def to_lattice(value: ArrayLike, step: float) -> NDArray[np.int64]:
     """Round to the nearest lattice point, counted in steps; each coordinate moves by at most half a step."""
-    scaled = np.asarray(value, dtype=np.float64) / step
+    with np.errstate(over="ignore"):
+        scaled = np.asarray(value, dtype=np.float64) / step
     return np.rint(np.clip(scaled, -_LATTICE_LIMIT, _LATTICE_LIMIT)).astype(np.int64)
 
 

@@ -82,10 +82,16 @@ def bernoulli_exp(
     """
     prefix = stream.words(gamma.size) >> np.uint64(11)
     uniform = prefix.astype(np.float64)
-    scaled = np.exp(-gamma) * 2.0**53
-    slack = scaled * (2 * np.asarray(error) + ELEMENTARY)
-    outcome = uniform + 1 <= scaled - slack
-    for i in np.flatnonzero(~outcome & (uniform < scaled + slack)):
+    scaled = np.exp(-gamma)
+    scaled *= 2.0**53
+    # The least number keeps a threshold that underflows in doubt.
+    slack = scaled * (2 * np.asarray(error) + ELEMENTARY) + 1e-300
+    # How far the threshold lies above the interval of width 1 that is known of the uniform, or below it.
+    scaled -= uniform
+    outcome = scaled >= slack + 1
+    doubtful = scaled > -slack
+    doubtful ^= outcome
+    for i in np.flatnonzero(doubtful):
         outcome[i] = _bernoulli_exp_scalar(int(prefix[i]), exact(int(i)), stream)
     return outcome
 

@@ -16,6 +16,7 @@ arithmetic has.
 from __future__ import annotations
 
 import decimal
+import math
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -110,7 +111,7 @@ class LazyNormals:
             value = v * factor[:, None]
             error = 2 * factor[:, None] * (2.0**-53 + np.abs(v) * relative[:, None])
         # The bound is of first order: where it is not small, the double says nothing.
-        lost = ~(relative < 2.0**-10) | ~np.isfinite(factor)
+        lost = ~((0 < relative) & (relative < 2.0**-10)) | ~np.isfinite(factor)
         value[lost], error[lost] = 0.0, np.inf
         return value.ravel()[:size], error.ravel()[:size]
 
@@ -144,12 +145,13 @@ class LazyGamma:
         words = stream.words(count) >> np.uint64(11)
         self._prefixes = [int(w) for w in words]
         self._bits = 53
+        self._enclosure: Interval | None = None
         self._normal = LazyNormals(1, stream) if half else None
         uniform = (words.astype(np.float64) + 0.5) * 2.0**-53
         logs = -np.log(uniform)
-        total = 2 * logs.sum()
-        # The midpoint is off by up to half of the first bit not drawn; the sum rounds once a term.
-        error = 2 * (2.0**-53 / uniform).sum() + total * (ELEMENTARY + count * 2.0**-52)
+        total = 2 * math.fsum(logs)
+        # The midpoint is off by up to half of the first bit not drawn.
+        error = 2 * (2.0**-53 / uniform).sum() + total * (ELEMENTARY + 2.0**-51)
         if np.any(words == 0):
             error = np.inf
         if self._normal is not None:
@@ -161,19 +163,26 @@ class LazyGamma:
 
     def interval(self, bits: int) -> Interval:
         """Enclose the variable, from at least `bits` bits of its uniforms, in the current decimal context."""
+        if self._enclosure is not None and self._bits >= bits:
+            return self._enclosure
         while self._bits < bits:
             self._prefixes = [extend(p, self._stream) for p in self._prefixes]
             self._bits += 64
+        # One logarithm of the product; each multiplication is off by a unit in the last digit at most.
         unit = Decimal(2) ** -self._bits
-        low = high = Decimal(0)
+        least = most = Decimal(1)
         for prefix in self._prefixes:
-            low -= 2 * (Decimal(prefix + 1) * unit).ln()
-            high = high - 2 * (Decimal(prefix) * unit).ln() if prefix else Decimal("Infinity")
+            least *= Decimal(prefix) * unit
+            most *= Decimal(prefix + 1) * unit
+        slack = Decimal(3 * len(self._prefixes) + 3).scaleb(-(decimal.getcontext().prec - 1))
+        low = -2 * (most.ln() + slack)
+        high = -2 * (least.ln() - slack) if least else Decimal("Infinity")
         if self._normal is not None:
             square = _square(self._normal.interval(0, bits))
             low, high = low + square[0], high + square[1]
         low, high = _pad((low, high))
-        return max(low, Decimal(0)).sqrt(), high.sqrt()
+        self._enclosure = max(low, Decimal(0)).sqrt(), high.sqrt()
+        return self._enclosure
 
 
 def round_to_integers(scale: float, normals: LazyNormals, factor: LazyGamma | None = None) -> NDArray[np.int64]:
@@ -210,7 +219,7 @@ def _round_scalar(scale: float, i: int, normals: LazyNormals, factor: LazyGamma 
     half = Decimal("0.5")
     while True:
         bits += 64
-        with decimal.localcontext(decimal.Context(prec=digits_for(bits) + 20)):
+        with decimal.localcontext(decimal.Context(prec=digits_for(bits) + 20, Emin=decimal.MIN_EMIN)):
             x = normals.interval(i, bits)
             if factor is not None:
                 x = _product(x, factor.interval(bits))

@@ -41,8 +41,8 @@ class SelectionMechanism:
     def _accept(self, scores: NDArray[np.float64], drawn: NDArray[np.intp], stream: BitStream) -> NDArray[np.bool_]:
         """Accept each drawn candidate with probability exp(epsilon (score - best) / range), exactly."""
         best = scores.max()
-        gap = best - scores[drawn]
-        gamma = self.epsilon * gap / self.score_range
+        with np.errstate(over="ignore"):
+            gamma = self.epsilon * (best - scores[drawn]) / self.score_range
         exact_rate = Fraction(self.epsilon) / Fraction(self.score_range)
 
         def exact(i: int) -> Fraction:

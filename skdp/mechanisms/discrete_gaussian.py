@@ -13,8 +13,8 @@ The sampler is algorithm 3 of the paper, vectorised. Its law is exact.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
-from math import floor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,12 +50,16 @@ def discrete_gaussian(sigma: Fraction | float, size: int, stream: BitStream) -> 
         raise ValueError(f"sigma must lie in (0, 2**44], got {sigma}")
     sigma = Fraction(sigma)
     variance = sigma**2
-    t = floor(sigma) + 1
+    # Any scale is right for the proposal; one near sigma wastes least, and for a power of two every word serves.
+    t = 2 ** max(0, round(math.log2(sigma)))
     centre = variance / t
+    # One over the rate of acceptance, which a fine lattice determines, and a little; below sigma = 1, the worst case.
+    ratio = max(1.0, float(sigma)) / t
+    spare = 2.4 if sigma < 1 else 1.1 * math.sqrt(2 / math.pi) / ratio * math.exp(ratio**2 / 2)
     parts: list[NDArray[np.int64]] = []
     missing = size
     while missing > 0:
-        candidate = discrete_laplace(t, int(missing * 1.6) + 32, stream)
+        candidate = discrete_laplace(t, int(missing * spare) + 32, stream)
         offset = np.abs(candidate) - float(centre)
         gamma = offset**2 / (2 * float(variance))
         # The offset is good to 2^-51 of its larger term, its square over the variance accordingly.

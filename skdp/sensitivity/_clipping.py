@@ -42,9 +42,9 @@ def augmented_norm(norm: float, constant: float) -> float:
     Returns
     -------
     norm : float
-        Bound after.
+        Bound after, rounded up.
     """
-    return math.hypot(norm, constant)
+    return norm if constant == 0 else math.hypot(norm, constant) * (1 + 2.0**-50)
 
 
 def clip_rows(X: NDArray, norm: float, constant: float = 0.0) -> ClippedRows:
