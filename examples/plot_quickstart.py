@@ -50,9 +50,9 @@ def to_unit_box(X):
 # %%
 # One private fit
 # ---------------
-# A budget is opened, and charged before any noise is drawn. ``classes`` declares the label set, and ``data_norm`` bounds
-# the length of a row: 30 features in [-1, 1] are at most 5.5 long, and most rows far shorter. Longer ones are scaled
-# down.
+# A budget is opened, and charged before any noise is drawn. ``classes`` declares the label set, and ``data_norm``
+# bounds the length of a row: 30 features in [-1, 1] are at most 5.5 long, and most rows far shorter. Longer ones are
+# scaled down.
 
 budget = BudgetAccountant(epsilon=3.0, delta=1e-5)
 classifier = ObjPertLogReg(epsilon=1.0, delta=1e-5, data_norm=4.0, classes=[0, 1], accountant=budget)
@@ -79,8 +79,8 @@ print(classifier.privacy_)
 # %%
 # What was spent
 # --------------
-# Whoever fits with this accountant spends from the one budget, also inside scikit-learn's model selection. What does not
-# fit is refused before the data are used.
+# Whoever fits with this accountant spends from the one budget, also inside scikit-learn's model selection. What does
+# not fit is refused before the data are used.
 
 print(budget)
 print(f"left: {budget.remaining()}")

@@ -12,6 +12,13 @@ class ReleaseError(RuntimeError):
     """An estimator asked for a release that its plan does not hold, or asked for one twice."""
 
 
+class CertificateError(RuntimeError):
+    """The solver cannot prove its tolerance in the arithmetic it has; nothing was released, the charge stands.
+
+    It takes more rows than `tol` is meant for: more than about 10**14 times `tol`.
+    """
+
+
 class PrivacyAssumptionWarning(UserWarning):
     """The guarantee rests on an assumption that the user has not stated."""
 

@@ -76,7 +76,9 @@ def test_randomness_comes_from_one_file(path):
     if path.name == "_bits.py":
         return
     assert not {"random", "secrets", "os", "numpy.random"} & set(imports(path))
-    attributes = {ast.unparse(node) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
+    attributes = {
+        ast.unparse(node) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)
+    }
     assert "np.random" not in attributes
 
 

@@ -61,7 +61,14 @@ def test_replace_one():
 def test_views_name_every_release():
     guarantee = OutputPertLogReg(epsilon=0.7, delta=1e-6, data_norm=2.0, classes=[0, 1]).privacy_plan(n_features=4)
     for text in (repr(guarantee), guarantee._repr_html_()):
-        for word in ("epsilon=0.7", "delta=1e-06", "epsilon=1.4", "coefficients", "Gaussian", "add or remove one record"):
+        for word in (
+            "epsilon=0.7",
+            "delta=1e-06",
+            "epsilon=1.4",
+            "coefficients",
+            "Gaussian",
+            "add or remove one record",
+        ):
             assert word in text
 
 

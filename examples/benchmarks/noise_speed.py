@@ -36,26 +36,32 @@ def opendp_cases(size):
     values = [0.5] * size
     domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
     sized = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size)
-    for name, make, metric in [("laplace", dp.m.make_laplace, dp.l1_distance), ("gaussian", dp.m.make_gaussian, dp.l2_distance)]:
+    kinds = [("laplace", dp.m.make_laplace, dp.l1_distance), ("gaussian", dp.m.make_gaussian, dp.l2_distance)]
+    for name, make, metric in kinds:
         default, coarse = make(domain, metric(T=float), scale=1.0), make(sized, metric(T=float), scale=1.0, k=-40)
         yield f"OpenDP {name}", lambda m=default: m(values)
         yield f"OpenDP {name}, k=-40", lambda m=coarse: m(values)
 
 
+def all_cases(size):
+    """Name and sampler, for everything that is compared."""
+    gamma = GammaMechanism(1.0, 1.0, size)
+    zeros = np.zeros(size)
+    return {
+        "skdp discrete Laplace": lambda: discrete_laplace(2**30, size, stream),
+        "skdp discrete Gaussian": lambda: discrete_gaussian(SCALE, size, stream),
+        "skdp rounded normal": lambda: rounded_normal(SCALE, size, stream),
+        "skdp L2 (Gamma) vector": lambda: gamma.release(zeros, stream),
+        "NumPy laplace": lambda: generator.laplace(size=size),
+        "NumPy normal": lambda: generator.normal(size=size),
+        **dict(opendp_cases(size)),
+    }
+
+
 def main():
     """Print one table a length."""
     for size in (100, 10_000):
-        gamma = GammaMechanism(1.0, 1.0, size)
-        zeros = np.zeros(size)
-        cases = {
-            "skdp discrete Laplace": lambda: discrete_laplace(2**30, size, stream),
-            "skdp discrete Gaussian": lambda: discrete_gaussian(SCALE, size, stream),
-            "skdp rounded normal": lambda: rounded_normal(SCALE, size, stream),
-            "skdp L2 (Gamma) vector": lambda: gamma.release(zeros, stream),
-            "NumPy laplace": lambda: generator.laplace(size=size),
-            "NumPy normal": lambda: generator.normal(size=size),
-            **dict(opendp_cases(size)),
-        }
+        cases = all_cases(size)
         rates = {name: [] for name in cases}
         for _ in range(ROUNDS):
             for name, draw in cases.items():

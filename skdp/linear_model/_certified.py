@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
+from ..exceptions import CertificateError
 from ..sensitivity import ClippedRows, sum_over_rows, weighted_gram
 from ._losses import Loss
 
@@ -27,6 +28,7 @@ Array = NDArray[np.float64]
 
 _UNIT = 2.0**-53
 _INNER_ROWS = 128
+_PRECISE_ROWS = 2048
 _DENSE_LIMIT = 2500
 _COARSE_RATIO = 16
 
@@ -133,7 +135,8 @@ class Objective:
             return (d @ x).sum(axis=0) + derivative[whole:].T @ rows[whole:]
 
         total = sum_over_rows(block, self.X, self.target)
-        margin_error = (self.shape[1] + 2) * self.rows.norm * float(np.linalg.norm(theta))
+        # A sum of p products makes a predictor; a sum of q of those makes a logit.
+        margin_error = (sum(self.shape) + 2) * self.rows.norm * float(np.linalg.norm(theta))
         return self._finish(theta, total, self.loss.curvature * margin_error, _INNER_ROWS + 64)
 
     def precise_gradient(self, theta: Array) -> tuple[Array, float]:
@@ -149,21 +152,27 @@ class Objective:
                     derivative[:, b] += weights * low[:, a]
             return np.stack([_precise_sum(derivative[:, [k]], rows) for k in range(self.shape[0])])
 
-        total = sum_over_rows(block, self.X, self.target)
-        # A kink within the low part of a predictor is not seen by the series.
-        at_kinks = self.loss.curvature * self.rows.norm * float(np.linalg.norm(theta))
-        return self._finish(theta, total, 1 + at_kinks, 64)
+        blocks = [
+            block(self.X[start : start + _PRECISE_ROWS], self.target[start : start + _PRECISE_ROWS])
+            for start in range(0, max(len(self.X), 1), _PRECISE_ROWS)
+        ]
+        total = np.array([math.fsum(entry) for entry in zip(*(b.ravel() for b in blocks), strict=True)])
+        total = total.reshape(self.shape)
+        # A kink within the low part of a predictor is not seen by the series; a logit is a sum of q predictors.
+        margin_error = (self.shape[0] + 1) * self.rows.norm * float(np.linalg.norm(theta))
+        return self._finish(theta, total, 1 + self.loss.curvature * margin_error, 4)
 
     def _finish(self, theta: Array, total: Array, per_row: float, terms: int) -> tuple[Array, float]:
         """Add the regulariser, and bound the error of everything.
 
-        Per row, the derivative is off by `per_row` units through its predictor and by at most 16 a component
-        through its evaluation. Adding up costs one unit for each of the `terms` that a row's total passes
-        through, relative to the sum of norms. The bound is doubled for what is of second order.
+        Per row, the derivative is off by `per_row` units through its predictor and by at most ``4 (q + 3)`` through
+        its evaluation (a few roundings and one exponential a class). Adding up costs one unit for each of the `terms`
+        that a row's total passes through, relative to the sum of norms. The bound is doubled for what is of second
+        order.
         """
         gradient = self.C * total + self.strong_convexity * theta + self.linear
         n_rows, q = len(self.X), self.shape[0]
-        units = per_row + 16 * (q + 1) + terms * self.loss.lipschitz
+        units = per_row + 4 * (q + 3) + terms * self.loss.lipschitz
         error = self.C * n_rows * self.rows.norm * units
         error += 8 * self.strong_convexity * float(np.linalg.norm(theta))
         error += 8 * float(np.linalg.norm(self.linear))
@@ -295,7 +304,10 @@ def _line_search(
 
 
 def _precise_search(objective: Objective, theta: Array, tau: float, max_iter: int) -> Array:
-    """Newton's method on precise gradients; then accelerated gradient descent, which ends for every input."""
+    """Newton's method on precise gradients; then accelerated gradient descent, which ends for every input.
+
+    Every input, that is, for which the arithmetic can prove the bound at all.
+    """
     gradient, error = objective.precise_gradient(theta)
     best, solver = theta, None
     best_norm = norm = float(np.linalg.norm(gradient))
@@ -319,5 +331,7 @@ def _precise_search(objective: Objective, theta: Array, tau: float, max_iter: in
         gradient, error = objective.precise_gradient(ahead)
         if np.linalg.norm(gradient) + error <= tau:
             return ahead
+        if not error < 0.9 * tau:
+            raise CertificateError("the solver's tolerance cannot be proved for this many rows; choose a larger tol")
         previous_theta, theta = theta, ahead - gradient / smooth
         ahead = theta + momentum * (theta - previous_theta)

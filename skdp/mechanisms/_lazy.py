@@ -111,7 +111,7 @@ class LazyNormals:
             value = v * factor[:, None]
             error = 2 * factor[:, None] * (2.0**-53 + np.abs(v) * relative[:, None])
         # The bound is of first order: where it is not small, the double says nothing.
-        lost = ~((0 < relative) & (relative < 2.0**-10)) | ~np.isfinite(factor)
+        lost = ~((relative > 0) & (relative < 2.0**-10)) | ~np.isfinite(factor)
         value[lost], error[lost] = 0.0, np.inf
         return value.ravel()[:size], error.ravel()[:size]
 

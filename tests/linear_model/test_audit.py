@@ -1,8 +1,8 @@
 """Empirical lower bounds on what the two classifiers give away, on the pair that the proofs call worst.
 
-Every audit has a false-alarm probability of 1e-6 (two Clopper-Pearson limits of 5e-7 each) and fixed seeds. The event is
-chosen on runs of its own. Each audit also has to reject twins that are broken on purpose: half the noise, no noise to
-speak of, no clipping.
+Every audit has a false-alarm probability of 1e-6 (two Clopper-Pearson limits of 5e-7 each) and fixed seeds. The event
+is chosen on runs of its own. Each audit also has to reject twins that are broken on purpose: half the noise, no noise
+to speak of, no clipping.
 """
 
 import numpy as np

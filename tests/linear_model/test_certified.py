@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from skdp.exceptions import CertificateError
 from skdp.linear_model import _certified
 from skdp.linear_model._certified import Objective, certified_minimizer
 from skdp.linear_model._losses import HuberHinge, LogLoss, MultinomialLogLoss
@@ -148,3 +149,9 @@ def test_separable_data_with_little_regularisation():
     # 2 C sigma(-w) = w
     root = optimize.brentq(lambda w: 2e6 / (1 + np.exp(w)) - w, 0, 50)
     assert theta == pytest.approx(root, abs=1.0)
+
+
+def test_a_tolerance_that_no_arithmetic_proves_is_refused_with_a_fixed_message():
+    problem = objective(LogLoss(), n_rows=100)
+    with pytest.raises(CertificateError, match="larger tol"):
+        certified_minimizer(problem, 1e-16, 3)
