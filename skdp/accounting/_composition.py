@@ -42,7 +42,7 @@ Exact = Fraction | float
 
 def _decimal(value: float) -> Exact:
     """The number that a user typed: ten charges of 0.1 make 1."""
-    return Fraction(repr(value)) if math.isfinite(value) else value
+    return Fraction(repr(float(value))) if math.isfinite(value) else value
 
 
 def _dyadic(value: float) -> Exact:
@@ -120,6 +120,8 @@ class Composition:
         if rule == "rdp":
             return [(spent.rdp, _dyadic(self.divergence))]
         ceiling = self.ceiling
+        if ceiling.epsilon == math.inf:
+            return []
         return [(spent.epsilon, _decimal(ceiling.epsilon)), (spent.delta, _decimal(ceiling.delta))]
 
     def _within(self, spent: Spent, rule: str) -> bool:

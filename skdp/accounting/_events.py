@@ -147,6 +147,10 @@ class PrivacyCost:
     delta: float
     events: tuple[PrivacyEvent, ...]
 
+    def __post_init__(self) -> None:
+        if not (self.epsilon >= 0 and 0 <= self.delta < 1):
+            raise ValueError(f"a cost must have epsilon >= 0 and delta in [0, 1), got {self.epsilon!r}, {self.delta!r}")
+
     @property
     def pure(self) -> bool:
         """Whether delta is 0."""

@@ -60,11 +60,13 @@ def discrete_gaussian(sigma: Fraction | float, size: int, stream: BitStream) -> 
     missing = size
     while missing > 0:
         candidate = discrete_laplace(t, int(missing * spare) + 32, stream)
-        offset = np.abs(candidate) - float(centre)
-        gamma = offset**2 / (2 * float(variance))
-        # The offset is good to 2^-51 of its larger term, its square over the variance accordingly.
-        largest = np.maximum(np.abs(candidate), float(centre))
-        error = 2.0**-49 * (gamma + np.abs(offset) * largest / float(variance))
+        # In units of sigma, to a few units in the last place of the sum; its square accordingly. Where the exponent
+        # is beyond 1000, acceptance has probability below 2^-1442, and the first 53 bits decide it all but always.
+        with np.errstate(over="ignore"):
+            place = np.minimum(np.abs(candidate) / float(sigma), 1e150)
+        middle = float(sigma) / t
+        gamma = (place - middle) ** 2 / 2
+        error = 2.0**-49 * np.minimum(gamma + np.abs(place - middle) * (place + middle), 1e3)
 
         def exact(i: int, candidate: NDArray[np.int64] = candidate) -> Fraction:
             return (abs(int(candidate[i])) - centre) ** 2 / (2 * variance)

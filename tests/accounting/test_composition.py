@@ -1,0 +1,451 @@
+"""The three rules of composition, against dp_accounting, against each other, and against an adversary."""
+
+import contextlib
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from dp_accounting import dp_event
+from dp_accounting.pld import privacy_loss_distribution
+from dp_accounting.rdp import RdpAccountant, rdp_privacy_accountant
+from scipy import optimize, stats
+
+from skdp.accounting import (
+    ApproximateEvent,
+    Budget,
+    BudgetAccountant,
+    GaussianEvent,
+    ObjectiveEvent,
+    PrivacyCost,
+    PureEvent,
+    binary_log_loss,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    pure_dp_mu,
+)
+from skdp.accounting._composition import renyi_budget
+from skdp.exceptions import BudgetError
+
+
+def gaussian_cost(mu, delta=1e-5):
+    return PrivacyCost(gaussian_epsilon(mu, delta), delta, (GaussianEvent(mu),))
+
+
+def pure_cost(epsilon):
+    return PrivacyCost(epsilon, 0.0, (PureEvent(epsilon),))
+
+
+def approximate_cost(epsilon, delta):
+    return PrivacyCost(epsilon, delta, (ApproximateEvent(epsilon, delta),))
+
+
+def objective_cost(kappa, mu, delta=1e-5):
+    return PrivacyCost(1.0, delta, (ObjectiveEvent(binary_log_loss(kappa), mu), GaussianEvent(0.02 * mu)))
+
+
+def admitted(accountant, cost, most=10_000):
+    """How many times a cost is admitted."""
+    for count in range(most):
+        try:
+            accountant.charge(cost)
+        except BudgetError:
+            return count
+    return most
+
+
+# ---------------------------------------------------------------- the Renyi rule's order and budget
+
+
+@pytest.mark.parametrize("delta", [1e-12, 1e-5, 1e-2])
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 8.0])
+def test_renyi_budget_converts_to_the_ceiling(epsilon, delta):
+    order, divergence = renyi_budget(epsilon, delta)
+    assert order > 1
+    # The conversion, once more, with dp_accounting's own.
+    theirs, _ = rdp_privacy_accountant.compute_epsilon([order], [divergence], delta)
+    assert theirs == pytest.approx(epsilon, rel=1e-9)
+    assert theirs <= epsilon * (1 + 1e-12)
+    # The twin whose budget is 1 % larger is refused.
+    assert rdp_privacy_accountant.compute_epsilon([order], [1.01 * divergence + 1e-4 * epsilon], delta)[0] > epsilon
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_renyi_order_admits_most_gaussian_noise(epsilon):
+    order, divergence = renyi_budget(epsilon, 1e-5)
+    best = divergence / order
+    for other in 1 + np.geomspace(0.01, 1e5, 3000):
+        budget = epsilon - math.log1p(-1 / other) + (math.log(1e-5) + math.log(other)) / (other - 1)
+        assert budget / other <= best * (1 + 1e-5)
+
+
+def test_known_orders_and_budgets():
+    known = [(0.1, 125, 4.3e-4), (0.5, 31.8, 0.00851), (1, 17.8, 0.0306)]
+    known += [(2, 10.2, 0.108), (4, 6.1, 0.373), (8, 3.87, 1.23)]
+    for epsilon, order, rho in known:
+        got, divergence = renyi_budget(epsilon, 1e-5)
+        assert got == pytest.approx(order, rel=0.02)
+        assert divergence / got == pytest.approx(rho, rel=0.01)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-5), (0.1, 1e-9), (4.0, 1e-3)])
+def test_renyi_bound_on_delta_holds_pointwise(epsilon, delta):
+    # (1 - exp(eps - L))_+ <= c exp((order - 1) (L - eps)), with equality at one L: the filter's proof rests on it.
+    order, divergence = renyi_budget(epsilon, delta)
+    constant = math.exp(math.log(delta) + (order - 1) * (epsilon - divergence))
+    loss = epsilon + np.linspace(-30, 30, 100_001) / (order - 1)
+    slack = constant * np.exp((order - 1) * (loss - epsilon)) - np.maximum(-np.expm1(epsilon - loss), 0)
+    assert slack.min() >= -1e-12
+    assert slack.min() <= 1e-6
+
+
+# ---------------------------------------------------------------- sums, against dp_accounting's composition
+
+
+@pytest.mark.parametrize("k", [1, 2, 7, 30])
+def test_gaussian_events_compose_as_dp_accounting_says(k):
+    mu, delta = 0.15, 1e-5
+    pld = privacy_loss_distribution.from_gaussian_mechanism(1 / mu, value_discretization_interval=1e-4)
+    theirs = pld.self_compose(k).get_epsilon_for_delta(delta)
+    accountant = BudgetAccountant(8.0, delta, composition="gdp")
+    for _ in range(k):
+        accountant.charge(gaussian_cost(mu))
+    total = accountant.total()
+    assert total.delta == delta
+    # Theirs rounds losses up by 1e-4 an event; ours is exact.
+    assert total.epsilon == pytest.approx(gaussian_epsilon(mu * math.sqrt(k), delta), rel=1e-9)
+    assert theirs - 1e-4 * k - 1e-6 <= total.epsilon <= theirs + 1e-6
+    # The twin that adds mu where squares are to be added is far off.
+    assert k == 1 or gaussian_epsilon(mu * k, delta) > 1.3 * theirs
+
+
+@pytest.mark.parametrize("k", [1, 2, 7, 30])
+def test_renyi_sums_are_those_of_dp_accounting(k):
+    mu, delta = 0.15, 1e-5
+    accountant = BudgetAccountant(8.0, delta, composition="rdp")
+    order, _ = renyi_budget(8.0, delta)
+    theirs = RdpAccountant(orders=[order]).compose(dp_event.GaussianDpEvent(1 / mu), k).get_epsilon(delta)
+    for _ in range(k):
+        accountant.charge(gaussian_cost(mu))
+    accountant.charge(pure_cost(0.0))
+    # As long as the sum of deltas is within the ceiling, the sum of epsilons is a statement as well.
+    expected = theirs if k > 1 else min(theirs, gaussian_epsilon(mu, delta))
+    assert accountant.total().epsilon == pytest.approx(expected, rel=1e-6)
+    assert accountant.total().epsilon >= expected * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 5, 20])
+def test_renyi_total_is_above_the_exact_one(k):
+    accountant = BudgetAccountant(4.0, 1e-5, composition="rdp")
+    for _ in range(k):
+        accountant.charge(gaussian_cost(0.15))
+    assert accountant.total().epsilon >= gaussian_epsilon(0.15 * math.sqrt(k), 1e-5) * (1 - 1e-9)
+
+
+def test_basic_sums_are_those_of_dp_accounting():
+    from dp_accounting.pld import common
+
+    accountant = BudgetAccountant(3.0, 1e-3, composition="basic")
+    pld = privacy_loss_distribution.from_privacy_parameters(common.DifferentialPrivacyParameters(0.4, 1e-4))
+    for _ in range(5):
+        accountant.spend(0.4, 1e-4)
+    total = accountant.total()
+    assert total == Budget(2.0, 5e-4)
+    assert pld.self_compose(5).get_delta_for_epsilon(total.epsilon) <= total.delta
+    # With one event forgotten the sum would be no bound.
+    assert pld.self_compose(5).get_delta_for_epsilon(1.6) > total.delta
+
+
+@pytest.mark.parametrize("k", [3, 10])
+def test_pure_events_under_gdp_are_above_their_exact_composition(k):
+    from dp_accounting.pld import common
+
+    pld = privacy_loss_distribution.from_privacy_parameters(common.DifferentialPrivacyParameters(0.1, 0.0))
+    exact = pld.self_compose(k).get_epsilon_for_delta(1e-5)
+    total = gaussian_epsilon(math.sqrt(k) * pure_dp_mu(0.1), 1e-5)
+    accountant = BudgetAccountant(3.0, 1e-5, composition="gdp")
+    for _ in range(k):
+        accountant.charge(pure_cost(0.1))
+    # Nothing but pure events: their sum is the better statement.
+    assert accountant.total() == Budget(pytest.approx(0.1 * k), 0.0)
+    assert exact <= min(total, 0.1 * k) + 1e-3
+    accountant.charge(gaussian_cost(0.01))
+    assert accountant.total().epsilon >= exact
+    assert accountant.total().epsilon <= total * 1.01
+
+
+# ---------------------------------------------------------------- how much is admitted
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-5), (0.3, 1e-7), (6.0, 1e-4)])
+@pytest.mark.parametrize("k", [1, 4, 9, 100])
+def test_gdp_admits_exactly_what_fits(epsilon, delta, k):
+    whole = gaussian_mu(epsilon, delta)
+    mu = whole / math.sqrt(k)
+    for factor, count in ((1 - 1e-14, k), (1 + 1e-9, k - 1)):
+        accountant = BudgetAccountant(epsilon, delta, composition="gdp")
+        assert admitted(accountant, gaussian_cost(mu * factor, delta)) == count
+
+
+def test_renyi_admits_less_gaussian_noise_and_more_objective_perturbation():
+    def count(rule, cost):
+        return admitted(BudgetAccountant(1.0, 1e-5, composition=rule), cost)
+
+    assert count("rdp", gaussian_cost(0.03)) < count("gdp", gaussian_cost(0.03))
+    assert count("gdp", gaussian_cost(0.03)) < 1.3 * count("rdp", gaussian_cost(0.03))
+    assert count("rdp", objective_cost(0.3, 0.08)) > count("gdp", objective_cost(0.3, 0.08)) > 0
+
+
+@pytest.mark.parametrize("rule", ["gdp", "rdp"])
+def test_small_gaussian_events_fit_more_often_than_their_sum_says(rule):
+    cost = gaussian_cost(0.05)
+    assert admitted(BudgetAccountant(1.0, 1e-5, composition=rule), cost) > 2 / cost.epsilon
+
+
+@pytest.mark.parametrize("rule", ["gdp", "rdp"])
+def test_pure_events_fit_as_far_as_their_sum_too(rule):
+    # Under the parameter alone, .9 would not fit: its mu is far beyond the ceiling's.
+    accountant = BudgetAccountant(1.0, 1e-5, composition=rule)
+    assert pure_dp_mu(0.9) > gaussian_mu(1.0, 1e-5)
+    accountant.charge(pure_cost(0.9))
+    accountant.charge(pure_cost(0.1))
+    assert accountant.total() == Budget(1.0, 0.0)
+    with pytest.raises(BudgetError):
+        accountant.charge(pure_cost(1e-3))
+    # A Gaussian event no longer fits: that branch holds for pure events alone.
+    with pytest.raises(BudgetError):
+        accountant.charge(gaussian_cost(1e-3))
+
+
+@pytest.mark.parametrize("rule", ["gdp", "rdp"])
+def test_after_a_gaussian_event_pure_ones_are_held_to_the_rule(rule):
+    accountant = BudgetAccountant(1.0, 1e-5, composition=rule)
+    accountant.charge(gaussian_cost(0.05))
+    with pytest.raises(BudgetError):
+        accountant.charge(pure_cost(0.9))
+    assert admitted(accountant, pure_cost(0.01)) > 10
+
+
+def test_many_small_pure_events_fit_beyond_their_sum():
+    accountant = BudgetAccountant(1.0, 1e-5, composition="rdp")
+    assert admitted(accountant, pure_cost(0.01)) > 300
+    assert accountant.total().epsilon > 1 or accountant.total() == Budget(pytest.approx(0.01 * len(accountant)), 0.0)
+
+
+@pytest.mark.parametrize("rule", ["gdp", "rdp"])
+def test_bare_pairs_do_not_compose_under_these_rules(rule):
+    accountant = BudgetAccountant(1.0, 1e-5, composition=rule)
+    with pytest.raises(BudgetError, match=r'composition="basic"'):
+        accountant.spend(0.1, 1e-6)
+    assert len(accountant) == 0
+
+
+# ---------------------------------------------------------------- the choice of a rule
+
+
+@pytest.mark.parametrize(
+    ("first", "rule"),
+    [
+        (gaussian_cost(0.01), "gdp"),
+        (gaussian_cost(0.2, 5e-6), "gdp"),
+        (objective_cost(0.3, 0.08), "rdp"),
+        (objective_cost(0.05, 0.02), "gdp"),
+        (approximate_cost(0.1, 1e-6), "basic"),
+        (pure_cost(0.9), "basic"),
+        (pure_cost(0.01), "rdp"),
+    ],
+)
+def test_auto_takes_the_rule_of_which_the_first_event_uses_least(first, rule):
+    accountant = BudgetAccountant(1.0, 1e-5)
+    assert accountant.composition == "auto"
+    # Second route: what each rule alone says is used.
+    order, divergence = renyi_budget(1.0, 1e-5)
+    parts = {
+        "basic": max(first.epsilon, first.delta / 1e-5),
+        "gdp": (first.mu() / gaussian_mu(1.0, 1e-5)) ** 2,
+        "rdp": first.rdp(order) / divergence,
+    }
+    assert min(parts, key=parts.get) == rule
+    accountant.charge(first)
+    assert accountant.composition == rule
+    # Whatever comes later, the rule stays.
+    for later in (gaussian_cost(0.001), pure_cost(0.001), approximate_cost(0.001, 1e-9), objective_cost(0.01, 0.001)):
+        with contextlib.suppress(BudgetError):
+            accountant.charge(later)
+        assert accountant.composition == rule
+
+
+def test_a_refused_first_event_decides_nothing():
+    accountant = BudgetAccountant(1.0, 1e-5)
+    with pytest.raises(BudgetError):
+        accountant.charge(gaussian_cost(5.0))
+    assert accountant.composition == "auto"
+    accountant.check(0.1, 1e-6)
+    assert accountant.composition == "auto"
+    accountant.spend(0.1, 1e-6)
+    assert accountant.composition == "basic"
+
+
+@pytest.mark.parametrize("rule", ["auto", "basic", "gdp", "rdp"])
+def test_without_delta_the_rule_is_basic(rule):
+    accountant = BudgetAccountant(1.0, composition=rule)
+    assert accountant.composition == "basic"
+    with pytest.raises(BudgetError):
+        accountant.charge(gaussian_cost(0.001))
+
+
+# ---------------------------------------------------------------- what fits next, what is spent
+
+
+@pytest.mark.parametrize("rule", ["gdp", "rdp", "basic", "auto"])
+@pytest.mark.parametrize("spent", [0.0, 0.05, 0.2])
+def test_what_remains_fits_and_no_more(rule, spent):
+    accountant = BudgetAccountant(1.0, 1e-5, composition=rule)
+    if spent:
+        accountant.charge(gaussian_cost(spent, 1e-6))
+    left = accountant.remaining()
+    if accountant.composition in ("gdp", "rdp"):
+        mu = gaussian_mu(left.epsilon, left.delta)
+        with pytest.raises(BudgetError):
+            accountant.charge(gaussian_cost(mu * (1 + 1e-6)))
+        accountant.charge(gaussian_cost(mu * (1 - 1e-9)))
+    else:
+        with pytest.raises(BudgetError):
+            accountant.spend(left.epsilon * (1 + 1e-6), left.delta)
+        accountant.spend(left.epsilon, left.delta)
+    assert accountant.remaining().epsilon <= 2e-2
+
+
+@pytest.mark.parametrize("rule", ["gdp", "rdp", "basic"])
+def test_total_never_exceeds_the_ceiling_and_never_falls(rule):
+    rng = np.random.default_rng(3)
+    accountant = BudgetAccountant(2.0, 1e-5, composition=rule)
+    before = 0.0
+    refused = 0
+    for _ in range(300):
+        cost = [
+            gaussian_cost(float(rng.uniform(0.001, 0.1)), 1e-6),
+            pure_cost(float(rng.uniform(1e-5, 0.05))),
+            objective_cost(0.05, float(rng.uniform(0.001, 0.05)), 1e-7),
+        ][rng.integers(3)]
+        try:
+            accountant.charge(cost)
+        except BudgetError:
+            refused += 1
+        total = accountant.total()
+        assert before <= total.epsilon <= 2.0 + 1e-9
+        assert total.delta <= 1e-5
+        before = total.epsilon
+    assert refused > 10
+    assert before > 1.5
+
+
+def test_total_under_gdp_takes_the_better_of_two_statements():
+    accountant = BudgetAccountant(1.0, 1e-5, composition="gdp")
+    cost = PrivacyCost(0.01, 1e-6, (GaussianEvent(0.2),))
+    accountant.charge(cost)
+    assert accountant.total() == Budget(0.01, 1e-5)
+
+
+# ---------------------------------------------------------------- adversaries
+
+
+def conditional_delta(epsilon, loss, branch):
+    """Delta that a second event still gives away, after a loss of `loss`; for Gaussian and randomised responses."""
+    kind, parameter = branch
+    if kind == "gaussian":
+        return gaussian_delta(epsilon - loss, parameter)
+    heads = 1 / (1 + math.exp(-parameter))
+    return heads * np.maximum(-np.expm1(epsilon - loss - parameter), 0) + (1 - heads) * np.maximum(
+        -np.expm1(epsilon - loss + parameter), 0
+    )
+
+
+def two_step_delta(epsilon, first, branches):
+    """Delta of a Gaussian first step and the branch that then gives away most, by integration over the first loss."""
+    g = np.linspace(first**2 / 2 - 12 * first, first**2 / 2 + 12 * first, 400_001)
+    weight = stats.norm.pdf(g, first**2 / 2, first) * (g[1] - g[0])
+    return float(np.sum(weight * np.max([conditional_delta(epsilon, g, b) for b in branches], axis=0)))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "first", "attained"), [(1.0, 0.2, 1.71e-5), (2.0, 0.3, 1.90e-5)], ids=["epsilon 1", "epsilon 2"]
+)
+def test_natural_filter_is_broken_by_an_adversary_and_ours_is_not(epsilon, first, attained):
+    # The natural filter goes on while the exact composition of what happened is within (epsilon, 1e-5). Each of two
+    # continuations is, with nothing to spare; but the adversary chooses after having seen the first output.
+    delta = 1e-5
+    second = math.sqrt(gaussian_mu(epsilon, delta) ** 2 - first**2)
+    response = optimize.brentq(lambda e: two_step_delta(epsilon, first, [("pure", e)]) - delta, 1e-3, epsilon)
+    if epsilon == 1.0:
+        assert second == pytest.approx(0.1785, abs=1e-4)
+        assert response == pytest.approx(0.3026, abs=1e-4)
+    branches = [("gaussian", second), ("pure", response)]
+    for branch in branches:
+        assert two_step_delta(epsilon, first, [branch]) == pytest.approx(delta, rel=1e-4)
+    assert two_step_delta(epsilon, first, branches) == pytest.approx(attained, rel=0.01)
+    # Ours never admits both continuations.
+    costs = [gaussian_cost(second * (1 - 1e-9)), pure_cost(response)]
+    for rule in ("auto", "basic", "gdp", "rdp"):
+        fits = []
+        for cost in costs:
+            accountant = BudgetAccountant(epsilon, delta, composition=rule)
+            try:
+                accountant.charge(gaussian_cost(first, 5e-6 if rule == "basic" else delta))
+                accountant.charge(cost)
+                fits.append(True)
+            except BudgetError:
+                fits.append(False)
+        assert not all(fits), rule
+        if rule == "gdp":
+            assert fits == [True, False]
+
+
+@pytest.mark.parametrize("rule", ["gdp", "rdp"])
+@pytest.mark.parametrize(("epsilon", "first"), [(1.0, 0.05), (1.0, 0.2), (3.0, 0.5)])
+def test_no_adversary_exceeds_delta_with_what_our_filter_admits(rule, epsilon, first):
+    # The largest Gaussian and the largest randomised response that are admitted after the first step.
+    delta = 1e-5
+    order, divergence = renyi_budget(epsilon, delta)
+
+    def left(cost):
+        if rule == "gdp":
+            return gaussian_mu(epsilon, delta) ** 2 - first**2 - cost.mu() ** 2
+        return divergence - GaussianEvent(first).rdp(order) - cost.rdp(order)
+
+    gaussian = optimize.brentq(lambda m: left(PrivacyCost(1, delta, (GaussianEvent(m),))), 1e-9, 10)
+    pure = optimize.brentq(lambda e: left(pure_cost(e)), 1e-9, 10)
+    for cost in (gaussian_cost(gaussian * (1 - 1e-6)), pure_cost(pure * (1 - 1e-6))):
+        accountant = BudgetAccountant(epsilon, delta, composition=rule)
+        accountant.charge(gaussian_cost(first))
+        accountant.charge(cost)
+    branches = [("gaussian", gaussian), ("pure", pure)]
+    found = two_step_delta(epsilon, first, branches)
+    assert found <= delta * (1 + 1e-4)
+    # Teeth: the same adversary wins if the pure event may be as large as for a fixed sequence.
+    fixed = optimize.brentq(lambda e: two_step_delta(epsilon, first, [("pure", e)]) - delta, 1e-3, epsilon)
+    assert fixed > pure
+    if rule == "gdp":
+        assert two_step_delta(epsilon, first, [branches[0], ("pure", fixed)]) > 1.05 * delta
+
+
+def test_two_rules_joined_by_or_would_be_broken():
+    # Why "auto" decides once: switching to whichever rule still has room gives away more than delta.
+    epsilon, delta, first = 1.0, 1e-5, 0.1
+    second = math.sqrt(gaussian_mu(epsilon, delta) ** 2 - first**2)
+    response = optimize.brentq(lambda e: two_step_delta(epsilon, first, [("pure", e)]) - delta, 1e-3, epsilon)
+    assert two_step_delta(epsilon, first, [("gaussian", second), ("pure", response)]) > 1.9 * delta
+
+
+def test_sums_are_exact():
+    accountant = BudgetAccountant(1.0)
+    for _ in range(10):
+        accountant.spend(0.1)
+    assert accountant.total() == Budget(1.0, 0.0)
+    assert accountant.remaining() == Budget(0.0, 0.0)
+    # Floating point would have refused the tenth, or admitted an eleventh of nearly nothing.
+    assert math.fsum([0.1] * 3) != 0.3
+    assert Fraction("0.1") * 10 == 1
+    with pytest.raises(BudgetError):
+        accountant.spend(2.0**-20)

@@ -1,0 +1,109 @@
+"""What is known about single events: Gaussian-DP parameters and Renyi divergences."""
+
+import math
+
+import numpy as np
+import pytest
+from dp_accounting import dp_event
+from dp_accounting.rdp import RdpAccountant
+
+from skdp.accounting import (
+    ApproximateEvent,
+    GaussianEvent,
+    ObjectiveEvent,
+    PrivacyCost,
+    PureEvent,
+    binary_log_loss,
+    gaussian_delta,
+    pure_dp_mu,
+)
+
+ORDERS = [1.0001, 1.5, 2.0, 10.0, 17.8, 125.0, 5000.0]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("epsilon", [2.0**-20, 1e-3, 0.1, 1.0, 4.0])
+def test_pure_event_has_the_divergence_of_randomised_response(epsilon, order):
+    # Direct: outputs of probability e^eps/(1+e^eps) and 1/(1+e^eps), and the other way round; logarithms throughout.
+    heads, tails = -np.logaddexp(0, -epsilon), -np.logaddexp(0, epsilon)
+    both = np.logaddexp(order * heads + (1 - order) * tails, order * tails + (1 - order) * heads)
+    direct = both / (order - 1)
+    # For small epsilon the direct sum cancels; the expansion is order epsilon^2 / 2.
+    got = PureEvent(epsilon).rdp(order)
+    assert got == pytest.approx(direct, rel=1e-6, abs=1e-11)
+    assert got <= min(epsilon, order * epsilon**2 / 2) * (1 + 1e-9) + 1e-12
+    if epsilon * order < 1e-3:
+        assert got == pytest.approx(order * epsilon**2 / 2, rel=1e-3, abs=1e-12)
+
+
+def test_pure_event_dominates_laplace_noise():
+    # Laplace noise is epsilon-DP, so that randomised response has at least its divergence.
+    for epsilon in (0.1, 1.0, 3.0):
+        for order in (1.5, 2.0, 8.0):
+            a = order
+            laplace = math.log(
+                a / (2 * a - 1) * math.exp((a - 1) * epsilon) + (a - 1) / (2 * a - 1) * math.exp(-a * epsilon)
+            ) / (a - 1)
+            assert laplace <= PureEvent(epsilon).rdp(order)
+            assert laplace > PureEvent(0.7 * epsilon).rdp(order)
+
+
+@pytest.mark.parametrize("order", [1.5, 2.0, 17.8])
+@pytest.mark.parametrize("mu", [0.05, 1.0])
+def test_gaussian_event_against_dp_accounting(mu, order):
+    accountant = RdpAccountant(orders=[order]).compose(dp_event.GaussianDpEvent(1 / mu))
+    assert GaussianEvent(mu).rdp(order) == pytest.approx(float(accountant._rdp[0]), rel=1e-12)
+    assert GaussianEvent(mu).mu() == mu
+
+
+def test_limits():
+    assert PureEvent(0.0).rdp(2.0) == 0
+    assert PureEvent(0.0).mu() == 0
+    assert PureEvent(math.inf).rdp(2.0) == math.inf
+    assert PureEvent(math.inf).mu() == math.inf
+    assert PureEvent(500.0).rdp(1e4) == pytest.approx(500.0, rel=1e-3)
+    assert ApproximateEvent(0.1, 1e-6).rdp(2.0) == math.inf
+    assert ApproximateEvent(0.1, 1e-6).mu() == math.inf
+    assert PureEvent(0.3).mu() == pure_dp_mu(0.3)
+
+
+def test_objective_event_asks_its_curve():
+    curve = binary_log_loss(0.4)
+    event = ObjectiveEvent(curve, 0.2)
+    assert event.mu() == curve.gdp(0.2)
+    assert event.rdp(5.0) == curve.rdp(5.0, 0.2)
+
+
+def test_events_are_frozen_values():
+    assert GaussianEvent(0.1) == GaussianEvent(0.1) != GaussianEvent(0.2)
+    assert PureEvent(0.1) != ApproximateEvent(0.1, 0.0)
+    with pytest.raises(AttributeError):
+        PureEvent(0.1).epsilon = 0.0
+
+
+def test_cost_adds_up_its_events():
+    cost = PrivacyCost(1.0, 1e-5, (GaussianEvent(0.3), PureEvent(0.1), ObjectiveEvent(binary_log_loss(0.1), 0.2)))
+    squares = sum(event.mu() ** 2 for event in cost.events)
+    assert cost.mu() == pytest.approx(math.sqrt(squares), rel=1e-12)
+    assert cost.mu() ** 2 >= squares
+    divergence = sum(event.rdp(4.0) for event in cost.events)
+    assert cost.rdp(4.0) == pytest.approx(divergence, rel=1e-12)
+    assert cost.rdp(4.0) >= divergence
+    assert not cost.pure
+    assert PrivacyCost(1.0, 0.0, (PureEvent(1.0),)).pure
+    assert PrivacyCost(1.0, 1e-5, (GaussianEvent(0.1), ApproximateEvent(0.1, 1e-6))).mu() == math.inf
+
+
+def test_pythagoras_is_what_gaussian_events_compose_by():
+    # Two releases of one record's value, seen together, by the likelihood ratio of the pair.
+    rng = np.random.default_rng(0)
+    mus = np.array([0.3, 0.4])
+    noise = rng.standard_normal((400_000, 2))
+    loss = (noise * mus + mus**2 / 2).sum(axis=1)
+    sample = np.maximum(-np.expm1(0.2 - loss), 0)
+    error = sample.std() / math.sqrt(sample.size)
+    cost = PrivacyCost(0.2, 0.1, tuple(GaussianEvent(m) for m in mus))
+    # Five standard errors: false-alarm probability 6e-7.
+    assert abs(sample.mean() - float(gaussian_delta(0.2, cost.mu()))) < 5 * error
+    # The broken twin adds the parameters' squares only in part.
+    assert abs(sample.mean() - float(gaussian_delta(0.2, 0.4))) > 5 * error
