@@ -153,17 +153,32 @@ def _estimates_probabilities(estimator: Any) -> bool:
 class PrivateLinearClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
     """Base of the two: checks, the shape of a fit, and prediction."""
 
-    epsilon: float
-    delta: float
-    data_norm: float | None
-    C: float | str
-    loss: str
-    fit_intercept: bool
-    tol: float
-    max_iter: int
-    classes: Any
-    accountant: Any
-    random_state: Any
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        data_norm: float | None = None,
+        C: float | str = "auto",
+        loss: str = "log_loss",
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        classes: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.data_norm = data_norm
+        self.C = C
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.classes = classes
+        self.accountant = accountant
+        self.random_state = random_state
 
     @staticmethod
     @abstractmethod

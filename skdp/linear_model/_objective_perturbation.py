@@ -9,7 +9,6 @@ for add-or-remove-one.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -219,33 +218,6 @@ class ObjPertLogReg(PrivateLinearClassifier):
     >>> bool(model.fit(X / public_upper, y).score(X / public_upper, y) > 0.8)
     True
     """
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        data_norm: float | None = None,
-        C: float | str = "auto",
-        loss: str = "log_loss",
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        classes: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.C = C
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.classes = classes
-        self.accountant = accountant
-        self.random_state = random_state
 
     _weight = staticmethod(effective_weight)
     _plan = staticmethod(plan)

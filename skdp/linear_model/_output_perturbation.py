@@ -8,7 +8,6 @@ Gaussian, or of the L2 mechanism when delta is 0.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,33 +142,6 @@ class OutputPertLogReg(PrivateLinearClassifier):
     >>> model.fit(X / public_upper, y).coef_.shape
     (1, 30)
     """
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        data_norm: float | None = None,
-        C: float | str = "auto",
-        loss: str = "log_loss",
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        classes: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.C = C
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.classes = classes
-        self.accountant = accountant
-        self.random_state = random_state
 
     @staticmethod
     def _weight(parameters: Parameters, geometry: Geometry) -> float:

@@ -7,22 +7,20 @@ and :math:`\|o - f'\| - \|o - f\| \le \|f - f'\|`.
 
 The norm of the noise is Gamma(:math:`p`) distributed, hence the name; each coordinate has variance
 :math:`(p+1)\Delta^2/\varepsilon^2`. Independent Laplace noise for the same query needs twice the variance, once
-:math:`p` is large. The noise is drawn as a scale mixture of normals, and rounded as in
-:mod:`skdp.mechanisms.gaussian`.
+:math:`p` is large. The noise is drawn as a scale mixture of normals, and rounded to a lattice
+(see :mod:`skdp.mechanisms._rounded`).
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from ._base import Mechanism, from_lattice, lattice_step, to_lattice
 from ._bits import BitStream
 from ._lazy import LazyGamma, LazyNormals, round_to_integers
-from .gaussian import LATTICE_BITS
+from ._rounded import LATTICE_BITS, RoundedMechanism
 
 
 def rounded_gamma_vector(scale: float, size: int, stream: BitStream) -> NDArray[np.int64]:
@@ -46,7 +44,7 @@ def rounded_gamma_vector(scale: float, size: int, stream: BitStream) -> NDArray[
 
 
 @dataclass(frozen=True)
-class GammaMechanism(Mechanism):
+class GammaMechanism(RoundedMechanism):
     """Epsilon-DP release of a real vector, by L2 sensitivity.
 
     Parameters
@@ -70,35 +68,9 @@ class GammaMechanism(Mechanism):
     norm = "L2"
 
     @property
-    def step(self) -> float:
-        """Lattice step."""
-        return lattice_step(self.sensitivity / self.epsilon, self.lattice_bits)
+    def parameter(self) -> float:
+        """The same as `epsilon`."""
+        return self.epsilon
 
-    @property
-    def rounding(self) -> float:
-        """Bound on the L2 norm of what rounding to the lattice changes."""
-        return self.step * math.sqrt(self.size) / 2
-
-    @property
-    def scale(self) -> float:
-        """Length scale of the noise, in units of the query."""
-        return (self.sensitivity + 2 * self.rounding) / self.epsilon * (1 + 2.0**-48)
-
-    def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return `value` plus noise, on the lattice.
-
-        Parameters
-        ----------
-        value : array-like
-            The query's value.
-        stream : BitStream
-            Source of bits.
-
-        Returns
-        -------
-        released : ndarray
-            Multiples of the lattice step, in the shape of `value`.
-        """
-        lattice = to_lattice(value, self.step)
-        noise = rounded_gamma_vector(self.scale / self.step, lattice.size, stream)
-        return from_lattice(lattice + noise.reshape(lattice.shape), self.step)
+    def _draw(self, scale: float, size: int, stream: BitStream) -> NDArray[np.int64]:
+        return rounded_gamma_vector(scale, size, stream)

@@ -5,25 +5,19 @@ Theorem (Balle and Wang 2018, theorem 8; Dong, Roth and Su 2022, theorem 2.7). I
 :math:`\mu`-GDP for :math:`\mu = \Delta/\sigma`, and :math:`(\varepsilon, \delta_G(\varepsilon; \mu))`-DP for every
 :math:`\varepsilon` (see :mod:`skdp.accounting`).
 
-What is released is :math:`g \cdot (\mathrm{rint}(f/g) + \mathrm{rint}(N/g))` for a step :math:`g` that is a power of
-two near :math:`2^{-30}\sigma`. Rounding :math:`f` moves each of two neighbouring values by at most :math:`g\sqrt{p}/2`,
-so that the sensitivity of what is noised is :math:`\Delta + g\sqrt{p}`; rounding the sum of a lattice point and
-:math:`N` is post-processing. Both integers are exact, and so is the theorem.
+The noise is rounded to a lattice (see :mod:`skdp.mechanisms._rounded`).
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from ._base import Mechanism, from_lattice, lattice_step, to_lattice
 from ._bits import BitStream
 from ._lazy import LazyNormals, round_to_integers
-
-LATTICE_BITS = 30
+from ._rounded import LATTICE_BITS, RoundedMechanism
 
 
 def rounded_normal(scale: float, size: int, stream: BitStream) -> NDArray[np.int64]:
@@ -47,7 +41,7 @@ def rounded_normal(scale: float, size: int, stream: BitStream) -> NDArray[np.int
 
 
 @dataclass(frozen=True)
-class GaussianMechanism(Mechanism):
+class GaussianMechanism(RoundedMechanism):
     """Release of a real vector, by L2 sensitivity.
 
     Parameters
@@ -71,35 +65,9 @@ class GaussianMechanism(Mechanism):
     norm = "L2"
 
     @property
-    def step(self) -> float:
-        """Lattice step."""
-        return lattice_step(self.sensitivity / self.mu, self.lattice_bits)
+    def parameter(self) -> float:
+        """The same as `mu`."""
+        return self.mu
 
-    @property
-    def rounding(self) -> float:
-        """Bound on the L2 norm of what rounding to the lattice changes."""
-        return self.step * math.sqrt(self.size) / 2
-
-    @property
-    def scale(self) -> float:
-        """Standard deviation of the noise, in units of the query."""
-        return (self.sensitivity + 2 * self.rounding) / self.mu * (1 + 2.0**-48)
-
-    def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return `value` plus noise, on the lattice.
-
-        Parameters
-        ----------
-        value : array-like
-            The query's value.
-        stream : BitStream
-            Source of bits.
-
-        Returns
-        -------
-        released : ndarray
-            Multiples of the lattice step, in the shape of `value`.
-        """
-        lattice = to_lattice(value, self.step)
-        noise = rounded_normal(self.scale / self.step, lattice.size, stream)
-        return from_lattice(lattice + noise.reshape(lattice.shape), self.step)
+    def _draw(self, scale: float, size: int, stream: BitStream) -> NDArray[np.int64]:
+        return rounded_normal(scale, size, stream)

@@ -71,6 +71,19 @@ def test_bernoulli_exp_is_right_for_every_prefix_around_the_threshold(gamma, mor
         assert bool(draw(gamma, 1, bits)[0]) == (uniform < threshold), (gamma, prefix - middle, more)
 
 
+@pytest.mark.parametrize("gamma", [*GAMMAS[1:], Fraction(36)], ids=str)
+@pytest.mark.parametrize("shift", [-1, 0, 1])
+def test_bernoulli_exp_is_right_where_the_further_word_is_the_thresholds_own(gamma, shift):
+    # 53 + 64 bits that are those of the threshold: the third word decides. One unit off, they decide by themselves.
+    first = int(scaled_threshold(gamma, 117))
+    second = int(scaled_threshold(gamma, 181)) % 2**64
+    prefix, more = divmod(first + shift, 2**64)
+    for third in (0, max(0, second - 1), second + 1, ONES):
+        bits = Replay([prefix << 11, more, third], then=Replay([0] * 4))
+        uniform = ((first + shift) << 64) | third
+        assert bool(draw(gamma, 1, bits)[0]) == (uniform < scaled_threshold(gamma, 181)), (gamma, shift, third)
+
+
 @pytest.mark.parametrize("gamma", [Fraction(1, 3), Fraction(5, 2)], ids=str)
 def test_bernoulli_exp_paths_agree_on_the_same_bits(gamma):
     rng = np.random.default_rng(1)

@@ -190,7 +190,8 @@ STRADDLING = (2**53 - 1, MIDDLE + 2**26)
 
 @pytest.mark.parametrize("before", [0, 1, 3])
 def test_a_pair_on_the_circle_is_kept_or_dropped_by_its_further_bits(before):
-    inside = [w for _ in range(before) for w in pair(word(0.1), word(0.2))]
+    # Pairs that are kept, and as many that are not.
+    inside = [w for _ in range(before) for w in pair(word(0.1), word(0.2)) + pair(word(-0.9), word(0.9))]
     filler = [w for _ in range(40) for w in pair(word(0.3), word(0.1))]
     batch = int((before + 1) * 1.3) + 16
     for more, kept in ((0, True), (ONES, False)):
@@ -215,6 +216,15 @@ def test_a_pair_on_the_circle_is_kept_or_dropped_by_its_further_bits(before):
                 assert abs(low - v * factor) < Decimal("1e-11")
                 truth = int((v * factor * 2**40 + Decimal("0.5")).to_integral_value(decimal.ROUND_FLOOR))
                 assert _lazy.round_to_integers(2.0**40, normals)[i] == truth
+
+
+def test_a_pair_on_the_circle_in_a_later_batch():
+    outside = pair(word(0.9), word(0.9))
+    first = pair(word(0.1), word(0.2)) + 17 * outside
+    second = outside + pair(*STRADDLING) + 15 * pair(word(0.3), word(0.1))
+    normals = LazyNormals(4, Replay([*first, *second, 5, 6]))
+    assert normals._prefixes.tolist() == [[word(0.1), word(0.2)], list(STRADDLING)]
+    assert normals._refined == {1: (STRADDLING[0] << 64 | 5, STRADDLING[1] << 64 | 6, 117)}
 
 
 def test_the_stated_error_is_a_bound_on_the_circle_too():

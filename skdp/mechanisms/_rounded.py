@@ -1,0 +1,71 @@
+r"""Release of real vectors by ideal noise that is rounded to a lattice.
+
+What is released is :math:`g \cdot (\mathrm{rint}(f/g) + \mathrm{rint}(Z/g))` for ideal noise :math:`Z` and a step
+:math:`g` that is a power of two, far below the scale of the noise. Rounding :math:`f` moves each of two neighbouring
+values by at most :math:`g\sqrt{p}/2`, so that the sensitivity of what is noised is :math:`\Delta + g\sqrt{p}`;
+rounding the sum of a lattice point and :math:`Z` is post-processing. Both integers are exact, and so is the theorem
+about :math:`Z`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._base import Mechanism, from_lattice, lattice_step, to_lattice
+from ._bits import BitStream
+
+LATTICE_BITS = 30
+
+
+class RoundedMechanism(Mechanism):
+    """Noise of a scale that is the sensitivity over a privacy parameter, rounded to a lattice."""
+
+    size: int
+    lattice_bits: int
+
+    @property
+    @abstractmethod
+    def parameter(self) -> float:
+        """The privacy parameter: noise scale one is one sensitivity over it."""
+
+    @abstractmethod
+    def _draw(self, scale: float, size: int, stream: BitStream) -> NDArray[np.int64]:
+        """Draw ideal noise of the given scale, rounded to integers."""
+
+    @property
+    def step(self) -> float:
+        """Lattice step."""
+        return lattice_step(self.sensitivity / self.parameter, self.lattice_bits)
+
+    @property
+    def rounding(self) -> float:
+        """Bound on the L2 norm of what rounding to the lattice changes."""
+        return self.step * math.sqrt(self.size) / 2
+
+    @property
+    def scale(self) -> float:
+        """Scale of the noise, in units of the query."""
+        return (self.sensitivity + 2 * self.rounding) / self.parameter * (1 + 2.0**-48)
+
+    def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
+        """Return `value` plus noise, on the lattice.
+
+        Parameters
+        ----------
+        value : array-like
+            The query's value.
+        stream : BitStream
+            Source of bits.
+
+        Returns
+        -------
+        released : ndarray
+            Multiples of the lattice step, in the shape of `value`.
+        """
+        lattice = to_lattice(value, self.step)
+        noise = self._draw(self.scale / self.step, lattice.size, stream)
+        return from_lattice(lattice + noise.reshape(lattice.shape), self.step)
