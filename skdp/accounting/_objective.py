@@ -8,8 +8,9 @@ determinants. The user guide (*Objective perturbation*) proves that, with :math:
   :math:`g \ge c`, :math:`(c+g)^2/4c` for :math:`|g| \le c`, and 0 below;
 - other losses: :math:`s + \max(0, G_1, \ldots)`, with a price :math:`s` of the determinant,
 
-for Gaussian losses :math:`G \sim N(\mu^2/2, \mu^2)`, and the loss when one is removed is at most
-:math:`\max(0, G_1, \ldots)`. Hence, at the epsilons named below, delta is a weighted sum of the Gaussian mechanism's.
+for Gaussian losses :math:`G \sim N(\mu^2/2, \mu^2)` (several problems: with multiples of :math:`\mu`), and the loss
+when one is removed is at most :math:`\max(0, G_1, \ldots)`. Hence, at the epsilons named below, delta is a weighted
+sum of the Gaussian mechanism's.
 """
 
 from __future__ import annotations
@@ -217,7 +218,9 @@ def _tied_profile(t: NDArray[np.float64], c: float, mu: float) -> NDArray[np.flo
     """E[(1 - exp(t - h_c(G)))_+] for 0 <= t <= c and G ~ N(mu^2/2, mu^2), in closed form."""
     start = 2 * np.sqrt(c * t) - c
     spread = math.sqrt(1 / (1 / mu**2 + 1 / (2 * c)))
-    middle = spread / mu * math.exp(-(mu**2) / 8 - c / 4) * (special.ndtr(c / spread) - special.ndtr(start / spread))
+    # Upper tails, so that nothing cancels far out.
+    between = special.ndtr(-start / spread) - special.ndtr(-c / spread)
+    middle = spread / mu * math.exp(-(mu**2) / 8 - c / 4) * between
     beyond = special.ndtr(-c / mu - mu / 2)
     return special.ndtr((mu**2 / 2 - start) / mu) - np.exp(t) * (middle + beyond)
 

@@ -135,8 +135,9 @@ class Objective:
             return (d @ x).sum(axis=0) + derivative[whole:].T @ rows[whole:]
 
         total = sum_over_rows(block, self.X, self.target)
-        # A sum of p products makes a predictor; a sum of q of those makes a logit.
-        margin_error = (sum(self.shape) + 2) * self.rows.norm * float(np.linalg.norm(theta))
+        # A sum of p products makes a predictor; sums of q of those make the q + 1 logits.
+        q, p = self.shape
+        margin_error = (p + 2 + q**1.5) * self.rows.norm * float(np.linalg.norm(theta))
         return self._finish(theta, total, self.loss.curvature * margin_error, _INNER_ROWS + 64)
 
     def precise_gradient(self, theta: Array) -> tuple[Array, float]:
@@ -158,8 +159,8 @@ class Objective:
         ]
         total = np.array([math.fsum(entry) for entry in zip(*(b.ravel() for b in blocks), strict=True)])
         total = total.reshape(self.shape)
-        # A kink within the low part of a predictor is not seen by the series; a logit is a sum of q predictors.
-        margin_error = (self.shape[0] + 1) * self.rows.norm * float(np.linalg.norm(theta))
+        # A kink within the low part of a predictor is not seen by the series; logits are as above.
+        margin_error = (self.shape[0] ** 1.5 + 1) * self.rows.norm * float(np.linalg.norm(theta))
         return self._finish(theta, total, 1 + self.loss.curvature * margin_error, 4)
 
     def _finish(self, theta: Array, total: Array, per_row: float, terms: int) -> tuple[Array, float]:
