@@ -340,7 +340,7 @@ def test_probabilities_belong_to_the_log_loss(estimator):
 NAN, INF = float("nan"), float("inf")
 
 BAD_PARAMETERS = [
-    *[("epsilon", value, ValueError) for value in (0, 0.0, -1, NAN, -INF, 5e-324)],
+    *[("epsilon", value, ValueError) for value in (0, 0.0, -1, NAN, -INF, 5e-324, 1e300)],
     *[("epsilon", value, TypeError) for value in ("1", None, [1.0], True, 1j, np.array([1.0, 2.0]))],
     *[("delta", value, ValueError) for value in (NAN, -1e-9, 1, 1.0, 1.5)],
     *[("delta", value, TypeError) for value in ("x", None, False)],

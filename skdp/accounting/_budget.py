@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from typing import NamedTuple
 
 #: Below this, the arithmetic of noise scales would lose its meaning.
 MIN_EPSILON = 2.0**-20
+
+#: Above this, a finite epsilon has no meaning that ``inf`` has not.
+MAX_EPSILON = 1e9
 
 
 class Budget(NamedTuple):
@@ -46,6 +50,8 @@ def check_epsilon(epsilon: object, *, allow_zero: bool = False) -> float:
         raise ValueError(f"epsilon must be positive, got {epsilon!r}")
     if value < MIN_EPSILON:
         raise ValueError(f"epsilon is too small, got {epsilon!r}; the least is 2**-20, about 1e-6")
+    if MAX_EPSILON < value < math.inf:
+        raise ValueError(f"epsilon is too large, got {epsilon!r}; the most is 1e9, or inf for no privacy")
     return value
 
 

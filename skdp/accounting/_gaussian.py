@@ -61,9 +61,9 @@ def gaussian_delta(epsilon: ArrayLike, mu: ArrayLike) -> NDArray:
     positive = (mu_ > 0) & np.isfinite(mu_) & np.isfinite(eps)
     m = np.where(positive, mu_, 1.0)
     e = np.where(positive, eps, 0.0)
-    x = e / m - m / 2
-    y = e / m + m / 2
     with np.errstate(all="ignore"):
+        x = e / m - m / 2
+        y = e / m + m / 2
         t = x[..., None] + m[..., None] * (_NODES + 1) / 2
         integral = m / 2 * ((1 - t * _mills(t)) @ _WEIGHTS)
         by_quadrature = np.exp(-0.5 * x**2 - _HALF_LOG_2PI + np.log(integral))

@@ -109,7 +109,8 @@ class ObjectiveCurve:
         mu_slack = slack_share * mu_gauss
 
         def excess(log_mu: float) -> float:
-            return math.log(max(self.delta(epsilon, math.exp(log_mu), mu_slack), 1e-300)) - math.log(delta)
+            value = self.delta(epsilon, math.exp(log_mu), mu_slack)
+            return (math.log(value) if value > 0 else -1e4) - math.log(delta)
 
         low, high = math.log(mu_gauss) - 30, math.log(mu_gauss) + 0.1
         if self.threshold(math.exp(high)) > 0.95 * epsilon or excess(low) > 0:

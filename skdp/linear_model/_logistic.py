@@ -42,6 +42,9 @@ INTERCEPT_CONSTANT = 0.3
 #: C times the squared norm, under C="auto", where privacy asks for no less regularisation.
 LARGEST_KAPPA = 100.0
 
+# C times the squared norm that a user may ask for: beyond it, doubles cannot certify a minimiser.
+_MOST_KAPPA = 1e8
+
 
 @dataclass(frozen=True)
 class Parameters:
@@ -227,7 +230,7 @@ class PrivateLinearClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         source = NoiseSource(self.random_state)
         X, codes, classes = classification_data(self, X, y, check_classes(self.classes))
         geometry = Geometry.of(parameters, X.shape[1], len(classes))
-        C = self._weight(parameters, geometry)
+        C = self._checked_weight(parameters, geometry)
         plan = self._plan(parameters, geometry, C)
 
         session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
@@ -266,7 +269,13 @@ class PrivateLinearClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
             check_integer(n_features, "n_features", least=1),
             check_integer(n_classes, "n_classes", least=2),
         )
-        return self._plan(parameters, geometry, self._weight(parameters, geometry))
+        return self._plan(parameters, geometry, self._checked_weight(parameters, geometry))
+
+    def _checked_weight(self, parameters: Parameters, geometry: Geometry) -> float:
+        C = self._weight(parameters, geometry)
+        if C * geometry.norm**2 > _MOST_KAPPA:
+            raise ValueError(f"C must be at most {_MOST_KAPPA / geometry.norm**2:.3g} for this data_norm, got {C!r}")
+        return C
 
     def _check_parameters(self) -> Parameters:
         automatic = isinstance(self.C, str) and self.C == "auto"

@@ -288,3 +288,34 @@ def test_automatic_weight_does_not_look_at_the_data():
         model = estimator(epsilon=1.0, delta=1e-5, data_norm=1.0, classes=[0, 1])
         weights = {model.fit(*blobs(n_rows=n, seed=n)).C_ for n in (10, 100, 1000)}
         assert len(weights) == 1
+
+
+@BOTH
+@pytest.mark.parametrize("loss", ["log_loss", "huber"])
+@pytest.mark.parametrize(
+    "extreme",
+    [
+        {"data_norm": 1e100},
+        {"data_norm": 1e-100},
+        {"C": 1e-100},
+        {"epsilon": 1e-6},
+        {"epsilon": 1e-6, "delta": 1e-300},
+        {"epsilon": 50.0, "delta": 1e-300},
+        {"epsilon": 1e9, "delta": 1e-5},
+        {"delta": 0.999},
+        {"tol": 1e-9},
+    ],
+    ids=str,
+)
+def test_extreme_parameters_still_fit(estimator, loss, extreme):
+    X, y = blobs()
+    parameters = {"epsilon": 1.0, "data_norm": 1.0, "loss": loss, "classes": [0, 1], **extreme}
+    model = estimator(**parameters).fit(X * min(parameters["data_norm"], 1e90), y)
+    assert np.all(np.isfinite(model.coef_))
+
+
+@pytest.mark.parametrize("parameters", [{"C": 1e100}, {"C": 1e9}, {"C": 1.0, "data_norm": 1e5}], ids=str)
+def test_a_weight_that_cannot_be_certified_is_refused(parameters):
+    model = OutputPertLogReg(**{"epsilon": 1.0, "data_norm": 1.0, "classes": [0, 1], **parameters})
+    with pytest.raises(ValueError, match="C must be at most"):
+        model.fit(*blobs())
