@@ -105,9 +105,9 @@ def uniform_below(bound: int, n: int, stream: BitStream) -> tuple[NDArray[np.int
     return value[keep], (words >> np.uint64(63)).astype(bool)[keep]
 
 
-# exp(-v) 2^64, rounded down, for v = 44, ..., 1: ascending, as searchsorted wants it.
+# exp(-v) 2^64, rounded down, for v = 44, ..., 1: ascending, as searchsorted wants it, with a 0 in front.
 with decimal.localcontext(decimal.Context(prec=60)):
-    _GEOMETRIC = np.array([int(Decimal(-v).exp() * 2**64) for v in range(44, 0, -1)], dtype=np.uint64)
+    _GEOMETRIC = np.array([0] + [int(Decimal(-v).exp() * 2**64) for v in range(44, 0, -1)], dtype=np.uint64)
 
 
 def geometric(n: int, stream: BitStream) -> NDArray[np.int64]:
@@ -116,8 +116,7 @@ def geometric(n: int, stream: BitStream) -> NDArray[np.int64]:
     rank = np.searchsorted(_GEOMETRIC, words, side="right")
     count = (len(_GEOMETRIC) - rank).astype(np.int64)
     # A word equal to a threshold agrees with it in all of its 64 bits; a zero may hide a larger value.
-    undecided = (words == 0) | ((rank > 0) & (_GEOMETRIC[np.maximum(rank - 1, 0)] == words))
-    for i in np.flatnonzero(undecided):
+    for i in np.flatnonzero(_GEOMETRIC.take(rank - 1) == words):
         count[i] = _geometric_scalar(int(words[i]), stream)
     return count
 

@@ -55,11 +55,11 @@ def discrete_gaussian(sigma: Fraction | float, size: int, stream: BitStream) -> 
     centre = variance / t
     # One over the rate of acceptance, which a fine lattice determines, and a little; below sigma = 1, the worst case.
     ratio = max(1.0, float(sigma)) / t
-    spare = 2.4 if sigma < 1 else 1.1 * math.sqrt(2 / math.pi) / ratio * math.exp(ratio**2 / 2)
+    spare = 2.4 if sigma < 1 else 1.03 * math.sqrt(2 / math.pi) / ratio * math.exp(ratio**2 / 2)
     parts: list[NDArray[np.int64]] = []
     missing = size
     while missing > 0:
-        candidate = discrete_laplace(t, int(missing * spare) + 32, stream)
+        candidate = discrete_laplace(t, int(missing * spare) + 64, stream)
         # In units of sigma, to a few units in the last place of the sum; its square accordingly. Where the exponent
         # is beyond 1000, acceptance has probability below 2^-1442, and the first 53 bits decide it all but always.
         with np.errstate(over="ignore"):

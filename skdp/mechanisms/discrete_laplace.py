@@ -53,7 +53,7 @@ def discrete_laplace(scale: Fraction | int, size: int, stream: BitStream) -> NDA
     missing = size
     while missing > 0:
         # exp(-U/t) accepts 1 - 1/e of the candidates, and at most half are lost as negative zeros.
-        low, negative = uniform_below(t, int(missing * 1.65) + 32, stream)
+        low, negative = uniform_below(t, int(missing * 1.6) + 64, stream)
 
         def exact(i: int, low: NDArray[np.int64] = low) -> Fraction:
             return Fraction(int(low[i]), t)

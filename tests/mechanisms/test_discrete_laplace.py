@@ -93,12 +93,10 @@ def test_law_when_no_filter_decides(scale, monkeypatch):
 
 
 def test_scalar_path_with_a_wrong_exponent_is_refused(monkeypatch):
-    # The broken twin of the fallback: it decides by a gamma that is 40 % off.
+    # The broken twin of the fallback: it decides by twice the gamma.
     monkeypatch.setattr(_exact, "ELEMENTARY", 1e30)
     right = _exact._bernoulli_exp_scalar
-    monkeypatch.setattr(
-        _exact, "_bernoulli_exp_scalar", lambda prefix, gamma, bits: right(prefix, gamma * Fraction(7, 5), bits)
-    )
+    monkeypatch.setattr(_exact, "_bernoulli_exp_scalar", lambda prefix, gamma, bits: right(prefix, 2 * gamma, bits))
     sample = discrete_laplace(Fraction(5), 6_000, stream("wrong scalar"))
     reject(chi_square_integers(sample, pmf(5), -40, 40), "a wrong fallback")
 
