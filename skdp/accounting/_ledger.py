@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from ..exceptions import BudgetError
 from ._composition import Spent
 from ._events import PrivacyCost
 
@@ -50,14 +52,19 @@ class Ledger(Protocol):
 
 
 class MemoryLedger:
-    """A ledger that lives as long as the process."""
+    """A ledger that lives as long as the process, and does not record in a fork of it: nobody would see it there."""
 
     def __init__(self, start: Spent) -> None:
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._spent = start
         self._records: list[Record] = []
 
     def append(self, record: Record, admit: Callable[[Spent], Spent]) -> None:
+        if os.getpid() != self._process:
+            raise BudgetError(
+                "this accountant lives in the memory of the process that made it, and cannot be charged in another"
+            )
         with self._lock:
             after = admit(self._spent)
             self._records.append(record)

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import os
 import pickle
 import sys
 import threading
@@ -419,3 +420,13 @@ def test_checks_return_floats():
 def test_check_epsilon_refuses(bad):
     with pytest.raises(ValueError, match="epsilon"):
         check_epsilon(bad)
+
+
+def test_a_fork_is_refused(monkeypatch):
+    accountant = BudgetAccountant(1.0)
+    accountant.spend(0.5)
+    elsewhere = os.getpid() + 1
+    monkeypatch.setattr(os, "getpid", lambda: elsewhere)
+    with pytest.raises(BudgetError, match="process"):
+        accountant.spend(0.25)
+    assert len(accountant) == 1
