@@ -209,7 +209,8 @@ def _precise_product(rows: Array, theta: Array) -> tuple[Array, Array]:
             product, product_error = _two_product(rows[:, j], theta[k, j])
             high[:, k], sum_error = _two_sum(high[:, k], product)
             low[:, k] += product_error + sum_error
-    return high, low
+    # The errors of many sums may add up: move what is more than half a unit into the high part.
+    return _two_sum(high, low)
 
 
 def _precise_sum(weights: Array, rows: Array) -> Array:
