@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -43,10 +44,20 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", **kwargs:
     try:
         return validate_data(estimator, X, y, **kwargs)
     except ValueError as error:
-        # NumPy prints the text that it could not read as a number.
-        if "could not convert" in str(error):
-            raise ValueError("X holds text that cannot be read as numbers") from None
-        raise
+        message = _without_values(str(error))
+    # Outside the handler, so that the original message is not kept as the context of this one.
+    raise ValueError(message)
+
+
+def _without_values(message: str) -> str:
+    """Take values of the data, and their number, out of a message of scikit-learn or NumPy."""
+    if "could not convert" in message:
+        return "X holds text that cannot be read as numbers"
+    if message.startswith("Complex data not supported"):
+        return "Complex data not supported"
+    if "inconsistent numbers of samples" in message:
+        return "X and y must have the same number of rows"
+    return re.sub(r"array=.*?\nReshape", "Reshape", message, flags=re.DOTALL)
 
 
 def classification_data(
@@ -77,7 +88,7 @@ def classification_data(
         The label set.
     """
     least = 1 if classes is None else 0
-    X, y = validate_quietly(estimator, X, y, dtype="numeric", ensure_min_samples=least)
+    X, y = validate_quietly(estimator, X, y, dtype=[np.float64, np.float32], ensure_min_samples=least)
     y = column_or_1d(y)
     if classes is None:
         with warnings.catch_warnings():
@@ -109,6 +120,6 @@ def _encode(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
         position = {label: i for i, label in enumerate(classes.tolist())}
         return np.array([position.get(label, -1) for label in y.tolist()], dtype=np.intp)
     if kinds[0] != kinds[1]:
-        raise TypeError(f"classes holds {kinds[1]} labels, and y has dtype {y.dtype}")
+        raise TypeError(f"classes holds {kinds[1]} labels, and y holds {kinds[0]} labels")
     codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     return np.where(classes[codes] == y, codes, -1)

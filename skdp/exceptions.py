@@ -15,7 +15,7 @@ class ReleaseError(RuntimeError):
 class CertificateError(RuntimeError):
     """The solver cannot prove its tolerance in the arithmetic it has; nothing was released, the charge stands.
 
-    It takes more rows than `tol` is meant for: more than about 10**14 times `tol`.
+    It takes far more rows than `tol` is meant for, or a `tol` near its least value with large coefficients.
     """
 
 

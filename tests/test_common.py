@@ -442,3 +442,15 @@ def test_plan_needs_the_number_of_classes(estimator):
     with pytest.raises(ValueError, match="n_features"):
         clone(estimator).privacy_plan(n_features=0, n_classes=2)
     assert clone(estimator).privacy_plan(n_features=3, n_classes=2) == declared(estimator).privacy_plan(n_features=3)
+
+
+@pytest.mark.parametrize("estimator", CLASSIFIERS[::4], ids=name_of)
+def test_shape_errors_print_no_values(estimator):
+    X, y = blobs(n_rows=30)
+    X[:] = 77.125
+    for data, target in [(X[:, 0], y), (X + 1j, y), (X, y[:-1])]:
+        with pytest.raises(ValueError, match=r"2D array|Complex|same number of rows") as failure:
+            declared(estimator).fit(data, target)
+        text = str(failure.value) + str(failure.value.__context__)
+        assert "77" not in text
+        assert "29" not in text

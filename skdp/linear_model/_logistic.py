@@ -45,6 +45,9 @@ LARGEST_KAPPA = 100.0
 # C times the squared norm that a user may ask for: beyond it, doubles cannot certify a minimiser.
 _MOST_KAPPA = 1e8
 
+# The least certified residual: its square has to be a normal double, or a norm could underflow to 0.
+_LEAST_RESIDUAL = 1e-140
+
 
 @dataclass(frozen=True)
 class Parameters:
@@ -275,6 +278,8 @@ class PrivateLinearClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         C = self._weight(parameters, geometry)
         if C * geometry.norm**2 > _MOST_KAPPA:
             raise ValueError(f"C must be at most {_MOST_KAPPA / geometry.norm**2:.3g} for this data_norm, got {C!r}")
+        if parameters.tol * C * geometry.norm < _LEAST_RESIDUAL:
+            raise ValueError(f"C is too small for this data_norm and tol, got {C!r}")
         return C
 
     def _check_parameters(self) -> Parameters:

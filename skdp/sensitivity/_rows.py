@@ -68,7 +68,7 @@ def weighted_gram(X: NDArray, weights: NDArray) -> NDArray[np.float64]:
     """
 
     def block(rows: NDArray, w: NDArray) -> NDArray:
-        scaled = rows * np.sqrt(w)[:, None]
+        scaled = rows * np.sqrt(np.maximum(w, 0.0))[:, None]
         return scaled.T @ scaled
 
     return sum_over_rows(block, X, weights, block_rows=8192)

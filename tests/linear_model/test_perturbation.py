@@ -319,3 +319,10 @@ def test_a_weight_that_cannot_be_certified_is_refused(parameters):
     model = OutputPertLogReg(**{"epsilon": 1.0, "data_norm": 1.0, "classes": [0, 1], **parameters})
     with pytest.raises(ValueError, match="C must be at most"):
         model.fit(*blobs())
+
+
+def test_a_weight_whose_residual_would_underflow_is_refused():
+    # The square of the residual would be 0, and any point would pass for the minimiser.
+    model = OutputPertLogReg(epsilon=1.0, delta=1e-5, data_norm=1e-80, C=1e-85, classes=[0, 1])
+    with pytest.raises(ValueError, match="C is too small"):
+        model.fit(np.full((3, 1), 1e-80), [1, 1, 1])
