@@ -57,7 +57,12 @@ def _without_values(message: str) -> str:
         return "Complex data not supported"
     if "inconsistent numbers of samples" in message:
         return "X and y must have the same number of rows"
-    return re.sub(r"array=.*?\nReshape", "Reshape", message, flags=re.DOTALL)
+    if "1d array" in message:
+        return "y must be a 1d array"
+    if "inhomogeneous" in message:
+        return "rows must all have the same length"
+    message = re.sub(r"array=.*?\nReshape", "Reshape", message, flags=re.DOTALL)
+    return re.sub(r"shape=\(\d+, 0\)", "shape=(, 0)", message)
 
 
 def classification_data(

@@ -448,9 +448,13 @@ def test_plan_needs_the_number_of_classes(estimator):
 def test_shape_errors_print_no_values(estimator):
     X, y = blobs(n_rows=30)
     X[:] = 77.125
-    for data, target in [(X[:, 0], y), (X + 1j, y), (X, y[:-1])]:
-        with pytest.raises(ValueError, match=r"2D array|Complex|same number of rows") as failure:
+    ragged = [list(row) for row in X]
+    ragged[3].pop()
+    cases = [(X[:, 0], y), (X + 1j, y), (X, y[:-1]), (X, np.column_stack([y, y])), (X[:, :0], y), (ragged, y)]
+    for data, target in cases:
+        with pytest.raises(ValueError, match=r"2D array|Complex|same number|1d array|0 feature|same length") as failure:
             declared(estimator).fit(data, target)
         text = str(failure.value) + str(failure.value.__context__)
         assert "77" not in text
         assert "29" not in text
+        assert "30" not in text

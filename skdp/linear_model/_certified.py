@@ -101,7 +101,11 @@ class Objective:
         matrix = hessian.reshape(q * p, q * p)
         # The trace term only keeps the factorisation from failing; the certificate judges the result.
         matrix[np.diag_indices(q * p)] += self.strong_convexity + 1e-14 * np.trace(matrix)
-        factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        try:
+            factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError:
+            # Rounding beyond what the trace term covers: an exception here would be a bit about the data.
+            return self._iterative_solver(z)
         return lambda g: linalg.cho_solve(factor, g.ravel(), check_finite=False).reshape(q, p)
 
     def _cross_gram(self, weights: Array) -> Array:

@@ -155,3 +155,14 @@ def test_a_tolerance_that_no_arithmetic_proves_is_refused_with_a_fixed_message()
     problem = objective(LogLoss(), n_rows=100)
     with pytest.raises(CertificateError, match="larger tol"):
         certified_minimizer(problem, 1e-16, 3)
+
+
+def test_a_failed_factorisation_is_not_an_exception(monkeypatch):
+    problem = objective(MultinomialLogLoss(4), C=0.3)
+    expected = certified_minimizer(problem, 1e-7, 100)
+
+    def fail(*args, **kwargs):
+        raise _certified.linalg.LinAlgError
+
+    monkeypatch.setattr(_certified.linalg, "cho_factor", fail)
+    np.testing.assert_allclose(certified_minimizer(problem, 1e-7, 100), expected, atol=1e-6)
