@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from .accounting import Budget, BudgetAccountant, PrivacyCost, PrivacyEvent
+from .accounting import Budget, BudgetAccountant, PrivacyCost, PrivacyEvent, RecordedRelease
 from .exceptions import ReleaseError, SeededNoiseWarning
 from .mechanisms import Mechanism, NoiseSource
 
@@ -48,10 +48,15 @@ class Release:
         """What one record can change, in the mechanism's norm."""
         return self.mechanism.sensitivity
 
-    def describe(self) -> str:
-        """One line for a ledger."""
+    def record(self) -> RecordedRelease:
+        """What a ledger keeps of it.
+
+        Returns
+        -------
+        release : RecordedRelease
+        """
         m = self.mechanism
-        return f"{self.label}: {m.name}, {m.norm} sensitivity {m.sensitivity:.6g}, noise scale {m.scale:.6g}"
+        return RecordedRelease(self.label, m.name, m.norm, float(m.sensitivity), float(m.scale))
 
 
 @dataclass(frozen=True)
@@ -110,16 +115,7 @@ class PrivacyGuarantee:
         pld : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
             It dominates the fit's privacy loss.
         """
-        from dp_accounting.pld import common, privacy_loss_distribution
-
-        if self.epsilon == math.inf:
-            raise ValueError("a fit with epsilon=inf has no privacy loss distribution")
-        mu = self.cost.mu()
-        if self.delta > 0 and math.isfinite(mu):
-            return privacy_loss_distribution.from_gaussian_mechanism(1 / mu, **kwargs)
-        return privacy_loss_distribution.from_privacy_parameters(
-            common.DifferentialPrivacyParameters(self.epsilon, self.delta), **kwargs
-        )
+        return self.cost.privacy_loss_distribution(**kwargs)
 
     def _lines(self) -> list[str]:
         if self.epsilon == math.inf:
@@ -135,7 +131,7 @@ class PrivacyGuarantee:
     def __repr__(self) -> str:
         lines = self._lines()
         for release in self.releases:
-            lines.append(f"  {release.describe()}, share {release.share:.3g} [{release.theorem}]")
+            lines.append(f"  {release.record()}, share {release.share:.3g} [{release.theorem}]")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -209,7 +205,7 @@ class ReleaseSession:
                 plan.cost,
                 label="fit",
                 estimator=estimator,
-                mechanisms=tuple(release.describe() for release in plan.releases),
+                releases=[release.record() for release in plan.releases],
             )
         self._waiting = {release.label: release.mechanism for release in plan.releases}
         self._source = source

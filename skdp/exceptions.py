@@ -25,3 +25,7 @@ class PrivacyAssumptionWarning(UserWarning):
 
 class SeededNoiseWarning(UserWarning):
     """Noise comes from a seed while a budget is being charged: who knows the seed can remove the noise."""
+
+
+class LedgerError(OSError):
+    """A ledger's file is missing, damaged, newer than this library, locked or not writable. Nothing was charged."""

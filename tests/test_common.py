@@ -42,7 +42,7 @@ def test_charge_equals_plan(estimator):
     assert record.cost == plan.cost == model.privacy_.cost
     assert model.privacy_ == plan
     assert record.estimator == type(model).__name__
-    assert len(record.mechanisms) == len(plan.releases)
+    assert len(record.releases) == len(plan.releases)
     assert accountant.total() == (model.epsilon, model.delta)
 
 

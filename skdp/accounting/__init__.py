@@ -17,7 +17,6 @@ from ._gaussian import (
     gaussian_noise_multiplier,
     pure_dp_mu,
 )
-from ._ledger import Record
 from ._objective import (
     ObjectiveCurve,
     binary_log_loss,
@@ -26,6 +25,8 @@ from ._objective import (
     multinomial_log_loss,
     multinomial_price,
 )
+from ._parallel import Part, Parts
+from ._record import Record, RecordedRelease
 
 __all__ = [
     "ApproximateEvent",
@@ -34,10 +35,13 @@ __all__ = [
     "GaussianEvent",
     "ObjectiveCurve",
     "ObjectiveEvent",
+    "Part",
+    "Parts",
     "PrivacyCost",
     "PrivacyEvent",
     "PureEvent",
     "Record",
+    "RecordedRelease",
     "binary_log_loss",
     "check_delta",
     "check_epsilon",

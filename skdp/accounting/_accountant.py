@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from html import escape
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from numpy.typing import ArrayLike
+
+from ..exceptions import LedgerError
+from . import _view
 from ._budget import Budget, check_delta, check_epsilon
 from ._composition import RULES, Composition
 from ._events import ApproximateEvent, PrivacyCost, PureEvent
-from ._ledger import Ledger, MemoryLedger, Record
+from ._ledger import Ledger, MemoryLedger
+from ._parallel import Parts
+from ._plan import DeclaredPlan, as_costs
+from ._record import Record, RecordedRelease, rule_from_json, rule_to_json
+from ._sqlite import SQLiteLedger, open_or_create, resolve, temporary
+from ._state import PartKey, State
+
+if TYPE_CHECKING:
+    import pandas
+
+Rule = Composition | DeclaredPlan
 
 
 class BudgetAccountant:
     r"""A privacy budget that is charged before noise is drawn, and refuses what does not fit.
 
-    Pass one accountant to any number of estimators. ``clone``, ``copy`` and ``deepcopy`` return the same
-    accountant, so that `cross_val_score`, `GridSearchCV` and pipelines, which clone, all spend from it.
+    Pass one accountant to any number of estimators. ``clone``, ``copy`` and ``deepcopy`` return the same accountant,
+    and a pickled one spends from the same budget in whatever process it wakes up, so that `cross_val_score`,
+    `GridSearchCV`, pipelines and worker processes all do.
 
     Parameters
     ----------
@@ -24,20 +41,41 @@ class BudgetAccountant:
         Ceiling on epsilon, positive. ``inf`` sets no ceiling: everything is recorded and admitted.
     delta : float, default=0.0
         Ceiling on delta, in [0, 1). With 0, only pure events are admitted.
+    ledger : path-like or str, default=None
+        File, or ``sqlite:///`` URL, that keeps the records. A file that exists is opened, and must have been made with
+        the same ceiling and composition; else it is made, readable for its owner alone. With None, records live in
+        memory; when the accountant is pickled, they move to a temporary file that goes with this process.
     composition : {"auto", "basic", "gdp", "rdp"}, default="auto"
         How events add up when `delta` is positive. ``"basic"``: epsilons and deltas are summed. ``"gdp"``: the
         squares of Gaussian-DP parameters are summed; ``"rdp"``: Rényi divergences of one order are. These two
         admit far more Gaussian fits, and a sequence of pure events as far as its sum goes as well. ``"auto"``: the
         rule of which the first event uses the smallest part.
+    plan : list, default=None
+        Declares everything that is going to be charged, as what `privacy_plan` of an estimator returns. The list is
+        composed exactly; each entry can be charged once, in any order, and nothing else can be.
 
     Attributes
     ----------
     records : tuple of Record
         What has been charged, in order.
+    composition : str
+        The rule in force.
+    ledger : Path or None
+        The file that keeps the records.
+    planned : tuple of PrivacyCost
+        With a plan, the entries that were not charged yet.
+
+    Raises
+    ------
+    LedgerError
+        If the file cannot be used, or was made with other values.
+    BudgetError
+        If a plan exceeds the ceiling.
 
     See Also
     --------
     skdp.exceptions.BudgetError : Raised when a charge does not fit.
+    skdp.allocate : Splits a budget over the private steps of a pipeline.
 
     Notes
     -----
@@ -47,8 +85,8 @@ class BudgetAccountant:
     guide. Numbers are summed exactly, as the decimal numbers that were typed: ten charges of 0.1 fill a budget
     of 1.
 
-    An accountant lives in memory and belongs to one process. It refuses to be pickled, so that no worker process
-    spends from a copy.
+    With a ledger, a charge is on disk before `spend` returns. Not covered: a ledger file that is replaced by an older
+    copy while no process uses it, and records that are known to two ledgers.
 
     References
     ----------
@@ -64,33 +102,111 @@ class BudgetAccountant:
     >>> acc.spend(0.25, label="histogram")
     >>> acc.remaining()
     Budget(epsilon=0.75, delta=0.0)
+    >>> acc.remaining(3)
+    Budget(epsilon=0.25, delta=0.0)
     """
 
-    def __init__(self, epsilon: float = 1.0, delta: float = 0.0, *, composition: str = "auto") -> None:
+    _rule: Rule
+    _store: Ledger
+    _part: PartKey | None = None
+    _part_name: str = ""
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        *,
+        ledger: str | os.PathLike[str] | None = None,
+        composition: str = "auto",
+        plan: Iterable[Any] | None = None,
+    ) -> None:
+        if hasattr(self, "_rule"):
+            raise RuntimeError("an accountant cannot be initialised again: its records would be lost")
         if composition not in RULES:
             raise ValueError(f"composition must be one of {', '.join(RULES)}, got {composition!r}")
-        self._composition = Composition(check_epsilon(epsilon), check_delta(delta), composition)
-        self._ledger: Ledger = MemoryLedger(self._composition.start())
+        epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+        rule: Rule
+        if plan is None:
+            rule = Composition.of(epsilon, delta, composition)
+        elif composition != "auto":
+            raise ValueError("a plan is composed exactly: composition must be left at 'auto'")
+        else:
+            rule = DeclaredPlan.of(epsilon, delta, as_costs(plan))
+        if ledger is None:
+            self._rule, self._store = rule, MemoryLedger(rule.start())
+            return
+        path = resolve(ledger)
+        store, text = open_or_create(path, rule_to_json(rule), rule.start())
+        kept = rule_from_json(text)
+        if _asked(kept) != _asked(rule):
+            raise LedgerError(
+                f"the ledger {path} was made with {_described(kept)}, and cannot be opened with {_described(rule)}"
+            )
+        store.assert_writable()
+        self._rule, self._store = kept, store
+
+    @classmethod
+    def from_ledger(cls, ledger: str | os.PathLike[str]) -> BudgetAccountant:
+        """Open a ledger that exists, with the ceiling and composition that it was made with.
+
+        Parameters
+        ----------
+        ledger : path-like or str
+            File, or ``sqlite:///`` URL.
+
+        Returns
+        -------
+        accountant : BudgetAccountant
+            It spends from the ledger's budget, if the file can be written.
+
+        Raises
+        ------
+        LedgerError
+            If there is no such ledger, or it cannot be used.
+        """
+        store, text = SQLiteLedger.open(resolve(ledger))
+        return cls._attached(rule_from_json(text), store)
+
+    @classmethod
+    def _attached(cls, rule: Rule, store: Ledger, part: PartKey | None = None, name: str = "") -> BudgetAccountant:
+        accountant = cls.__new__(cls)
+        accountant._rule, accountant._store = rule, store
+        accountant._part, accountant._part_name = part, name
+        return accountant
 
     @property
     def epsilon(self) -> float:
         """Ceiling on epsilon."""
-        return self._composition.ceiling.epsilon
+        return self._rule.ceiling.epsilon
 
     @property
     def delta(self) -> float:
         """Ceiling on delta."""
-        return self._composition.ceiling.delta
+        return self._rule.ceiling.delta
 
     @property
     def composition(self) -> str:
-        """The rule in force; ``"auto"`` until the first event decides."""
-        return self._ledger.spent().rule or "auto"
+        """The rule in force: "auto" until the first event decides, "plan" for a declared list."""
+        return self._store.state().rule or "auto"
+
+    @property
+    def ledger(self) -> Path | None:
+        """The file that keeps the records, or None."""
+        store = self._store
+        return store.path if isinstance(store, SQLiteLedger) and not store.temporary else None
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """What has been charged, in order."""
-        return self._ledger.records()
+        """What has been charged, in order; for the accountant of a part, what was charged to the part."""
+        records = self._store.records()
+        if self._part is None:
+            return records
+        return tuple(r for r in records if (r.division, r.part) == (self._part[0], self._part_name))
+
+    @property
+    def planned(self) -> tuple[PrivacyCost, ...]:
+        """The entries of a declared plan that were not charged yet."""
+        return self._rule.left(self._store.state()) if isinstance(self._rule, DeclaredPlan) else ()
 
     def spend(self, epsilon: float, delta: float = 0.0, *, label: str = "") -> None:
         """Charge an event of your own, before you draw its noise.
@@ -108,8 +224,10 @@ class BudgetAccountant:
         ------
         BudgetError
             If it does not fit; nothing is then recorded.
+        LedgerError
+            If it cannot be recorded.
         """
-        self.charge(self._own_cost(epsilon, delta), label=label)
+        self.charge(_own_cost(epsilon, delta), label=label)
 
     def check(self, epsilon: float, delta: float = 0.0) -> None:
         """Test whether a charge would fit, and record nothing.
@@ -126,36 +244,37 @@ class BudgetAccountant:
         BudgetError
             If it would not fit.
         """
-        self._composition.admit(self._ledger.spent(), self._own_cost(epsilon, delta))
+        cost = _own_cost(epsilon, delta)
+        self._rule.admit(self._store.state(), cost, self._part)
 
     def charge(
-        self, cost: PrivacyCost, *, label: str = "", estimator: str = "", mechanisms: tuple[str, ...] = ()
+        self, cost: PrivacyCost, *, label: str = "", estimator: str = "", releases: Iterable[RecordedRelease] = ()
     ) -> None:
         """Charge an event of known cost; the check and the record are one step.
 
         Parameters
         ----------
         cost : PrivacyCost
-            The guarantees that the event has.
+            The guarantees that the event has. That it has them is for the caller to prove.
         label, estimator : str
             What it is for, and which class was fitted.
-        mechanisms : tuple of str
+        releases : iterable of RecordedRelease
             What will draw noise.
 
         Raises
         ------
         BudgetError
             If it does not fit; nothing is then recorded.
+        LedgerError
+            If it cannot be recorded.
         """
-        record = Record(label, cost, estimator, mechanisms, datetime.now(UTC))
-        self._ledger.append(record, lambda spent: self._composition.admit(spent, cost))
-
-    @staticmethod
-    def _own_cost(epsilon: float, delta: float) -> PrivacyCost:
-        epsilon, delta = check_epsilon(epsilon, allow_zero=True), check_delta(delta)
-        if delta == 0:
-            return PrivacyCost(epsilon, 0.0, (PureEvent(epsilon),))
-        return PrivacyCost(epsilon, delta, (ApproximateEvent(epsilon, delta),))
+        if not isinstance(cost, PrivacyCost):
+            raise TypeError(f"cost must be a PrivacyCost, got {type(cost).__name__}")
+        if not (isinstance(label, str) and isinstance(estimator, str)):
+            raise TypeError("label and estimator must be text")
+        division = None if self._part is None else self._part[0]
+        record = Record(label, cost, estimator, tuple(releases), datetime.now(UTC), division, self._part_name)
+        self._store.change(lambda state: self._rule.admit(state, cost, self._part), record)
 
     def total(self) -> Budget:
         """Return what has been spent: the least (epsilon, delta) that is proved for it.
@@ -164,22 +283,150 @@ class BudgetAccountant:
         -------
         total : Budget
             Named pair (epsilon, delta). The guarantee that holds in advance is the ceiling; a total that is read
-            in the middle of an adaptive sequence describes what was charged.
+            in the middle of an adaptive sequence describes what was charged. With a plan, the whole list's.
         """
-        return self._composition.total(self._ledger.spent())
+        return self._rule.total(self._store.state(), self._part)
 
-    def remaining(self) -> Budget:
-        """Return the largest single event that still fits.
+    def remaining(self, k: int = 1) -> Budget:
+        """Return the largest event of which `k` still fit.
+
+        Parameters
+        ----------
+        k : int, default=1
+            Number of equal events, at least 1.
 
         Returns
         -------
         remaining : Budget
-            Named pair (epsilon, delta); under ``"gdp"`` composition, of a Gaussian event.
+            Named pair (epsilon, delta) of each; under ``"gdp"`` and ``"rdp"`` composition, of Gaussian events. With a
+            plan it is 0: nothing fits but the entries in `planned`.
         """
-        return self._composition.remaining(self._ledger.spent())
+        if isinstance(k, bool) or not hasattr(k, "__index__"):
+            raise TypeError(f"k must be an integer, got {k!r}")
+        if k < 1:
+            raise ValueError(f"k must be at least 1, got {k!r}")
+        return self._rule.remaining(self._store.state(), int(k), self._part)
+
+    def parallel(self, by: ArrayLike, parts: Sequence[Any]) -> Parts:
+        """Divide the records into disjoint parts; a record is exposed to what its own part is charged.
+
+        The division is a context manager. What is charged to its parts costs the dearest of them, not the sum.
+
+        Parameters
+        ----------
+        by : array-like of shape (n_samples,)
+            For each record, the name of its part. It must be a function of the record alone, such as a column; not of
+            its row number, nor of other records.
+        parts : list of str or int
+            The names, public. Records with another value are in no part.
+
+        Returns
+        -------
+        parts : Parts
+            Iterable of parts, each with `name`, `accountant` and ``take(X, y)``, which cuts out the part's rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skdp import BudgetAccountant
+        >>> X, region = np.arange(6.0), np.array(["north", "south", "north", "east", "south", "north"])
+        >>> acc = BudgetAccountant(epsilon=1.0)
+        >>> with acc.parallel(by=region, parts=["north", "south"]) as parts:
+        ...     for part in parts:
+        ...         rows = part.take(X)
+        ...         part.accountant.spend(0.75, label="mean")
+        >>> acc.total()
+        Budget(epsilon=0.75, delta=0.0)
+        """
+        if self._part is not None:
+            raise ValueError("a part cannot be divided again; divide all records by both values at once")
+        if isinstance(self._rule, DeclaredPlan):
+            raise ValueError("a declared plan has no parts")
+        return Parts(self, parts, by)
+
+    def _divide(self, names: tuple[str, ...]) -> int:
+        number = -1
+
+        def step(state: State) -> State:
+            nonlocal number
+            number = len(state.divisions)
+            return state.divide(names)
+
+        self._store.change(step)
+        return number
+
+    def _close_division(self, number: int) -> None:
+        self._store.change(lambda state: state.close(number))
+
+    def _of_part(self, part: PartKey, name: str) -> BudgetAccountant:
+        return type(self)._attached(self._rule, self._store, part, name)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the records as a table.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            One row a charge, in order, with time, estimator, label, part, epsilon, delta, GDP parameter, and what drew
+            noise.
+        """
+        return _view.to_frame(self.records)
+
+    def to_text(self, last: int | None = None) -> str:
+        """Return the ledger as text: ceiling, what was spent, what remains, and a table of the charges.
+
+        Parameters
+        ----------
+        last : int, optional
+            Show the newest `last` charges only.
+
+        Returns
+        -------
+        text : str
+            Several lines.
+        """
+        return _view.text(self, last)
+
+    def to_json(self, last: int | None = None) -> str:
+        """Return the ledger as JSON, with events and releases as data.
+
+        Parameters
+        ----------
+        last : int, optional
+            Give the newest `last` charges only.
+
+        Returns
+        -------
+        text : str
+            One object; numbers that are infinite are the text "inf".
+        """
+        return _view.as_json(self, last)
+
+    def as_diffprivlib(self) -> Any:
+        """Return an accountant for diffprivlib's models and tools that spends from this budget.
+
+        Returns
+        -------
+        accountant : diffprivlib.BudgetAccountant
+            An instance of a subclass of it. It charges this budget when diffprivlib checks whether a fit is affordable,
+            which it does before it draws noise.
+
+        Raises
+        ------
+        ImportError
+            If diffprivlib is not installed, or cannot be imported with the installed scikit-learn.
+
+        Notes
+        -----
+        **Privacy.** What is charged is what diffprivlib states, for its own neighbouring relation, which for most of
+        its models is the replacement of one record.
+        """
+        from ._diffprivlib import adapt
+
+        return adapt(self)
 
     def __len__(self) -> int:
-        return len(self._ledger.records())
+        return len(self._store) if self._part is None else len(self.records)
 
     def __bool__(self) -> bool:
         # An accountant without records is not nothing: `accountant or default` must not drop it.
@@ -194,28 +441,54 @@ class BudgetAccountant:
     def __sklearn_clone__(self) -> BudgetAccountant:
         return self
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a BudgetAccountant in memory cannot be pickled: the copy would spend from a budget of its own. "
-            "Fit in this process or in its threads (n_jobs=1, or joblib's threading backend), and set "
-            "accountant=None on an estimator before saving it"
-        )
+    def __reduce__(self) -> tuple[Any, ...]:
+        store = self._shared_store()
+        kept = rule_to_json(self._rule), str(store.path), store.identity, store.seen, store.temporary
+        return _wake, (type(self), *kept, self._part, self._part_name)
+
+    def _shared_store(self) -> SQLiteLedger:
+        """The ledger in a file, to which records that were in memory are moved."""
+        store = self._store
+        if isinstance(store, MemoryLedger):
+            rule = rule_to_json(self._rule)
+            store = store.move(lambda state, records: temporary(rule, state, records))
+        assert isinstance(store, SQLiteLedger)
+        return store
 
     def __repr__(self) -> str:
-        total = self.total()
-        return (
-            f"BudgetAccountant(epsilon={self.epsilon:g}, delta={self.delta:g}, "
-            f"composition={self.composition!r}): {len(self)} records, "
-            f"spent (epsilon={total.epsilon:.6g}, delta={total.delta:.6g})"
-        )
+        return _view.line(self)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{i}</td><td>{escape(r.estimator or '-')}</td><td>{escape(r.label or '-')}</td>"
-            f"<td>{r.cost.epsilon:g}</td><td>{r.cost.delta:g}</td></tr>"
-            for i, r in enumerate(self.records)
-        )
-        return (
-            f"<p>{escape(repr(self))}</p><table><thead><tr><th></th><th>estimator</th><th>label</th>"
-            f"<th>epsilon</th><th>delta</th></tr></thead><tbody>{rows}</tbody></table>"
-        )
+        return _view.html(self)
+
+
+def _wake(
+    kind: type[BudgetAccountant],
+    rule: str,
+    path: str,
+    identity: str,
+    seen: tuple[int, str],
+    temporary: bool,
+    part: PartKey | None,
+    name: str,
+) -> BudgetAccountant:
+    """Unpickle. The file is not touched: a model can be loaded, and predict, where its ledger is not."""
+    store = SQLiteLedger(Path(path), identity, seen, temporary)
+    return kind._attached(rule_from_json(rule), store, part, name)
+
+
+def _own_cost(epsilon: float, delta: float) -> PrivacyCost:
+    epsilon, delta = check_epsilon(epsilon, allow_zero=True), check_delta(delta)
+    if delta == 0:
+        return PrivacyCost(epsilon, 0.0, (PureEvent(epsilon),))
+    return PrivacyCost(epsilon, delta, (ApproximateEvent(epsilon, delta),))
+
+
+def _asked(rule: Rule) -> tuple[Any, ...]:
+    """What a user chose, without the numbers that follow from it."""
+    return rule.ceiling, rule.rule, rule.entries if isinstance(rule, DeclaredPlan) else ()
+
+
+def _described(rule: Rule) -> str:
+    how = f"a plan of {len(rule.entries)} entries" if isinstance(rule, DeclaredPlan) else f"composition={rule.rule!r}"
+    return f"(epsilon={rule.ceiling.epsilon:g}, delta={rule.ceiling.delta:g}, {how})"

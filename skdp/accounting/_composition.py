@@ -34,105 +34,83 @@ from ..exceptions import BudgetError
 from ._budget import Budget
 from ._events import PrivacyCost
 from ._gaussian import gaussian_epsilon, gaussian_mu
+from ._state import Exact, PartKey, State, Sums, decimal, dyadic
 
 RULES = ("auto", "basic", "gdp", "rdp")
 
-Exact = Fraction | float
-
-
-def _decimal(value: float) -> Exact:
-    """The number that a user typed: ten charges of 0.1 make 1."""
-    return Fraction(repr(float(value))) if math.isfinite(value) else value
-
-
-def _dyadic(value: float) -> Exact:
-    """The number that a computation gave."""
-    return Fraction(value) if math.isfinite(value) else value
-
 
 @dataclass(frozen=True)
-class Spent:
-    """Exact running sums over the events admitted so far; a sum with an infinite term is a float.
+class Composition:
+    """A filter: the rule by which adaptively chosen events add up, with its ceiling.
 
     Attributes
     ----------
-    epsilon, delta : Fraction or float
-        Sums of the events' epsilons and deltas, as decimal numbers.
-    mu_squared : Fraction or float
-        Sum of the events' squared GDP parameters.
-    rdp : Fraction or float
-        Sum of the events' Rényi divergences at the order in use.
-    rule : str or None
-        The rule in force; None before the first event under "auto".
-    """
-
-    epsilon: Exact = Fraction(0)
-    delta: Exact = Fraction(0)
-    mu_squared: Exact = Fraction(0)
-    rdp: Exact = Fraction(0)
-    rule: str | None = None
-
-
-class Composition:
-    """The rule by which events add up, with its ceiling.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        The ceiling.
+    ceiling : Budget
+        What is never exceeded.
     rule : {"auto", "basic", "gdp", "rdp"}
-        How events compose. With ``delta = 0``, or without a ceiling, it is "basic" whatever is asked.
+        How events compose.
+    mu : float
+        GDP parameter of the ceiling; 0 where the rule is "basic" for good.
+    order, divergence : float
+        Order of the Rényi rule, and the divergence that it admits.
     """
 
-    def __init__(self, epsilon: float, delta: float, rule: str) -> None:
-        self.ceiling = Budget(epsilon, delta)
-        self.rule = rule
-        self.mu = 0.0
-        self.order, self.divergence = 2.0, 0.0
+    ceiling: Budget
+    rule: str
+    mu: float = 0.0
+    order: float = 2.0
+    divergence: float = 0.0
+
+    @classmethod
+    def of(cls, epsilon: float, delta: float, rule: str) -> Composition:
+        """Make one; with ``delta = 0``, or without a ceiling, the rule is "basic" whatever is asked."""
+        ceiling = Budget(epsilon, delta)
         if delta == 0 or not math.isfinite(epsilon):
-            self.rule = "basic"
-        else:
-            self.mu = gaussian_mu(epsilon, delta)
-            self.order, self.divergence = renyi_budget(epsilon, delta)
+            return cls(ceiling, "basic")
+        return cls(ceiling, rule, gaussian_mu(epsilon, delta), *renyi_budget(epsilon, delta))
 
-    def start(self) -> Spent:
-        return Spent(rule=None if self.rule == "auto" else self.rule)
+    def start(self) -> State:
+        return State(rule=None if self.rule == "auto" else self.rule)
 
-    def admit(self, spent: Spent, cost: PrivacyCost) -> Spent:
-        """Return the sums with `cost` added, or raise BudgetError if that would exceed the ceiling."""
-        after = replace(
-            spent,
-            epsilon=spent.epsilon + _decimal(cost.epsilon),
-            delta=spent.delta + _decimal(cost.delta),
-            mu_squared=spent.mu_squared + _dyadic(cost.mu()) ** 2,
-            rdp=spent.rdp + _dyadic(cost.rdp(self.order)),
-        )
+    def admit(self, state: State, cost: PrivacyCost, part: PartKey | None = None) -> State:
+        """Return the state with `cost` added, or raise BudgetError if that would exceed the ceiling."""
+        after = state.add(self._sums(cost), part)
+        seen = after.seen(part)
         if after.rule is None:
-            after = replace(after, rule=min(RULES[1:], key=lambda rule: self._part(after, rule)))
-        basic = self._within(after, "basic")
-        if not (self._within(after, str(after.rule)) or (basic and after.delta == 0)):
-            raise BudgetError(self._refusal(spent, cost, str(after.rule)))
+            # Not adaptive: nothing has been released yet.
+            after = replace(after, rule=min(RULES[1:], key=lambda rule: self._part(seen, rule)))
+        rule = str(after.rule)
+        if not (self._within(seen, rule) or (seen.delta == 0 and self._within(seen, "basic"))):
+            raise BudgetError(self._refusal(state, cost, rule, part))
         return after
 
-    def _sum_and_limit(self, spent: Spent, rule: str) -> list[tuple[Exact, Exact]]:
+    def _sums(self, cost: PrivacyCost) -> Sums:
+        return Sums(
+            epsilon=decimal(cost.epsilon),
+            delta=decimal(cost.delta),
+            mu_squared=dyadic(cost.mu()) ** 2,
+            rdp=dyadic(cost.rdp(self.order)),
+        )
+
+    def _sum_and_limit(self, sums: Sums, rule: str) -> list[tuple[Exact, Exact]]:
         if rule == "gdp":
-            return [(spent.mu_squared, _dyadic(self.mu) ** 2)]
+            return [(sums.mu_squared, dyadic(self.mu) ** 2)]
         if rule == "rdp":
-            return [(spent.rdp, _dyadic(self.divergence))]
+            return [(sums.rdp, dyadic(self.divergence))]
         ceiling = self.ceiling
         if ceiling.epsilon == math.inf:
             return []
-        return [(spent.epsilon, _decimal(ceiling.epsilon)), (spent.delta, _decimal(ceiling.delta))]
+        return [(sums.epsilon, decimal(ceiling.epsilon)), (sums.delta, decimal(ceiling.delta))]
 
-    def _within(self, spent: Spent, rule: str) -> bool:
-        return all(total <= limit for total, limit in self._sum_and_limit(spent, rule))
+    def _within(self, sums: Sums, rule: str) -> bool:
+        return all(total <= limit for total, limit in self._sum_and_limit(sums, rule))
 
-    def _part(self, spent: Spent, rule: str) -> float:
+    def _part(self, sums: Sums, rule: str) -> float:
         """Which part of the budget `rule` says is used."""
-        return max(float(s / limit) if limit > 0 else math.inf for s, limit in self._sum_and_limit(spent, rule))
+        return max(float(s / limit) if limit > 0 else math.inf for s, limit in self._sum_and_limit(sums, rule))
 
-    def _refusal(self, spent: Spent, cost: PrivacyCost, rule: str) -> str:
-        left = self.remaining(spent)
+    def _refusal(self, state: State, cost: PrivacyCost, rule: str, part: PartKey | None) -> str:
+        left = self.remaining(state, 1, part)
         message = (
             f"the budget (epsilon={self.ceiling.epsilon:g}, delta={self.ceiling.delta:g}) does not admit a "
             f"further (epsilon={cost.epsilon:g}, delta={cost.delta:g}) under {rule!r} composition; "
@@ -145,37 +123,48 @@ class Composition:
             )
         return message
 
-    def total(self, spent: Spent) -> Budget:
+    def total(self, state: State, part: PartKey | None = None) -> Budget:
         """The least pair that is proved for what has been admitted."""
-        basic = Budget(float(spent.epsilon), float(spent.delta))
-        if spent.rule in (None, "basic") or spent.delta == 0:
+        sums = state.seen(part)
+        basic = Budget(float(sums.epsilon), float(sums.delta))
+        if state.rule in (None, "basic") or sums.delta == 0:
             return basic
         delta = self.ceiling.delta
-        if spent.rule == "gdp":
-            epsilon = gaussian_epsilon(math.sqrt(float(spent.mu_squared)) * (1 + 1e-15), delta)
+        if state.rule == "gdp":
+            epsilon = gaussian_epsilon(math.sqrt(float(sums.mu_squared)) * (1 + 1e-15), delta)
         else:
-            used = float(spent.rdp) * (1 + 1e-15)
+            used = float(sums.rdp) * (1 + 1e-15)
             epsilon = max(0.0, self.ceiling.epsilon - (self.divergence - used))
-        if spent.delta <= _decimal(delta):
+        if sums.delta <= decimal(delta):
             epsilon = min(epsilon, basic.epsilon)
         return Budget(epsilon, delta)
 
-    def remaining(self, spent: Spent) -> Budget:
-        """The largest single event that is still admitted; under "gdp" and "rdp", the largest Gaussian one.
+    def remaining(self, state: State, k: int = 1, part: PartKey | None = None) -> Budget:
+        """The largest event of which `k` are still admitted; under "gdp" and "rdp", the largest Gaussian one.
 
         Under those, a pure event is admitted up to the pure sum as well, as long as all before it were pure.
         """
         if not math.isfinite(self.ceiling.epsilon):
             return self.ceiling
-        if spent.rule in (None, "basic"):
+        sums = state.seen(part)
+        if state.rule in (None, "basic"):
             return Budget(
-                float(max(_decimal(self.ceiling.epsilon) - spent.epsilon, Fraction(0))),
-                float(max(_decimal(self.ceiling.delta) - spent.delta, Fraction(0))),
+                _share(decimal(self.ceiling.epsilon) - sums.epsilon, k),
+                _share(decimal(self.ceiling.delta) - sums.delta, k),
             )
-        ((used, limit),) = self._sum_and_limit(spent, str(spent.rule))
-        left = float(max(limit - used, Fraction(0))) * (1 - 1e-15)
-        mu = math.sqrt(left if spent.rule == "gdp" else 2 * left / self.order)
+        ((used, limit),) = self._sum_and_limit(sums, str(state.rule))
+        left = float(max(limit - used, Fraction(0)) / k) * (1 - 1e-15)
+        mu = math.sqrt(left if state.rule == "gdp" else 2 * left / self.order)
         return Budget(gaussian_epsilon(mu, self.ceiling.delta) if mu > 0 else 0.0, self.ceiling.delta)
+
+
+def _share(left: Exact, k: int) -> float:
+    """The largest double of which `k`, as decimal numbers, fit into what is left."""
+    share = max(left, Fraction(0)) / k
+    value = float(share)
+    while value > 0 and decimal(value) > share:
+        value = math.nextafter(value, 0.0)
+    return value
 
 
 def renyi_budget(epsilon: float, delta: float) -> tuple[float, float]:

@@ -2,19 +2,39 @@ r"""What happened, as data: the privacy losses that a fit consists of, and what 
 
 An event knows three things about its privacy loss, each of which composes by addition under a filter of its own: a
 pure epsilon, the square of a Gaussian-DP parameter, and the Rényi divergence of a given order. A statement that is
-not known is infinite.
+not known is infinite. It also knows a distribution that dominates its loss, for sequences that are declared ahead.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._gaussian import pure_dp_mu
+from ._gaussian import gaussian_delta, pure_dp_mu
 from ._objective import ObjectiveCurve
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+#: Relative error that is forgiven between what a cost states and what its events prove.
+_ROUNDING = 1e-6
+
+
+def _check(value: float, name: str) -> None:
+    if not value >= 0:
+        raise ValueError(f"{name} must be at least 0, got {value!r}")
+
+
+def _pair_distribution(epsilon: float, delta: float, interval: float) -> PrivacyLossDistribution:
+    from dp_accounting.pld import common, privacy_loss_distribution
+
+    parameters = common.DifferentialPrivacyParameters(epsilon, delta)
+    return privacy_loss_distribution.from_privacy_parameters(parameters, value_discretization_interval=interval)
 
 
 class PrivacyEvent(ABC):
@@ -45,6 +65,21 @@ class PrivacyEvent(ABC):
             Infinite where no bound is known.
         """
 
+    @abstractmethod
+    def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
+        """Return a distribution that dominates the privacy loss in both directions.
+
+        Parameters
+        ----------
+        interval : float
+            Lattice on which losses are counted.
+
+        Returns
+        -------
+        distribution : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
+            Rounded to the safe side.
+        """
+
 
 @dataclass(frozen=True)
 class GaussianEvent(PrivacyEvent):
@@ -58,11 +93,23 @@ class GaussianEvent(PrivacyEvent):
 
     noise_mu: float
 
+    def __post_init__(self) -> None:
+        _check(self.noise_mu, "noise_mu")
+
     def mu(self) -> float:
         return self.noise_mu
 
     def rdp(self, order: float) -> float:
         return order * self.noise_mu**2 / 2
+
+    def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
+        from dp_accounting.pld import privacy_loss_distribution
+
+        if self.noise_mu == 0:
+            return privacy_loss_distribution.identity(interval)
+        return privacy_loss_distribution.from_gaussian_mechanism(
+            1 / self.noise_mu, value_discretization_interval=interval
+        )
 
 
 @dataclass(frozen=True)
@@ -77,6 +124,9 @@ class PureEvent(PrivacyEvent):
 
     epsilon: float
 
+    def __post_init__(self) -> None:
+        _check(self.epsilon, "epsilon")
+
     def mu(self) -> float:
         return pure_dp_mu(self.epsilon)
 
@@ -87,6 +137,9 @@ class PureEvent(PrivacyEvent):
             return e
         # log((exp(order e) + exp((1 - order) e)) / (1 + exp(e))) / (order - 1)
         return float(np.logaddexp(order * e, (1 - order) * e) - np.logaddexp(0.0, e)) / (order - 1)
+
+    def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
+        return _pair_distribution(self.epsilon, 0.0, interval)
 
 
 @dataclass(frozen=True)
@@ -102,11 +155,19 @@ class ApproximateEvent(PrivacyEvent):
     epsilon: float
     delta: float
 
+    def __post_init__(self) -> None:
+        _check(self.epsilon, "epsilon")
+        if not 0 <= self.delta < 1:
+            raise ValueError(f"delta must lie in [0, 1), got {self.delta!r}")
+
     def mu(self) -> float:
         return math.inf
 
     def rdp(self, order: float) -> float:
         return math.inf
+
+    def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
+        return _pair_distribution(self.epsilon, self.delta, interval)
 
 
 @dataclass(frozen=True)
@@ -124,11 +185,17 @@ class ObjectiveEvent(PrivacyEvent):
     curve: ObjectiveCurve
     noise_mu: float
 
+    def __post_init__(self) -> None:
+        _check(self.noise_mu, "noise_mu")
+
     def mu(self) -> float:
         return self.curve.gdp(self.noise_mu)
 
     def rdp(self, order: float) -> float:
         return self.curve.rdp(order, self.noise_mu)
+
+    def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
+        return self.curve.privacy_loss_distribution(self.noise_mu, interval)
 
 
 @dataclass(frozen=True)
@@ -150,6 +217,24 @@ class PrivacyCost:
     def __post_init__(self) -> None:
         if not (self.epsilon >= 0 and 0 <= self.delta < 1):
             raise ValueError(f"a cost must have epsilon >= 0 and delta in [0, 1), got {self.epsilon!r}, {self.delta!r}")
+        if not all(isinstance(event, PrivacyEvent) for event in self.events):
+            raise TypeError("the events of a cost must be instances of PrivacyEvent")
+        if not self._consistent():
+            raise ValueError(
+                f"the events do not have the guarantee (epsilon={self.epsilon!r}, delta={self.delta!r}) of their cost"
+            )
+
+    def _consistent(self) -> bool:
+        """Whether the pair is not less than the events prove, in the cases that are easily told."""
+        epsilon = self.epsilon * (1 + _ROUNDING)
+        if self.epsilon == math.inf or not self.events:
+            return bool(self.events) or self.epsilon == self.delta == 0
+        pure = [event.epsilon for event in self.events if isinstance(event, PureEvent)]
+        if self.delta == 0 or len(pure) == len(self.events):
+            return len(pure) == len(self.events) and math.fsum(pure) <= epsilon
+        if all(isinstance(event, GaussianEvent) for event in self.events):
+            return float(gaussian_delta(epsilon, self.mu())) <= self.delta * (1 + _ROUNDING)
+        return True
 
     @property
     def pure(self) -> bool:
@@ -180,3 +265,44 @@ class PrivacyCost:
             Rounded up; infinite where none is known.
         """
         return math.fsum(event.rdp(order) for event in self.events) * (1 + 2.0**-50)
+
+    def privacy_loss_distribution(self, value_discretization_interval: float = 1e-4) -> PrivacyLossDistribution:
+        """Hand the cost to dp_accounting, to be composed with others there.
+
+        Parameters
+        ----------
+        value_discretization_interval : float, default=1e-4
+            Lattice on which losses are counted.
+
+        Returns
+        -------
+        distribution : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
+            It dominates the privacy loss in both directions. Losses without a bound have none: ValueError.
+        """
+        return compose_events(Counter(self.events), value_discretization_interval)
+
+
+def compose_events(counts: Counter[PrivacyEvent], interval: float) -> PrivacyLossDistribution:
+    """Return the distribution of a fixed list of events, by dp_accounting.
+
+    Parameters
+    ----------
+    counts : Counter of PrivacyEvent
+        The events, and how often each occurs.
+    interval : float
+        Lattice on which losses are counted.
+
+    Returns
+    -------
+    distribution : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
+        It dominates the privacy loss of all together.
+    """
+    from dp_accounting.pld import privacy_loss_distribution
+
+    whole = privacy_loss_distribution.identity(interval)
+    for event, count in counts.items():
+        if PureEvent(math.inf) == event:
+            raise ValueError("a fit with epsilon=inf has no privacy loss distribution")
+        one = event.privacy_loss_distribution(interval)
+        whole = whole.compose(one.self_compose(count) if count > 1 else one)
+    return whole

@@ -5,75 +5,78 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Protocol
 
 from ..exceptions import BudgetError
-from ._composition import Spent
-from ._events import PrivacyCost
+from ._record import Record
+from ._state import State
 
+#: Held while a ledger is in use, and while the process forks: a child never inherits a ledger in the middle of a
+#: change, nor SQLite's memory of the locks that its parent held.
+gate = threading.RLock()
 
-@dataclass(frozen=True)
-class Record:
-    """One admitted event.
-
-    Parameters
-    ----------
-    label : str
-        What it was for.
-    cost : PrivacyCost
-        What it was charged.
-    estimator : str
-        Class that was fitted; empty for a charge made by hand.
-    mechanisms : tuple of str
-        What drew noise, with its parameters.
-    time : datetime
-        When, in UTC.
-    """
-
-    label: str
-    cost: PrivacyCost
-    estimator: str
-    mechanisms: tuple[str, ...]
-    time: datetime
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=gate.acquire, after_in_parent=gate.release, after_in_child=gate.release)
 
 
 class Ledger(Protocol):
     """Storage of records and running sums."""
 
-    def append(self, record: Record, admit: Callable[[Spent], Spent]) -> None:
-        """Replace the sums by ``admit(sums)`` and keep `record`, atomically; keep both if `admit` raises."""
+    def change(self, step: Callable[[State], State], record: Record | None = None) -> None:
+        """Replace the state by ``step(state)`` and append `record`, atomically; change nothing if `step` raises."""
         ...
 
-    def spent(self) -> Spent: ...
+    def state(self) -> State: ...
 
     def records(self) -> tuple[Record, ...]: ...
 
+    def __len__(self) -> int: ...
+
 
 class MemoryLedger:
-    """A ledger that lives as long as the process, and does not record in a fork of it: nobody would see it there."""
+    """A ledger that lives as long as its process, unless it is moved to one that other processes can use.
 
-    def __init__(self, start: Spent) -> None:
+    It does not record in a fork of the process: nobody would see it there.
+    """
+
+    def __init__(self, start: State) -> None:
         self._process = os.getpid()
-        self._lock = threading.Lock()
-        self._spent = start
+        self._state = start
         self._records: list[Record] = []
+        self._successor: Ledger | None = None
 
-    def append(self, record: Record, admit: Callable[[Spent], Spent]) -> None:
-        if os.getpid() != self._process:
-            raise BudgetError(
-                "this accountant lives in the memory of the process that made it, and cannot be charged in another"
-            )
-        with self._lock:
-            after = admit(self._spent)
-            self._records.append(record)
-            self._spent = after
+    def move(self, make: Callable[[State, tuple[Record, ...]], Ledger]) -> Ledger:
+        """Return the ledger that has taken over; the first time, `make` makes it."""
+        with gate:
+            if self._successor is None:
+                self._assert_home()
+                self._successor = make(self._state, tuple(self._records))
+            return self._successor
 
-    def spent(self) -> Spent:
-        with self._lock:
-            return self._spent
+    def change(self, step: Callable[[State], State], record: Record | None = None) -> None:
+        with gate:
+            if self._successor is not None:
+                self._successor.change(step, record)
+                return
+            self._assert_home()
+            after = step(self._state)
+            if record is not None:
+                self._records.append(record)
+            self._state = after
+
+    def state(self) -> State:
+        return self._state if self._successor is None else self._successor.state()
 
     def records(self) -> tuple[Record, ...]:
-        with self._lock:
-            return tuple(self._records)
+        with gate:
+            return tuple(self._records) if self._successor is None else self._successor.records()
+
+    def __len__(self) -> int:
+        return len(self._records) if self._successor is None else len(self._successor)
+
+    def _assert_home(self) -> None:
+        if os.getpid() != self._process:
+            raise BudgetError(
+                "this accountant lives in the memory of the process that made it, and cannot be charged in a fork of "
+                'it. BudgetAccountant(..., ledger="budget.db") can be shared by processes'
+            )

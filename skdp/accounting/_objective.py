@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,11 @@ from scipy import optimize, special
 
 from ._gaussian import SAFETY, gaussian_delta, gaussian_mu
 
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
 _GRID = 1200
+_HULL = 2000
 _NEGLIGIBLE = 1e-40
 
 
@@ -196,6 +201,52 @@ class ObjectiveCurve:
                 moment += weight * (above - math.exp(-largest) * special.ndtr(m / 2))
         divergence = self.shift + (math.log(moment) + largest) / (order - 1)
         return max(0.0, divergence) * (1 + 1e-9)
+
+    def privacy_loss_distribution(self, mu: float, interval: float) -> PrivacyLossDistribution:
+        """Return a distribution that dominates the privacy loss in both directions.
+
+        The true curve, as a function of exp(epsilon), is convex, and lies below the profile at the points of a grid;
+        so it lies below their lower convex hull, which is the curve of the distribution that is returned.
+
+        Parameters
+        ----------
+        mu : float
+            Sensitivity of the gradient over standard deviation.
+        interval : float
+            Lattice on which losses are counted.
+
+        Returns
+        -------
+        distribution : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
+            Rounded to the safe side.
+        """
+        from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+
+        widest = max(multiple for _, multiple in self.terms) * mu
+        end = self.threshold(mu) + widest**2 / 2 + 12 * widest
+        steps = np.unique(np.ceil(np.linspace(0.0, end, _HULL) / interval).astype(np.int64))
+        at: NDArray[np.float64] = steps * np.float64(interval)
+        above = self.profile(at, mu)
+        # Both directions have the same bound, so that the curve at -epsilon follows from that at epsilon.
+        below = -np.expm1(-at) + np.exp(-at) * above
+        points = np.concatenate([-steps[:0:-1], steps])
+        deltas = np.minimum.accumulate(np.concatenate([below[:0:-1], above]))
+        keep = _lower_hull(np.exp(points * interval), deltas)
+        pmf = pld_pmf.create_pmf_pessimistic_connect_dots(interval, points[keep], deltas[keep])
+        return privacy_loss_distribution.PrivacyLossDistribution(pmf)
+
+
+def _lower_hull(x: NDArray[np.float64], y: NDArray[np.float64]) -> list[int]:
+    """Indices of the points on the lower convex hull, for increasing `x`."""
+    hull: list[int] = []
+    for i in range(len(x)):
+        while len(hull) > 1:
+            a, b = hull[-2], hull[-1]
+            if (y[b] - y[a]) * (x[i] - x[b]) < (y[i] - y[b]) * (x[b] - x[a]):
+                break
+            hull.pop()
+        hull.append(i)
+    return hull
 
 
 def _tied_moment(order: float, c: float, mu: float, log_scale: float) -> float:

@@ -1,0 +1,55 @@
+"""Command line: ``python -m skdp ledger budget.db`` shows what was spent, and what remains."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Without the program's name; None takes them from ``sys.argv``.
+
+    Returns
+    -------
+    status : int
+        0, or 1 if the ledger cannot be read.
+    """
+    parser = argparse.ArgumentParser(prog="python -m skdp", description="Differentially private estimators.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    ledger = commands.add_parser(
+        "ledger",
+        help="show a budget's ledger",
+        description="Verify a ledger and print its ceiling, what was spent, what remains, and every charge.",
+    )
+    ledger.add_argument("path", help="the file that BudgetAccountant(..., ledger=path) keeps")
+    ledger.add_argument("--last", type=_count, metavar="N", help="only the newest N charges")
+    ledger.add_argument("--json", action="store_true", help="print everything as JSON, events and releases included")
+    options = parser.parse_args(arguments)
+
+    from .accounting import BudgetAccountant
+    from .exceptions import LedgerError
+
+    try:
+        accountant = BudgetAccountant.from_ledger(options.path)
+        print(accountant.to_json(options.last) if options.json else accountant.to_text(options.last))
+    except LedgerError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 0:
+        raise ValueError
+    return count
+
+
+if __name__ == "__main__":
+    sys.exit(main())

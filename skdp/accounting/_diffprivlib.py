@@ -1,0 +1,104 @@
+"""diffprivlib's accountant, spending from ours.
+
+diffprivlib asks ``check`` whether a fit is affordable before it draws noise, and calls ``spend`` after it has; threads
+that check at the same time all get a yes. Here diffprivlib's own ``check`` makes the charge, in one step, and the
+``spend`` that follows it in the same thread finds that it was made. Anyone else's calls mean what they say.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import threading
+from functools import lru_cache
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from ._budget import Budget
+
+if TYPE_CHECKING:
+    from ._accountant import BudgetAccountant
+
+
+def adapt(accountant: BudgetAccountant) -> Any:
+    """Return an instance of a subclass of diffprivlib's BudgetAccountant that spends from `accountant`."""
+    return _adapter_class()(accountant)
+
+
+def _called_by_diffprivlib(frame: FrameType | None) -> bool:
+    caller = frame.f_back if frame is not None else None
+    return caller is not None and caller.f_globals.get("__name__", "").split(".")[0] == "diffprivlib"
+
+
+@lru_cache(maxsize=1)
+def _adapter_class() -> type:
+    try:
+        from diffprivlib import BudgetAccountant as Theirs
+    except ImportError as error:
+        raise ImportError(
+            "as_diffprivlib needs diffprivlib, and a scikit-learn that it can be imported with: "
+            "pip install 'skdp[diffprivlib]' 'scikit-learn<1.8'"
+        ) from error
+
+    class DiffprivlibAccountant(Theirs):
+        """diffprivlib's accountant in front of ours."""
+
+        def __init__(self, accountant: BudgetAccountant) -> None:
+            # Not Theirs.__init__: nothing is kept here.
+            self._accountant = accountant
+            self._charged = threading.local()
+
+        epsilon = property(lambda self: self._accountant.epsilon)
+        delta = property(lambda self: self._accountant.delta)
+        slack = property(lambda self: 0.0)
+        spent_budget = property(lambda self: [(r.cost.epsilon, r.cost.delta) for r in self._accountant.records])
+
+        def check(self, epsilon: float, delta: float) -> bool:
+            if _called_by_diffprivlib(inspect.currentframe()):
+                self._charge(epsilon, delta)
+                self._charged.pair = epsilon, delta
+            elif epsilon != math.inf or self.epsilon != math.inf:
+                self._accountant.check(epsilon, delta)
+            return True
+
+        def spend(self, epsilon: float, delta: float) -> Any:
+            charged = getattr(self._charged, "pair", None)
+            if _called_by_diffprivlib(inspect.currentframe()) and charged == (epsilon, delta):
+                self._charged.pair = None
+            else:
+                self._charge(epsilon, delta)
+            return self
+
+        def _charge(self, epsilon: float, delta: float) -> None:
+            self._accountant.spend(epsilon, delta, label="diffprivlib")
+
+        def total(self, spent_budget: Any = None, slack: Any = None) -> Budget:
+            if spent_budget is not None or slack:
+                raise ValueError("the composition is that of skdp's accountant: spent_budget and slack must be None")
+            return self._accountant.total()
+
+        def remaining(self, k: int = 1) -> Budget:
+            return self._accountant.remaining(k)
+
+        def __len__(self) -> int:
+            return len(self._accountant)
+
+        def __bool__(self) -> bool:
+            return True
+
+        def __copy__(self) -> Any:
+            return self
+
+        def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+            return self
+
+        def __sklearn_clone__(self) -> Any:
+            return self
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            return adapt, (self._accountant,)
+
+        def __repr__(self, n_budget_max: int = 5) -> str:
+            return f"{self._accountant!r}, for diffprivlib"
+
+    return DiffprivlibAccountant

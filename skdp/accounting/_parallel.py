@@ -1,0 +1,137 @@
+"""Disjoint parts of the records, each with an accountant of its own: what one part is charged is no cost to another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from ._accountant import BudgetAccountant
+
+_MOST_PARTS = 10_000
+
+
+class Part:
+    """One part of the records.
+
+    Attributes
+    ----------
+    name : object
+        Its name.
+    accountant : BudgetAccountant
+        What is charged to it counts for this part's records alone.
+    """
+
+    def __init__(self, name: Any, accountant: BudgetAccountant, rows: NDArray[np.intp], n_rows: int) -> None:
+        self.name = name
+        self.accountant = accountant
+        self._rows = rows
+        self._n_rows = n_rows
+
+    def take(self, *arrays: Any) -> Any:
+        """Return this part's rows.
+
+        Parameters
+        ----------
+        *arrays : array-like, sparse matrix or dataframe of shape (n_samples, ...)
+            Data of all records, row for row as `by` had them.
+
+        Returns
+        -------
+        taken : object or tuple
+            The rows of each; without a tuple if there is one array.
+        """
+        taken = tuple(self._take(array) for array in arrays)
+        return taken[0] if len(taken) == 1 else taken
+
+    def _take(self, array: Any) -> Any:
+        if not hasattr(array, "shape"):
+            array = np.asarray(array)
+        if len(array.shape) == 0 or array.shape[0] != self._n_rows:
+            raise ValueError("each array must have as many rows as `by`: its rows are the same records")
+        if hasattr(array, "iloc"):
+            return array.iloc[self._rows]
+        if hasattr(array, "tocsr"):
+            array = array.tocsr()
+        return array[self._rows]
+
+    def __repr__(self) -> str:
+        # The number of its records is private.
+        return f"Part({self.name!r})"
+
+
+class Parts:
+    """A division of the records, made by one rule: each record is in the part that its own value names, or in none.
+
+    It is a context manager; on leaving it, nothing more can be charged to a part.
+    """
+
+    def __init__(self, accountant: BudgetAccountant, names: Sequence[Any], by: ArrayLike) -> None:
+        self._accountant = accountant
+        self._names = check_names(names)
+        membership = assign(by, self._names)
+        self._number = accountant._divide(tuple(str(name) for name in self._names))
+        self._parts = tuple(
+            Part(
+                name,
+                accountant._of_part((self._number, place), str(name)),
+                np.flatnonzero(membership == place),
+                len(membership),
+            )
+            for place, name in enumerate(self._names)
+        )
+
+    def __iter__(self) -> Iterator[Part]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __getitem__(self, name: Any) -> Part:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._parts[self._names.index(name)]
+
+    def close(self) -> None:
+        """End the division: a further charge on a part is a BudgetError."""
+        self._accountant._close_division(self._number)
+
+    def __enter__(self) -> Parts:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Parts({list(self._names)!r})"
+
+
+def check_names(names: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the declared names of the parts."""
+    if isinstance(names, str | bytes) or not hasattr(names, "__len__"):
+        raise TypeError(f"parts must be a list of names, got {names!r}")
+    checked = tuple(name.item() if isinstance(name, np.generic) else name for name in names)
+    if not 0 < len(checked) <= _MOST_PARTS:
+        raise ValueError(f"parts must have between 1 and {_MOST_PARTS} names, got {len(checked)}")
+    if not all(isinstance(name, str | int | bool) for name in checked):
+        raise TypeError("the names of parts must be text or integers")
+    if len(set(checked)) < len(checked) or len({str(name) for name in checked}) < len(checked):
+        raise ValueError(f"parts must not name a part twice, got {list(checked)!r}")
+    return checked
+
+
+def assign(by: ArrayLike, names: tuple[Any, ...]) -> NDArray[np.intp]:
+    """Return the place of each record's part, or -1 where no part has its name."""
+    values = np.asarray(by)
+    if values.ndim != 1:
+        raise ValueError("`by` must be one-dimensional: one value for each record")
+    membership = np.full(len(values), -1, dtype=np.intp)
+    for place, name in enumerate(names):
+        membership[(membership < 0) & (values == name)] = place
+    return membership

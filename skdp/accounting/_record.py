@@ -1,0 +1,242 @@
+"""What a ledger keeps of each charge, and how records, sums and rules are written down."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from fractions import Fraction
+from typing import Any
+
+from ._budget import Budget
+from ._composition import Composition
+from ._events import ApproximateEvent, GaussianEvent, ObjectiveEvent, PrivacyCost, PrivacyEvent, PureEvent
+from ._objective import ObjectiveCurve
+from ._plan import DeclaredPlan
+from ._state import Division, Exact, State, Sums
+
+
+@dataclass(frozen=True)
+class RecordedRelease:
+    """One release of a fit, as the ledger keeps it.
+
+    Parameters
+    ----------
+    label : str
+        What was released.
+    mechanism : str
+        What drew noise.
+    norm : str
+        Norm of the sensitivity.
+    sensitivity : float
+        What one record can change.
+    scale : float
+        Scale of the noise, in units of the query.
+    """
+
+    label: str
+    mechanism: str
+    norm: str
+    sensitivity: float
+    scale: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.label}: {self.mechanism}, {self.norm} sensitivity {self.sensitivity:.6g}, "
+            f"noise scale {self.scale:.6g}"
+        )
+
+
+@dataclass(frozen=True)
+class Record:
+    """One admitted charge.
+
+    Parameters
+    ----------
+    label : str
+        What it was for.
+    cost : PrivacyCost
+        What was charged, with the events that it consists of.
+    estimator : str
+        Class that was fitted; empty for a charge made by hand.
+    releases : tuple of RecordedRelease
+        What drew noise.
+    time : datetime
+        When, in UTC, as the machine's clock had it. The order of records does not depend on it.
+    division : int or None
+        Number of the division of the records into parts, None for a charge on all records.
+    part : str
+        The part it was charged to; empty for all records.
+    """
+
+    label: str
+    cost: PrivacyCost
+    estimator: str
+    releases: tuple[RecordedRelease, ...]
+    time: datetime
+    division: int | None = None
+    part: str = ""
+
+
+_EVENTS: dict[str, type[PrivacyEvent]] = {
+    "gaussian": GaussianEvent,
+    "pure": PureEvent,
+    "approximate": ApproximateEvent,
+    "objective": ObjectiveEvent,
+}
+_NAMES = {kind: name for name, kind in _EVENTS.items()}
+
+
+def to_json(value: Any, indent: int | None = None) -> str:
+    """One spelling of a value, so that it can be compared and digested; or, with an indent, one for readers."""
+    separators = (",", ":") if indent is None else None
+    return json.dumps(_plain(value), sort_keys=indent is None, separators=separators, indent=indent, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    # JSON has no infinity.
+    if isinstance(value, float) and math.isinf(value):
+        return "inf"
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _event_to_data(event: PrivacyEvent) -> dict[str, Any]:
+    if type(event) not in _NAMES:
+        raise TypeError(f"a ledger cannot keep an event of class {type(event).__name__}")
+    # Every known event is a dataclass of numbers.
+    return {"kind": _NAMES[type(event)], **asdict(event)}  # type: ignore[call-overload]
+
+
+def _event_from_data(data: dict[str, Any]) -> PrivacyEvent:
+    fields = {name: value for name, value in data.items() if name != "kind"}
+    if data["kind"] == "objective":
+        curve = dict(fields["curve"])
+        curve["terms"] = tuple((float(weight), float(multiple)) for weight, multiple in curve["terms"])
+        return ObjectiveEvent(ObjectiveCurve(**curve), float(fields["noise_mu"]))
+    return _EVENTS[data["kind"]](**{name: float(value) for name, value in fields.items()})
+
+
+def _cost_to_data(cost: PrivacyCost) -> dict[str, Any]:
+    events = [_event_to_data(event) for event in cost.events]
+    return {"epsilon": float(cost.epsilon), "delta": float(cost.delta), "events": events}
+
+
+def _cost_from_data(data: dict[str, Any]) -> PrivacyCost:
+    events = tuple(_event_from_data(event) for event in data["events"])
+    return PrivacyCost(float(data["epsilon"]), float(data["delta"]), events)
+
+
+def record_to_data(record: Record) -> dict[str, Any]:
+    """Return a record as plain values, for readers."""
+    return {
+        "time": record.time.isoformat(),
+        "estimator": record.estimator,
+        "label": record.label,
+        "division": record.division,
+        "part": record.part,
+        **_cost_to_data(record.cost),
+        "releases": [asdict(release) for release in record.releases],
+    }
+
+
+#: Columns of a record, in the order of `record_to_row`.
+COLUMNS = ("time", "estimator", "label", "division", "part", "epsilon", "delta", "events", "releases")
+
+
+def record_to_row(record: Record) -> tuple[Any, ...]:
+    """Return a record as a row of text."""
+    cost = _cost_to_data(record.cost)
+    return (
+        record.time.isoformat(),
+        record.estimator,
+        record.label,
+        "" if record.division is None else str(record.division),
+        record.part,
+        repr(cost["epsilon"]),
+        repr(cost["delta"]),
+        to_json(cost["events"]),
+        to_json([asdict(release) for release in record.releases]),
+    )
+
+
+def record_from_row(row: tuple[Any, ...]) -> Record:
+    """Return the record that `record_to_row` wrote."""
+    time, estimator, label, division, part, epsilon, delta, events, releases = row
+    return Record(
+        label=label,
+        cost=_cost_from_data({"epsilon": epsilon, "delta": delta, "events": json.loads(events)}),
+        estimator=estimator,
+        releases=tuple(
+            RecordedRelease(**{**release, **{name: float(release[name]) for name in ("sensitivity", "scale")}})
+            for release in json.loads(releases)
+        ),
+        time=datetime.fromisoformat(time),
+        division=int(division) if division else None,
+        part=part,
+    )
+
+
+def _sums_to_data(sums: Sums) -> list[str]:
+    return [str(value) for value in (sums.epsilon, sums.delta, sums.mu_squared, sums.rdp)]
+
+
+def _sums_from_data(data: list[str]) -> Sums:
+    return Sums(*(_exact(text) for text in data))
+
+
+def _exact(text: str) -> Exact:
+    return math.inf if text == "inf" else Fraction(text)
+
+
+def state_to_json(state: State) -> str:
+    """Return running sums as text."""
+    return to_json(
+        {
+            "rule": state.rule,
+            "whole": _sums_to_data(state.whole),
+            "divisions": [
+                {"parts": d.parts, "sums": [_sums_to_data(s) for s in d.sums], "closed": d.closed}
+                for d in state.divisions
+            ],
+            "done": state.done,
+        }
+    )
+
+
+def state_from_json(text: str) -> State:
+    """Return the running sums that `state_to_json` wrote."""
+    data = json.loads(text)
+    divisions = tuple(
+        Division(tuple(d["parts"]), tuple(_sums_from_data(s) for s in d["sums"]), d["closed"])
+        for d in data["divisions"]
+    )
+    return State(data["rule"], _sums_from_data(data["whole"]), divisions, tuple(data["done"]))
+
+
+def rule_to_json(rule: Composition | DeclaredPlan) -> str:
+    """Return a rule as text, with the numbers that follow from its ceiling.
+
+    Another version of SciPy could find a slightly different order, and sums at one order say nothing about another.
+    """
+    data: dict[str, Any] = {"epsilon": rule.ceiling.epsilon, "delta": rule.ceiling.delta, "rule": rule.rule}
+    if isinstance(rule, DeclaredPlan):
+        data["entries"] = [_cost_to_data(entry) for entry in rule.entries]
+        data["whole"] = rule.whole
+    else:
+        data.update(mu=rule.mu, order=rule.order, divergence=rule.divergence)
+    return to_json(data)
+
+
+def rule_from_json(text: str) -> Composition | DeclaredPlan:
+    """Return the rule that `rule_to_json` wrote."""
+    data = json.loads(text)
+    ceiling = Budget(float(data["epsilon"]), float(data["delta"]))
+    if data["rule"] == DeclaredPlan.rule:
+        whole = Budget(*(float(value) for value in data["whole"]))
+        return DeclaredPlan(ceiling, tuple(_cost_from_data(entry) for entry in data["entries"]), whole)
+    return Composition(ceiling, data["rule"], *(float(data[name]) for name in ("mu", "order", "divergence")))

@@ -1,0 +1,372 @@
+"""A ledger in an SQLite file: it survives crashes, and any number of processes spend from it.
+
+A charge is one transaction under SQLite's write lock: the state is read, the charge is admitted or not, the record and
+the new state are written, and the commit is on disk before the caller draws noise. The file uses a rollback journal
+rather than a write-ahead log, so that it is one file to keep, and ``synchronous=EXTRA``, which on top of ``FULL`` makes
+the end of the journal durable: without it, a power failure could bring the journal back and undo the last charge.
+
+SQLite does not notice a flipped bit in a number. Each record therefore carries a digest of itself and of the one
+before, and the state one of itself. They detect damage, not forgery.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import shutil
+import sqlite3
+import tempfile
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ..exceptions import LedgerError
+from ._ledger import gate
+from ._record import COLUMNS, Record, record_from_row, record_to_row, state_from_json, state_to_json
+from ._state import State
+
+#: "skdp", in the file's header.
+APPLICATION_ID = 0x736B6470
+SCHEMA_VERSION = 1
+
+_SCHEMA = (
+    "CREATE TABLE budget (id INTEGER PRIMARY KEY CHECK (id = 1), identity TEXT NOT NULL, created TEXT NOT NULL, "
+    "rule TEXT NOT NULL, revision INTEGER NOT NULL, n_records INTEGER NOT NULL, last TEXT NOT NULL, "
+    "state TEXT NOT NULL, digest TEXT NOT NULL)",
+    "CREATE TABLE record (number INTEGER PRIMARY KEY, time TEXT NOT NULL, estimator TEXT NOT NULL, "
+    "label TEXT NOT NULL, division TEXT NOT NULL, part TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL, "
+    "events TEXT NOT NULL, releases TEXT NOT NULL, digest TEXT NOT NULL)",
+)
+_BUDGET = ("identity", "created", "rule", "revision", "n_records", "last", "state", "digest")
+_INSERT = f"INSERT INTO record VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"
+_SELECT = f"SELECT number, {', '.join(COLUMNS)}, digest FROM record"
+
+#: Seconds to wait for another process's transaction.
+_PATIENCE = 60.0
+
+#: Files that were ledgers earlier in this process: one that has gone is not made anew.
+_known: set[Path] = set()
+
+
+@dataclass(frozen=True)
+class _Header:
+    """The one row of the table ``budget``."""
+
+    identity: str
+    created: str
+    rule: str
+    revision: int
+    n_records: int
+    last: str
+    state: str
+
+    def digest(self) -> str:
+        return _digest(*vars(self).values())
+
+    def row(self) -> tuple[Any, ...]:
+        return (*vars(self).values(), self.digest())
+
+
+def _digest(*fields: Any) -> str:
+    whole = hashlib.sha256()
+    for field in fields:
+        text = str(field).encode("utf-8", "surrogatepass")
+        whole.update(b"%d:" % len(text) + text)
+    return whole.hexdigest()
+
+
+class SQLiteLedger:
+    """A ledger in a file.
+
+    Parameters
+    ----------
+    path : Path
+        Absolute path of the file.
+    identity : str
+        Which ledger it is to be; a file with another identity is refused.
+    seen : tuple of (int, str)
+        Revision and digest that were seen last: an older file is a copy that was put back, and is refused.
+    temporary : bool, default=False
+        Whether the file goes with the process that made it.
+    """
+
+    def __init__(self, path: Path, identity: str, seen: tuple[int, str] = (0, ""), temporary: bool = False) -> None:
+        self.path = path
+        self.identity = identity
+        self.temporary = temporary
+        self._seen = seen
+
+    # --- opening and making -------------------------------------------------------------------------------------------
+
+    @classmethod
+    def create(
+        cls, path: Path, rule: str, state: State, records: Iterable[Record] = (), temporary: bool = False
+    ) -> SQLiteLedger | None:
+        """Make a file, whole or not at all; None if there is one already."""
+        ledger = cls(path, uuid.uuid4().hex, temporary=temporary)
+        draft = None
+        try:
+            # Readable for its owner alone, and under its real name only when it is complete.
+            handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
+            os.close(handle)
+            with ledger._connection(Path(draft)) as connection:
+                ledger._write_new(connection, rule, state, records)
+            os.link(draft, path)
+        except FileExistsError:
+            return None
+        except OSError as error:
+            if isinstance(error, LedgerError):
+                raise
+            raise LedgerError(f"the ledger {path} cannot be made: {error.strerror or error}") from error
+        finally:
+            if draft is not None:
+                os.unlink(draft)
+        _sync_directory(path.parent)
+        _known.add(path)
+        return ledger
+
+    @classmethod
+    def open(cls, path: Path) -> tuple[SQLiteLedger, str]:
+        """Return the ledger in an existing file, and its rule; every record is verified."""
+        if path.is_dir():
+            raise LedgerError(f"the ledger {path} is a directory")
+        ledger = cls(path, "")
+        with ledger._connection(path) as connection:
+            for (report,) in connection.execute("PRAGMA quick_check(1)"):
+                if report != "ok":
+                    raise ledger._damaged(report)
+            # One transaction, so that the header and the records belong together.
+            connection.execute("BEGIN")
+            header = ledger._read(connection)
+            ledger._verify(connection, header)
+            connection.execute("ROLLBACK")
+        ledger.identity = header.identity
+        ledger._seen = header.revision, header.digest()
+        _known.add(path)
+        return ledger, header.rule
+
+    def assert_writable(self) -> None:
+        """Raise LedgerError if a charge could not be recorded."""
+        with self._transaction():
+            pass
+
+    @property
+    def seen(self) -> tuple[int, str]:
+        """Revision and digest that were seen last."""
+        return self._seen
+
+    # --- what a ledger does -------------------------------------------------------------------------------------------
+
+    def change(self, step: Callable[[State], State], record: Record | None = None) -> None:
+        with self._transaction() as connection:
+            header = self._read(connection)
+            after = step(state_from_json(header.state))
+            n_records, last = header.n_records, header.last
+            if record is not None:
+                n_records += 1
+                row = record_to_row(record)
+                last = _digest(last, n_records, *row)
+                connection.execute(_INSERT, (n_records, *row, last))
+            new = _Header(
+                header.identity,
+                header.created,
+                header.rule,
+                header.revision + 1,
+                n_records,
+                last,
+                state_to_json(after),
+            )
+            assignments = ", ".join(f"{name} = ?" for name in _BUDGET)
+            connection.execute(f"UPDATE budget SET {assignments}", new.row())
+        self._remember(new)
+
+    def state(self) -> State:
+        with self._connection(self.path) as connection:
+            return state_from_json(self._read(connection).state)
+
+    def records(self) -> tuple[Record, ...]:
+        with self._connection(self.path) as connection:
+            connection.execute("BEGIN")
+            return tuple(self._verify(connection, self._read(connection)))
+
+    def __len__(self) -> int:
+        with self._connection(self.path) as connection:
+            return self._read(connection).n_records
+
+    # --- the file -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _connection(self, path: Path) -> Iterator[sqlite3.Connection]:
+        """A connection for one use: none is ever carried across a fork or between threads."""
+        with gate:
+            self._assert_there(path)
+            try:
+                connection = sqlite3.connect(
+                    f"{path.as_uri()}?mode=rw", uri=True, timeout=_PATIENCE, isolation_level=None
+                )
+                try:
+                    connection.execute("PRAGMA synchronous = " + ("OFF" if self.temporary else "EXTRA"))
+                    yield connection
+                finally:
+                    # Whatever was not committed is undone.
+                    connection.close()
+            except sqlite3.Error as error:
+                raise self._explained(error) from error
+
+    def _assert_there(self, path: Path) -> None:
+        if path.exists():
+            return
+        if self.temporary:
+            raise LedgerError(
+                "the temporary ledger of this accountant has gone, with the process that made it; nothing can be "
+                'charged to it any more. BudgetAccountant(..., ledger="budget.db") keeps a ledger'
+            )
+        raise LedgerError(f"the ledger {path} does not exist, or exists no longer")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._connection(self.path) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            connection.execute("COMMIT")
+
+    def _write_new(self, connection: sqlite3.Connection, rule: str, state: State, records: Iterable[Record]) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        for statement in _SCHEMA:
+            connection.execute(statement)
+        number, last = 0, ""
+        for number, record in enumerate(records, start=1):
+            row = record_to_row(record)
+            last = _digest(last, number, *row)
+            connection.execute(_INSERT, (number, *row, last))
+        header = _Header(self.identity, datetime.now(UTC).isoformat(), rule, 1, number, last, state_to_json(state))
+        connection.execute(
+            f"INSERT INTO budget (id, {', '.join(_BUDGET)}) VALUES (1, {', '.join('?' * len(_BUDGET))})", header.row()
+        )
+        connection.execute("COMMIT")
+        self._remember(header)
+
+    def _read(self, connection: sqlite3.Connection) -> _Header:
+        """Return the header, or say what is wrong with the file."""
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if application != APPLICATION_ID:
+            raise LedgerError(f"{self.path} is not a ledger of skdp, or is damaged")
+        if version != SCHEMA_VERSION:
+            raise LedgerError(
+                f"the ledger {self.path} has schema version {version}, and this version of skdp reads version "
+                f"{SCHEMA_VERSION}; open it with the version of skdp that wrote it, or a newer one"
+            )
+        schema = [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master ORDER BY rowid")]
+        if schema != list(_SCHEMA):
+            raise self._damaged("its tables are not those of a ledger")
+        rows = connection.execute(f"SELECT {', '.join(_BUDGET)} FROM budget").fetchall()
+        if len(rows) != 1:
+            raise self._damaged("it does not hold one budget")
+        *fields, digest = rows[0]
+        header = _Header(*fields)
+        if header.digest() != digest:
+            raise self._damaged("its budget does not match its digest")
+        self._compare(header)
+        return header
+
+    def _compare(self, header: _Header) -> None:
+        """Refuse a file that is not the one that was seen before, or an older state of it."""
+        if self.identity and header.identity != self.identity:
+            raise LedgerError(f"{self.path} is another ledger than the one that this accountant opened")
+        revision, digest = self._seen
+        if header.revision < revision or (header.revision == revision and header.digest() != digest):
+            raise LedgerError(
+                f"the ledger {self.path} is an older copy of the one that this accountant has seen; charges are missing"
+            )
+        self._remember(header)
+
+    def _remember(self, header: _Header) -> None:
+        self._seen = header.revision, header.digest()
+
+    def _verify(self, connection: sqlite3.Connection, header: _Header) -> list[Record]:
+        """Return all records, or say that one is not what was written."""
+        number, last, records = 0, "", []
+        for number, (stored, *row, digest) in enumerate(connection.execute(f"{_SELECT} ORDER BY number"), start=1):
+            last = _digest(last, number, *row)
+            if stored != number or digest != last:
+                raise self._damaged(f"record {number} does not match its digest")
+            records.append(record_from_row(tuple(row)))
+        if (number, last) != (header.n_records, header.last):
+            raise self._damaged(f"it holds {number} of {header.n_records} records")
+        return records
+
+    def _damaged(self, how: str) -> LedgerError:
+        return LedgerError(
+            f"the ledger {self.path} is damaged: {how}. Nothing can be charged to it; put back the newest intact copy, "
+            "and charge again by hand what was spent after it"
+        )
+
+    def _explained(self, error: sqlite3.Error) -> LedgerError:
+        name = getattr(error, "sqlite_errorname", "") or ""
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            return LedgerError(f"the ledger {self.path} has been in use by another process for {_PATIENCE:g} seconds")
+        if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):
+            return LedgerError(f"the ledger {self.path} cannot be written: {error}")
+        if name.startswith(("SQLITE_CANTOPEN", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_NOMEM")):
+            return LedgerError(f"the ledger {self.path} cannot be used, or its disk is full: {error}")
+        return self._damaged(str(error))
+
+
+def resolve(ledger: str | os.PathLike[str]) -> Path:
+    """Return the absolute path that a user means by a path or an ``sqlite:///`` URL, links resolved."""
+    text = os.fspath(ledger)
+    if not isinstance(text, str) or not text:
+        raise TypeError(f"ledger must be a path or an sqlite:/// URL, got {ledger!r}")
+    if text.startswith("sqlite:"):
+        if not text.startswith("sqlite:///") or len(text) == len("sqlite:///"):
+            raise ValueError(f"ledger must be a path or an URL such as sqlite:///budget.db, got {ledger!r}")
+        text = text.removeprefix("sqlite:///")
+    if text == ":memory:":
+        raise ValueError("ledger=None keeps an accountant in memory")
+    return Path(os.path.realpath(text))
+
+
+def open_or_create(path: Path, rule: str, start: State) -> tuple[SQLiteLedger, str]:
+    """Return the ledger at `path` with its rule, made with `rule` and `start` if there was never one."""
+    if not path.exists():
+        if path in _known:
+            raise LedgerError(f"the ledger {path} was there earlier in this process, and exists no longer")
+        made = SQLiteLedger.create(path, rule, start)
+        if made is not None:
+            return made, rule
+    return SQLiteLedger.open(path)
+
+
+def temporary(rule: str, state: State, records: tuple[Record, ...]) -> SQLiteLedger:
+    """Move what was in memory to a file that goes with this process."""
+    directory = tempfile.mkdtemp(prefix="skdp-")
+    atexit.register(_remove, directory, os.getpid())
+    ledger = SQLiteLedger.create(Path(os.path.realpath(directory), "budget.db"), rule, state, records, temporary=True)
+    if ledger is None:
+        raise LedgerError(f"{directory} was to be empty")
+    return ledger
+
+
+def _remove(directory: str, owner: int) -> None:
+    # A forked child inherits this, and is not the owner.
+    if os.getpid() == owner:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make the file's name durable, where directories can be synchronised."""
+    if os.name != "posix":
+        return
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,132 @@
+"""What has been spent, as exact sums: over events on all records, and over events on disjoint parts of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from ..exceptions import BudgetError
+
+Exact = Fraction | float
+
+#: A part is named by the number of its division and by its place in it.
+PartKey = tuple[int, int]
+
+
+def decimal(value: float) -> Exact:
+    """The number that a user typed: ten charges of 0.1 make 1."""
+    return Fraction(repr(float(value))) if math.isfinite(value) else value
+
+
+def dyadic(value: float) -> Exact:
+    """The number that a computation gave."""
+    return Fraction(value) if math.isfinite(value) else value
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Exact sums over events; a sum with an infinite term is a float.
+
+    Attributes
+    ----------
+    epsilon, delta : Fraction or float
+        Sums of the events' epsilons and deltas, as decimal numbers.
+    mu_squared : Fraction or float
+        Sum of the events' squared GDP parameters.
+    rdp : Fraction or float
+        Sum of the events' Rényi divergences at the order in use.
+    """
+
+    epsilon: Exact = Fraction(0)
+    delta: Exact = Fraction(0)
+    mu_squared: Exact = Fraction(0)
+    rdp: Exact = Fraction(0)
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(
+            self.epsilon + other.epsilon,
+            self.delta + other.delta,
+            self.mu_squared + other.mu_squared,
+            self.rdp + other.rdp,
+        )
+
+
+@dataclass(frozen=True)
+class Division:
+    """Disjoint parts of the records, and what was spent on each.
+
+    Attributes
+    ----------
+    parts : tuple of str
+        Their public names.
+    sums : tuple of Sums
+        One for each part.
+    closed : bool
+        Whether nothing more can be spent on a part.
+    """
+
+    parts: tuple[str, ...]
+    sums: tuple[Sums, ...]
+    closed: bool = False
+
+    def largest(self) -> Sums:
+        """Bound on what any one record was exposed to: it is in one part only."""
+        return Sums(
+            max(s.epsilon for s in self.sums),
+            max(s.delta for s in self.sums),
+            max(s.mu_squared for s in self.sums),
+            max(s.rdp for s in self.sums),
+        )
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that decides on the next charge.
+
+    Attributes
+    ----------
+    rule : str or None
+        The rule in force; None before the first event under "auto".
+    whole : Sums
+        Over the events on all records.
+    divisions : tuple of Division
+        Over the events on parts.
+    done : tuple of int
+        The entries of a declared list that were carried out, in order.
+    """
+
+    rule: str | None = None
+    whole: Sums = field(default_factory=Sums)
+    divisions: tuple[Division, ...] = ()
+    done: tuple[int, ...] = ()
+
+    def seen(self, part: PartKey | None = None) -> Sums:
+        """Bound on what a record of `part`, or any record, was exposed to."""
+        total = self.whole
+        for number, division in enumerate(self.divisions):
+            inside = part is not None and part[0] == number
+            total = total + (division.sums[part[1]] if inside and part else division.largest())
+        return total
+
+    def add(self, sums: Sums, part: PartKey | None = None) -> State:
+        """Return the state with an event on all records, or on one part, added."""
+        if part is None:
+            return replace(self, whole=self.whole + sums)
+        number, place = part
+        division = self.divisions[number]
+        if division.closed:
+            raise BudgetError(f"the division that part {division.parts[place]!r} belongs to is closed")
+        changed = (*division.sums[:place], division.sums[place] + sums, *division.sums[place + 1 :])
+        return self._with(number, replace(division, sums=changed))
+
+    def divide(self, parts: tuple[str, ...]) -> State:
+        """Return the state with a further division."""
+        return replace(self, divisions=(*self.divisions, Division(parts, (Sums(),) * len(parts))))
+
+    def close(self, number: int) -> State:
+        """Return the state with a division closed."""
+        return self._with(number, replace(self.divisions[number], closed=True))
+
+    def _with(self, number: int, division: Division) -> State:
+        return replace(self, divisions=(*self.divisions[:number], division, *self.divisions[number + 1 :]))
