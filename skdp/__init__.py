@@ -6,18 +6,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._allocation import allocate
     from .accounting import BudgetAccountant
     from .linear_model import ObjPertLogReg, OutputPertLogReg
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["BudgetAccountant", "ObjPertLogReg", "OutputPertLogReg", "__version__"]
+__all__ = ["BudgetAccountant", "ObjPertLogReg", "OutputPertLogReg", "__version__", "allocate"]
 
 # Imported on first use, so that `import skdp` stays quick.
 _HOME = {
     "BudgetAccountant": "accounting",
     "ObjPertLogReg": "linear_model",
     "OutputPertLogReg": "linear_model",
+    "allocate": "_allocation",
 }
 
 

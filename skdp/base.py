@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from ._release import PrivacyGuarantee
+from .accounting import PrivacyCost
 
 
 class DPEstimatorMixin(ABC):
@@ -34,3 +35,7 @@ class DPEstimatorMixin(ABC):
         plan : PrivacyGuarantee
             Equal to ``privacy_`` after a fit on such data.
         """
+
+    def _fixed_cost(self) -> PrivacyCost | None:
+        """Return what a fit will charge if that is the same for data of every shape, else None."""
+        return None

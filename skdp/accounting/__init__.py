@@ -27,6 +27,7 @@ from ._objective import (
 )
 from ._parallel import Part, Parts
 from ._record import Record, RecordedRelease
+from ._state import largest_share
 
 __all__ = [
     "ApproximateEvent",
@@ -51,6 +52,7 @@ __all__ = [
     "gaussian_noise_multiplier",
     "huber_hinge",
     "huber_price",
+    "largest_share",
     "multinomial_log_loss",
     "multinomial_price",
     "pure_dp_mu",

@@ -14,7 +14,7 @@ from ..exceptions import LedgerError
 from . import _view
 from ._budget import Budget, check_delta, check_epsilon
 from ._composition import RULES, Composition
-from ._events import ApproximateEvent, PrivacyCost, PureEvent
+from ._events import PrivacyCost
 from ._ledger import Ledger, MemoryLedger
 from ._parallel import Parts
 from ._plan import DeclaredPlan, as_costs
@@ -227,7 +227,7 @@ class BudgetAccountant:
         LedgerError
             If it cannot be recorded.
         """
-        self.charge(_own_cost(epsilon, delta), label=label)
+        self.charge(PrivacyCost.of_pair(*_checked(epsilon, delta)), label=label)
 
     def check(self, epsilon: float, delta: float = 0.0) -> None:
         """Test whether a charge would fit, and record nothing.
@@ -244,8 +244,12 @@ class BudgetAccountant:
         BudgetError
             If it would not fit.
         """
-        cost = _own_cost(epsilon, delta)
+        cost = PrivacyCost.of_pair(*_checked(epsilon, delta))
         self._rule.admit(self._store.state(), cost, self._part)
+
+    def _admits(self, costs: Sequence[tuple[PrivacyCost, int]]) -> bool:
+        """Whether all of these would fit, in this order, each as often as its number says."""
+        return self._rule.admits(self._store.state(), costs, self._part)
 
     def charge(
         self, cost: PrivacyCost, *, label: str = "", estimator: str = "", releases: Iterable[RecordedRelease] = ()
@@ -477,11 +481,8 @@ def _wake(
     return kind._attached(rule_from_json(rule), store, part, name)
 
 
-def _own_cost(epsilon: float, delta: float) -> PrivacyCost:
-    epsilon, delta = check_epsilon(epsilon, allow_zero=True), check_delta(delta)
-    if delta == 0:
-        return PrivacyCost(epsilon, 0.0, (PureEvent(epsilon),))
-    return PrivacyCost(epsilon, delta, (ApproximateEvent(epsilon, delta),))
+def _checked(epsilon: float, delta: float) -> tuple[float, float]:
+    return check_epsilon(epsilon, allow_zero=True), check_delta(delta)
 
 
 def _asked(rule: Rule) -> tuple[Any, ...]:

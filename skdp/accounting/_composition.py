@@ -25,6 +25,7 @@ away up to the sum of their deltas.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -34,7 +35,7 @@ from ..exceptions import BudgetError
 from ._budget import Budget
 from ._events import PrivacyCost
 from ._gaussian import gaussian_epsilon, gaussian_mu
-from ._state import Exact, PartKey, State, Sums, decimal, dyadic
+from ._state import Exact, PartKey, State, Sums, decimal, dyadic, floor_decimal
 
 RULES = ("auto", "basic", "gdp", "rdp")
 
@@ -80,9 +81,23 @@ class Composition:
             # Not adaptive: nothing has been released yet.
             after = replace(after, rule=min(RULES[1:], key=lambda rule: self._part(seen, rule)))
         rule = str(after.rule)
-        if not (self._within(seen, rule) or (seen.delta == 0 and self._within(seen, "basic"))):
+        if not self._admitted(seen, rule):
             raise BudgetError(self._refusal(state, cost, rule, part))
         return after
+
+    def admits(self, state: State, costs: Sequence[tuple[PrivacyCost, int]], part: PartKey | None = None) -> bool:
+        """Whether all of these fit, in this order, each as often as its number says."""
+        try:
+            state = self.admit(state, costs[0][0], part)
+        except BudgetError:
+            return False
+        counts = [costs[0][1] - 1, *(count for _, count in costs[1:])]
+        for (cost, _), count in zip(costs, counts, strict=True):
+            state = state.add(self._sums(cost).times(count), part)
+        return self._admitted(state.seen(part), str(state.rule))
+
+    def _admitted(self, sums: Sums, rule: str) -> bool:
+        return self._within(sums, rule) or (sums.delta == 0 and self._within(sums, "basic"))
 
     def _sums(self, cost: PrivacyCost) -> Sums:
         return Sums(
@@ -149,22 +164,13 @@ class Composition:
         sums = state.seen(part)
         if state.rule in (None, "basic"):
             return Budget(
-                _share(decimal(self.ceiling.epsilon) - sums.epsilon, k),
-                _share(decimal(self.ceiling.delta) - sums.delta, k),
+                floor_decimal(max(decimal(self.ceiling.epsilon) - sums.epsilon, Fraction(0)) / k),
+                floor_decimal(max(decimal(self.ceiling.delta) - sums.delta, Fraction(0)) / k),
             )
         ((used, limit),) = self._sum_and_limit(sums, str(state.rule))
         left = float(max(limit - used, Fraction(0)) / k) * (1 - 1e-15)
         mu = math.sqrt(left if state.rule == "gdp" else 2 * left / self.order)
         return Budget(gaussian_epsilon(mu, self.ceiling.delta) if mu > 0 else 0.0, self.ceiling.delta)
-
-
-def _share(left: Exact, k: int) -> float:
-    """The largest double of which `k`, as decimal numbers, fit into what is left."""
-    share = max(left, Fraction(0)) / k
-    value = float(share)
-    while value > 0 and decimal(value) > share:
-        value = math.nextafter(value, 0.0)
-    return value
 
 
 def renyi_budget(epsilon: float, delta: float) -> tuple[float, float]:

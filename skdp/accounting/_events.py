@@ -236,6 +236,23 @@ class PrivacyCost:
             return float(gaussian_delta(epsilon, self.mu())) <= self.delta * (1 + _ROUNDING)
         return True
 
+    @classmethod
+    def of_pair(cls, epsilon: float, delta: float) -> PrivacyCost:
+        """Return the cost of a release of which nothing but (epsilon, delta) is known.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            Its guarantee.
+
+        Returns
+        -------
+        cost : PrivacyCost
+            With one event, which is pure if delta is 0.
+        """
+        event = PureEvent(epsilon) if delta == 0 else ApproximateEvent(epsilon, delta)
+        return cls(epsilon, delta, (event,))
+
     @property
     def pure(self) -> bool:
         """Whether delta is 0."""

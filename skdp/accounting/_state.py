@@ -19,6 +19,32 @@ def decimal(value: float) -> Exact:
     return Fraction(repr(float(value))) if math.isfinite(value) else value
 
 
+def floor_decimal(exact: Exact) -> float:
+    """The largest double that, as a decimal number, is not above `exact`."""
+    value = float(exact)
+    while value > 0 and decimal(value) > exact:
+        value = math.nextafter(value, 0.0)
+    return value
+
+
+def largest_share(whole: float, portion: Fraction) -> float:
+    """Return a portion of a budget, rounded down, so that portions that add up to 1 do not exceed the whole.
+
+    Parameters
+    ----------
+    whole : float
+        What is divided, as the decimal number that was typed.
+    portion : Fraction
+        In (0, 1].
+
+    Returns
+    -------
+    share : float
+        Infinite if the whole is.
+    """
+    return floor_decimal(decimal(whole) * portion) if math.isfinite(whole) else whole
+
+
 def dyadic(value: float) -> Exact:
     """The number that a computation gave."""
     return Fraction(value) if math.isfinite(value) else value
@@ -50,6 +76,12 @@ class Sums:
             self.mu_squared + other.mu_squared,
             self.rdp + other.rdp,
         )
+
+    def times(self, count: int) -> Sums:
+        """The sums over as many equal events."""
+        if count == 0:
+            return Sums()
+        return Sums(self.epsilon * count, self.delta * count, self.mu_squared * count, self.rdp * count)
 
 
 @dataclass(frozen=True)

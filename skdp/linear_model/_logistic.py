@@ -24,7 +24,7 @@ from .._params import (
     check_positive,
 )
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
-from ..accounting import check_delta, check_epsilon
+from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..base import DPEstimatorMixin
 from ..mechanisms import NoiseSource
 from ..sensitivity import ClippedRows, augmented_norm, clip_rows
@@ -273,6 +273,12 @@ class PrivateLinearClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
             check_integer(n_classes, "n_classes", least=2),
         )
         return self._plan(parameters, geometry, self._checked_weight(parameters, geometry))
+
+    def _fixed_cost(self) -> PrivacyCost | None:
+        # With the label set, all that the events depend on is declared; the number of columns only changes dimensions.
+        if self.classes is None and self.delta > 0:
+            return None
+        return self.privacy_plan(n_features=1, n_classes=2).cost
 
     def _checked_weight(self, parameters: Parameters, geometry: Geometry) -> float:
         C = self._weight(parameters, geometry)

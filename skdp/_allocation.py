@@ -1,0 +1,439 @@
+"""One budget for a whole pipeline: each private step is told what it may spend.
+
+The list of private steps, and how often each is fitted, is public: it follows from the parameters of the pipeline and
+of scikit-learn's meta-estimators. The budget is split so that all these fits together cost no more than was given.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
+    StackingClassifier,
+    StackingRegressor,
+    VotingClassifier,
+    VotingRegressor,
+)
+from sklearn.feature_selection import SelectFromModel
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV, ParameterGrid, RandomizedSearchCV, check_cv
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import get_tags
+
+from ._release import check_accountant
+from .accounting import (
+    Budget,
+    BudgetAccountant,
+    PrivacyCost,
+    check_delta,
+    check_epsilon,
+    gaussian_epsilon,
+    gaussian_mu,
+    largest_share,
+)
+from .exceptions import BudgetError, PrivacyAssumptionWarning
+
+_PRIVATE = frozenset({"epsilon", "delta", "accountant"})
+
+
+@dataclass(frozen=True)
+class Step:
+    """A private step, and what it got.
+
+    Attributes
+    ----------
+    name : str
+        Its name, as in `get_params`; empty for the estimator itself.
+    estimator : str
+        Its class.
+    n_fits : int
+        How often it is fitted when the whole is fitted once.
+    weight : float
+        Its part of the budget, of all fits together.
+    budget : Budget
+        What one fit of it may spend.
+    """
+
+    name: str
+    estimator: str
+    n_fits: int
+    weight: float
+    budget: Budget
+
+
+class Allocation(Mapping[str, Budget]):
+    """What each private step of a pipeline may spend in one fit of it.
+
+    A mapping from the steps' names to budgets.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        The private steps.
+    total : Budget
+        What one fit of the whole costs at most.
+    not_private : tuple of str
+        Names of the steps that learn from the data and are not private.
+    """
+
+    def __init__(self, steps: tuple[Step, ...], total: Budget, not_private: tuple[str, ...]) -> None:
+        self.steps = steps
+        self.total = total
+        self.not_private = not_private
+
+    def __getitem__(self, name: str) -> Budget:
+        return {step.name: step.budget for step in self.steps}[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(step.name for step in self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __repr__(self) -> str:
+        lines = [f"Allocation of (epsilon={self.total.epsilon:g}, delta={self.total.delta:g})"]
+        width = max(len(step.name or step.estimator) for step in self.steps)
+        for step in self.steps:
+            name = (step.name or step.estimator).ljust(width)
+            fits = "" if step.n_fits == 1 else f", in each of {step.n_fits} fits"
+            lines.append(
+                f"  {name}  epsilon={step.budget.epsilon:.6g}, delta={step.budget.delta:.3g}"
+                f" (weight {step.weight:.3g}{fits})"
+            )
+        lines += [f"  {name}  learns from the data, and is not private" for name in self.not_private]
+        return "\n".join(lines)
+
+
+def allocate(
+    estimator: Any,
+    epsilon: float,
+    delta: float = 0.0,
+    weights: Mapping[str, float] | None = None,
+    accountant: BudgetAccountant | None = None,
+) -> Allocation:
+    """Split one budget over all private steps of an estimator, and set it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator, or a Pipeline, ColumnTransformer, FeatureUnion or meta-estimator that holds some, nested
+        as deep as you like. The parameters `epsilon` and `delta` of its private steps are set.
+    epsilon : float
+        What one fit of the whole may cost, positive.
+    delta : float, default=0.0
+        The same, in [0, 1). With 0, all steps are pure.
+    weights : dict of str to float, default=None
+        Positive weights of the steps, by their names as in `get_params` (``"pca"``, ``"union__pca"``,
+        ``"estimator__clf"``). A step that is not named has weight 1.
+    accountant : BudgetAccountant, default=None
+        Set on all private steps, unless None. It has to admit the whole.
+
+    Returns
+    -------
+    allocation : Allocation
+        What each step got, and which steps are not private.
+
+    Raises
+    ------
+    ValueError
+        If there is no private step, if a weight names none, or if it cannot be told how often a step is fitted.
+    BudgetError
+        If the accountant does not have as much left. Nothing is set then.
+
+    Warns
+    -----
+    PrivacyAssumptionWarning
+        If another step learns from the data: the whole is private only if what it learns is public.
+
+    Notes
+    -----
+    **Privacy.** One fit of the whole costs at most (epsilon, delta). With ``delta=0`` epsilon is split in proportion to
+    the weights. Otherwise it is split by the composition of the accountant, or the best one if that is open: in
+    proportion, or so that the squares of Gaussian-DP parameters or the Rényi divergences of all fits add up to those of
+    (epsilon, delta). Each step then has more than its proportional part.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import Normalizer
+    >>> from skdp import ObjPertLogReg, allocate
+    >>> model = make_pipeline(Normalizer(), ObjPertLogReg(data_norm=1.0, classes=[0, 1]))
+    >>> allocate(model, epsilon=0.5, delta=1e-6)
+    Allocation of (epsilon=0.5, delta=1e-06)
+      objpertlogreg  epsilon=0.5, delta=1e-06 (weight 1)
+    """
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    check_accountant(accountant)
+    found = list(_walk(estimator, "", 1))
+    private = [place for place in found if _is_private(place.estimator)]
+    not_private = tuple(place.name or type(place.estimator).__name__ for place in found if place not in private)
+    if not private:
+        raise ValueError(f"{type(estimator).__name__} has no private step: none with epsilon, delta and accountant")
+    if len({id(place.estimator) for place in private}) < len(private):
+        raise ValueError("one object is a private step at two places; make one of them a clone")
+    parts = _parts(private, weights)
+    budgets = _split(private, parts, Budget(epsilon, delta), accountant)
+    for place, budget in zip(private, budgets, strict=True):
+        values: dict[str, Any] = {"epsilon": budget.epsilon, "delta": budget.delta}
+        if accountant is not None:
+            values["accountant"] = accountant
+        place.estimator.set_params(**values)
+    if not_private:
+        warnings.warn(
+            f"not private, and fitted to the data: {', '.join(not_private)}. The whole is private only if what these "
+            "steps learn is public",
+            PrivacyAssumptionWarning,
+            stacklevel=2,
+        )
+    steps = tuple(
+        Step(place.name, type(place.estimator).__name__, place.n_fits, float(part), budget)
+        for place, part, budget in zip(private, parts, budgets, strict=True)
+    )
+    return Allocation(steps, Budget(epsilon, delta), not_private)
+
+
+# --- where the private steps are, and how often each is fitted --------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Place:
+    name: str
+    estimator: Any
+    n_fits: int
+
+
+def _is_private(estimator: Any) -> bool:
+    return hasattr(estimator, "get_params") and set(estimator.get_params(deep=False)) >= _PRIVATE
+
+
+def _children(estimator: Any) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in estimator.get_params(deep=True).items()
+        if "__" not in name and hasattr(value, "fit") and hasattr(value, "get_params") and not isinstance(value, type)
+    }
+
+
+def _holds_private(estimator: Any) -> bool:
+    return _is_private(estimator) or any(_holds_private(child) for child in _children(estimator).values())
+
+
+def _walk(estimator: Any, name: str, n_fits: int) -> Iterator[_Place]:
+    """Yield the private steps, and the others that learn from the data."""
+    if n_fits == 0 or isinstance(estimator, FrozenEstimator):
+        return
+    if _is_private(estimator):
+        yield _Place(name, estimator, n_fits)
+        return
+    children = _children(estimator)
+    if not any(_holds_private(child) for child in children.values()) and not isinstance(estimator, _ONCE):
+        if get_tags(estimator).requires_fit:
+            yield _Place(name, estimator, n_fits)
+        return
+    for child_name, child in children.items():
+        times = _times_fitted(estimator, child_name)
+        yield from _walk(child, f"{name}__{child_name}" if name else child_name, n_fits * times)
+    if isinstance(estimator, CalibratedClassifierCV):
+        yield _Place(f"{name}__calibrator" if name else "calibrator", estimator, n_fits)
+
+
+#: Meta-estimators that fit each of their parts once, and learn nothing else.
+_ONCE = (
+    Pipeline,
+    FeatureUnion,
+    ColumnTransformer,
+    TransformedTargetRegressor,
+    VotingClassifier,
+    VotingRegressor,
+)
+
+
+def _times_fitted(meta: Any, child: str) -> int:
+    """How often one fit of `meta` fits this part, from public parameters."""
+    if isinstance(meta, _ONCE):
+        return 1
+    for kinds, count in _COUNTS:
+        if isinstance(meta, kinds):
+            return count(meta, child)
+    raise ValueError(
+        f"it cannot be told how often {type(meta).__name__} fits {child!r}; set epsilon and delta of its private steps "
+        "by hand, with an accountant that has the whole budget as its ceiling"
+    )
+
+
+def _refuse_bagging(meta: Any, child: str) -> int:
+    raise ValueError(
+        f"{type(meta).__name__} seeds the noise of its estimators and keeps the seeds, and a bootstrap sample holds a "
+        "record several times: its fits do not have the guarantee that they state"
+    )
+
+
+def _splits(meta: Any) -> int:
+    if hasattr(meta.cv, "__next__"):
+        raise ValueError(f"the splits of {type(meta).__name__} cannot be counted: cv is a generator; make it a list")
+    try:
+        return int(check_cv(meta.cv).get_n_splits())
+    except (TypeError, ValueError):
+        # It wants the data.
+        message = f"the number of splits of {type(meta).__name__} depends on the data; give cv as a number"
+    raise ValueError(message)
+
+
+def _search_fits(meta: Any, child: str) -> int:
+    if isinstance(meta, GridSearchCV):
+        grids = meta.param_grid
+        n_candidates = len(ParameterGrid(grids))
+    else:
+        grids, n_candidates = meta.param_distributions, int(meta.n_iter)
+    for grid in grids if isinstance(grids, list | tuple) else [grids]:
+        for name, values in grid.items():
+            candidates = values if isinstance(values, list | tuple) else []
+            if name.split("__")[-1] in _PRIVATE or any(_is_private(value) for value in candidates):
+                raise ValueError(f"the search itself sets the budget of a private step, by {name!r}")
+    return n_candidates * _splits(meta) + bool(meta.refit)
+
+
+def _stacking_fits(meta: Any, child: str) -> int:
+    if child == "final_estimator":
+        return 1
+    return 0 if isinstance(meta.cv, str) else _splits(meta) + 1
+
+
+def _calibration_fits(meta: Any, child: str) -> int:
+    # The ensemble has no further fit on everything.
+    return _splits(meta) + (meta.ensemble is False)
+
+
+_COUNTS: tuple[tuple[Any, Callable[[Any, str], int]], ...] = (
+    ((BaggingClassifier, BaggingRegressor), _refuse_bagging),
+    ((GridSearchCV, RandomizedSearchCV), _search_fits),
+    ((StackingClassifier, StackingRegressor), _stacking_fits),
+    (CalibratedClassifierCV, _calibration_fits),
+    (SelectFromModel, lambda meta, child: 0 if meta.prefit else 1),
+)
+
+
+# --- how the budget is split ------------------------------------------------------------------------------------------
+
+
+def _parts(private: list[_Place], weights: Mapping[str, float] | None) -> list[Fraction]:
+    """Return each step's part of the budget; they add up to 1."""
+    given = dict(weights or {})
+    names = [place.name for place in private]
+    unknown = sorted(set(given) - set(names))
+    if unknown:
+        raise ValueError(f"weights name no private step: {', '.join(unknown)}; the private steps are {names}")
+    for name, weight in given.items():
+        if isinstance(weight, bool) or not 0 < weight < math.inf:
+            raise ValueError(f"the weight of {name!r} must be positive, got {weight!r}")
+    shares = [Fraction(repr(float(given.get(name, 1.0)))) for name in names]
+    return [share / sum(shares) for share in shares]
+
+
+def _split(
+    private: list[_Place], parts: list[Fraction], whole: Budget, accountant: BudgetAccountant | None
+) -> list[Budget]:
+    """Return the budget of one fit of each step."""
+    portions = [part / place.n_fits for place, part in zip(private, parts, strict=True)]
+    proportional = [
+        Budget(largest_share(whole.epsilon, portion), largest_share(whole.delta, portion)) for portion in portions
+    ]
+    for place, budget in zip(private, proportional, strict=True):
+        try:
+            check_epsilon(budget.epsilon)
+        except ValueError as error:
+            raise ValueError(f"the budget leaves too little for step {place.name!r}: {error}") from None
+    counts = [place.n_fits for place in private]
+    if whole.delta == 0 or whole.epsilon == math.inf:
+        if accountant is not None and not accountant._admits(_pairs(proportional, counts)):
+            raise BudgetError(_refusal(whole, accountant))
+        return proportional
+    rule = "auto" if accountant is None else accountant.composition
+    if rule == "plan":
+        raise ValueError("the accountant has a declared plan: its entries say what each fit may spend")
+    best, best_score = None, 0.0
+    for candidate in ("basic", "gdp", "rdp") if rule == "auto" else (rule,):
+        found = proportional if candidate == "basic" else _by_composition(private, portions, whole, candidate)
+        if found is None:
+            continue
+        costs = _pairs(found, counts) if rule == "basic" else _costs(private, found)
+        score = min(gaussian_mu(*b) / math.sqrt(portion) for b, portion in zip(found, portions, strict=True))
+        admitted = accountant is None or (costs is not None and accountant._admits(costs))
+        if admitted and score > best_score:
+            best, best_score = found, score
+    if best is not None:
+        return best
+    if accountant is not None and _costs(private, proportional) is None:
+        raise ValueError(
+            f"under {rule!r} composition the cost of a step has to be known without the data, and it is not: declare "
+            'the classes of classifiers, or use BudgetAccountant(..., composition="basic")'
+        )
+    assert accountant is not None
+    raise BudgetError(_refusal(whole, accountant))
+
+
+def _refusal(whole: Budget, accountant: BudgetAccountant) -> str:
+    left = accountant.remaining()
+    return (
+        f"the accountant does not admit a further (epsilon={whole.epsilon:g}, delta={whole.delta:g}); "
+        f"(epsilon={left.epsilon:.6g}, delta={left.delta:.6g}) remains"
+    )
+
+
+CountedCosts = list[tuple[PrivacyCost, int]]
+
+
+def _pairs(budgets: list[Budget], counts: list[int]) -> CountedCosts:
+    """Costs of which nothing is known but the pair."""
+    return [(PrivacyCost.of_pair(*budget), count) for budget, count in zip(budgets, counts, strict=True)]
+
+
+def _costs(private: list[_Place], budgets: list[Budget]) -> CountedCosts | None:
+    """What the steps will charge; None if that depends on the data's shape."""
+    costs = []
+    for place, budget in zip(private, budgets, strict=True):
+        step = clone(place.estimator).set_params(epsilon=budget.epsilon, delta=budget.delta)
+        cost = step._fixed_cost() if hasattr(step, "_fixed_cost") else None
+        if cost is None:
+            return None
+        costs.append((cost, place.n_fits))
+    return costs
+
+
+def _by_composition(private: list[_Place], portions: list[Fraction], whole: Budget, rule: str) -> list[Budget] | None:
+    """Return budgets whose squared GDP parameters are as the portions, the largest that the rule admits together."""
+    mu = gaussian_mu(*whole)
+
+    def budgets(scale: float) -> list[Budget]:
+        return [
+            Budget(_digits(gaussian_epsilon(scale * mu * math.sqrt(portion), whole.delta)), whole.delta)
+            for portion in portions
+        ]
+
+    def admitted(scale: float) -> bool:
+        costs = _costs(private, budgets(scale))
+        return costs is not None and BudgetAccountant(*whole, composition=rule)._admits(costs)
+
+    low, high = 0.0, 1.0
+    if admitted(high):
+        return budgets(high)
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (middle, high) if admitted(middle) else (low, middle)
+    return budgets(low) if low > 0 else None
+
+
+def _digits(value: float) -> float:
+    """Round down to nine digits, which are enough to read."""
+    rounded = float(f"{value:.9g}")
+    return rounded if rounded <= value else float(f"{value * (1 - 1e-9):.9g}")
