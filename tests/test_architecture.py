@@ -22,7 +22,7 @@ FLOORS = [
     {"_release", "_data"},
     {"base"},
     {"linear_model"},
-    {"datasets"},
+    {"datasets", "_allocation", "__main__"},
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 

@@ -18,20 +18,15 @@ from sklearn.pipeline import make_pipeline
 from skdp.accounting import (
     Budget,
     BudgetAccountant,
-    GaussianEvent,
     PrivacyCost,
     PureEvent,
+    RecordedRelease,
     check_delta,
     check_epsilon,
-    gaussian_epsilon,
     gaussian_mu,
 )
 from skdp.exceptions import BudgetError
-
-
-def gaussian_cost(mu, delta=1e-5):
-    return PrivacyCost(gaussian_epsilon(mu, delta), delta, (GaussianEvent(mu),))
-
+from tests.accounting.costs import gaussian_cost
 
 # ---------------------------------------------------------------- decimal numbers
 
@@ -229,11 +224,12 @@ def test_records_say_what_happened_in_order():
     accountant = BudgetAccountant(1.0, 1e-5)
     cost = gaussian_cost(0.1)
     before = datetime.now(UTC)
-    accountant.charge(cost, label="fit", estimator="Model", mechanisms=("coef: Gaussian",))
+    release = RecordedRelease("coef", "Gaussian", "L2", 1.0, 2.5)
+    accountant.charge(cost, label="fit", estimator="Model", releases=[release])
     accountant.spend(0.01, label="a histogram")
     first, second = accountant.records
-    assert (first.label, first.cost, first.estimator, first.mechanisms) == ("fit", cost, "Model", ("coef: Gaussian",))
-    assert (second.label, second.estimator, second.mechanisms) == ("a histogram", "", ())
+    assert (first.label, first.cost, first.estimator, first.releases) == ("fit", cost, "Model", (release,))
+    assert (second.label, second.estimator, second.releases) == ("a histogram", "", ())
     assert second.cost == PrivacyCost(0.01, 0.0, (PureEvent(0.01),))
     assert before <= first.time <= second.time <= datetime.now(UTC)
     with pytest.raises(AttributeError):
@@ -252,7 +248,7 @@ def test_repr():
     accountant = BudgetAccountant(2, 1e-5, composition="basic")
     accountant.spend(0.5, 1e-6)
     assert repr(accountant) == (
-        "BudgetAccountant(epsilon=2, delta=1e-05, composition='basic'): 1 records, spent (epsilon=0.5, delta=1e-06)"
+        "BudgetAccountant(epsilon=2, delta=1e-05, composition='basic'): 1 record, spent (epsilon=0.5, delta=1e-06)"
     )
 
 
@@ -265,7 +261,7 @@ def test_html_lists_records_and_escapes_what_users_wrote():
     assert "&lt;script&gt;&amp;" in page
     assert "<b>" not in page
     assert page.count("<tr>") == 3
-    assert page.count("<td>") == page.count("</td>") == 10
+    assert page.count("<td>") == page.count("</td>") == 2 * 8
     assert "0.25" in page
 
 
@@ -324,18 +320,67 @@ def test_clones_of_estimators_share_it():
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_pickling_is_refused(protocol):
+def test_a_pickled_accountant_spends_from_the_same_budget(protocol):
     accountant = BudgetAccountant(1.0)
-    for thing in (accountant, [accountant], LogisticRegression(class_weight=accountant)):
-        with pytest.raises(TypeError, match="cannot be pickled"):
-            pickle.dumps(thing, protocol=protocol)
+    accountant.spend(0.25, label="before")
+    other = pickle.loads(pickle.dumps([accountant], protocol=protocol))[0]
+    other.spend(0.5, label="there")
+    accountant.spend(0.25, label="here")
+    for one in (accountant, other):
+        assert [record.label for record in one.records] == ["before", "there", "here"]
+        assert one.total() == Budget(1.0, 0.0)
+        with pytest.raises(BudgetError):
+            one.spend(1e-6)
+    assert accountant.ledger is None
 
 
-def test_pickling_for_worker_processes_is_refused():
-    # What joblib's process backends use; joblib brings it along, since 1.6 as a package of its own.
-    cloudpickle = pytest.importorskip("cloudpickle")
-    with pytest.raises(TypeError, match="cannot be pickled"):
-        cloudpickle.dumps(lambda accountant=BudgetAccountant(1.0): accountant)  # noqa: B008
+def test_a_second_pickle_goes_to_the_same_place():
+    accountant = BudgetAccountant(1.0)
+    first, second = (pickle.loads(pickle.dumps(accountant)) for _ in range(2))
+    first.spend(0.5)
+    second.spend(0.5)
+    third = pickle.loads(pickle.dumps(second))
+    assert third.remaining() == Budget(0.0, 0.0)
+    assert len(accountant) == 2
+
+
+def test_threads_that_hold_an_accountant_while_it_moves_lose_nothing():
+    accountant = BudgetAccountant(1000.0)
+    stop = threading.Event()
+    counts = []
+
+    def spend():
+        count = 0
+        while not stop.is_set():
+            accountant.spend(0.001)
+            count += 1
+        counts.append(count)
+
+    threads = [threading.Thread(target=spend) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    pickle.dumps(accountant)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert len(accountant) == sum(counts) > 0
+
+
+def test_initialising_again_is_refused():
+    accountant = BudgetAccountant(1.0)
+    accountant.spend(1.0)
+    with pytest.raises(RuntimeError, match="again"):
+        accountant.__init__(2.0)
+    assert accountant.remaining() == Budget(0.0, 0.0)
+
+
+def test_charges_of_other_kinds_are_refused():
+    accountant = BudgetAccountant(1.0)
+    with pytest.raises(TypeError, match="PrivacyCost"):
+        accountant.charge(0.5)
+    with pytest.raises(TypeError, match="text"):
+        accountant.spend(0.5, label=3)
+    assert len(accountant) == 0
 
 
 def race(accountant, charge, threads=16, tries=20):

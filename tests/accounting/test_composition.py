@@ -9,40 +9,23 @@ import pytest
 from dp_accounting import dp_event
 from dp_accounting.pld import privacy_loss_distribution
 from dp_accounting.rdp import RdpAccountant, rdp_privacy_accountant
-from scipy import optimize, stats
+from scipy import optimize
 
 from skdp.accounting import (
-    ApproximateEvent,
     Budget,
     BudgetAccountant,
     GaussianEvent,
     ObjectiveEvent,
     PrivacyCost,
-    PureEvent,
     binary_log_loss,
-    gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
     pure_dp_mu,
 )
 from skdp.accounting._composition import renyi_budget
 from skdp.exceptions import BudgetError
-
-
-def gaussian_cost(mu, delta=1e-5):
-    return PrivacyCost(gaussian_epsilon(mu, delta), delta, (GaussianEvent(mu),))
-
-
-def pure_cost(epsilon):
-    return PrivacyCost(epsilon, 0.0, (PureEvent(epsilon),))
-
-
-def approximate_cost(epsilon, delta):
-    return PrivacyCost(epsilon, delta, (ApproximateEvent(epsilon, delta),))
-
-
-def objective_cost(kappa, mu, delta=1e-5):
-    return PrivacyCost(1.0, delta, (ObjectiveEvent(binary_log_loss(kappa), mu), GaussianEvent(0.02 * mu)))
+from tests.accounting.adversary import two_step_delta
+from tests.accounting.costs import approximate_cost, gaussian_cost, objective_cost, pure_cost
 
 
 def admitted(accountant, cost, most=10_000):
@@ -342,31 +325,75 @@ def test_total_never_exceeds_the_ceiling_and_never_falls(rule):
 
 
 def test_total_under_gdp_takes_the_better_of_two_statements():
+    # An event whose GDP parameter is far above what its pair says.
     accountant = BudgetAccountant(1.0, 1e-5, composition="gdp")
-    cost = PrivacyCost(0.01, 1e-6, (GaussianEvent(0.2),))
+    cost = PrivacyCost(0.01, 1e-6, (ObjectiveEvent(binary_log_loss(0.05), 0.1),))
+    assert gaussian_epsilon(cost.mu(), 1e-5) > 0.1
     accountant.charge(cost)
     assert accountant.total() == Budget(0.01, 1e-5)
 
 
+@pytest.mark.parametrize("rule", ["gdp", "rdp", "basic", "auto"])
+@pytest.mark.parametrize("k", [1, 2, 3, 7, 100])
+@pytest.mark.parametrize("spent", [0.0, 0.1])
+def test_what_remains_for_k_events_fits_k_times_and_no_more(rule, k, spent):
+    accountant = BudgetAccountant(1.0, 1e-5, composition=rule)
+    if spent:
+        accountant.charge(gaussian_cost(spent, 1e-6))
+    left = accountant.remaining(k)
+    if accountant.composition in ("gdp", "rdp"):
+        # As an estimator would: noise is calibrated to the pair.
+        cost = gaussian_cost(gaussian_mu(*left), left.delta)
+        larger = gaussian_cost(gaussian_mu(*left) * (1 + 1e-6), left.delta)
+    else:
+        cost, larger = (approximate_cost(left.epsilon * f, left.delta) for f in (1, 1 + 1e-9))
+    for _ in range(k - 1):
+        accountant.charge(cost)
+    with pytest.raises(BudgetError):
+        accountant.charge(larger)
+    accountant.charge(cost)
+    assert accountant.remaining().epsilon < 2e-2
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, True, "2", None])
+def test_remaining_wants_a_positive_integer(bad):
+    with pytest.raises((TypeError, ValueError), match="k must be"):
+        BudgetAccountant(1.0).remaining(bad)
+
+
+def test_remaining_takes_numpy_integers():
+    assert BudgetAccountant(1.0).remaining(np.int64(4)) == Budget(0.25, 0.0)
+
+
+@pytest.mark.parametrize("rule", ["gdp", "rdp", "basic", "auto"])
+def test_admission_of_many_at_once_is_that_of_one_after_another(rule):
+    rng = np.random.default_rng(11)
+    answers = set()
+    for _ in range(60):
+        costs = [
+            (
+                [gaussian_cost(0.05, 1e-7), pure_cost(0.02), approximate_cost(0.01, 1e-8), objective_cost(0.05, 0.02)][
+                    rng.integers(4)
+                ],
+                int(rng.integers(1, 12)),
+            )
+            for _ in range(rng.integers(1, 4))
+        ]
+        together = BudgetAccountant(1.0, 1e-5, composition=rule)._admits(costs)
+        one_by_one = BudgetAccountant(1.0, 1e-5, composition=rule)
+        try:
+            for cost, count in costs:
+                for _ in range(count):
+                    one_by_one.charge(cost)
+            refused = False
+        except BudgetError:
+            refused = True
+        assert together is not refused
+        answers.add(together)
+    assert answers == {True, False}
+
+
 # ---------------------------------------------------------------- adversaries
-
-
-def conditional_delta(epsilon, loss, branch):
-    """Delta that a second event still gives away, after a loss of `loss`; for Gaussian and randomised responses."""
-    kind, parameter = branch
-    if kind == "gaussian":
-        return gaussian_delta(epsilon - loss, parameter)
-    heads = 1 / (1 + math.exp(-parameter))
-    return heads * np.maximum(-np.expm1(epsilon - loss - parameter), 0) + (1 - heads) * np.maximum(
-        -np.expm1(epsilon - loss + parameter), 0
-    )
-
-
-def two_step_delta(epsilon, first, branches):
-    """Delta of a Gaussian first step and the branch that then gives away most, by integration over the first loss."""
-    g = np.linspace(first**2 / 2 - 12 * first, first**2 / 2 + 12 * first, 400_001)
-    weight = stats.norm.pdf(g, first**2 / 2, first) * (g[1] - g[0])
-    return float(np.sum(weight * np.max([conditional_delta(epsilon, g, b) for b in branches], axis=0)))
 
 
 @pytest.mark.parametrize(
@@ -414,7 +441,7 @@ def test_no_adversary_exceeds_delta_with_what_our_filter_admits(rule, epsilon, f
             return gaussian_mu(epsilon, delta) ** 2 - first**2 - cost.mu() ** 2
         return divergence - GaussianEvent(first).rdp(order) - cost.rdp(order)
 
-    gaussian = optimize.brentq(lambda m: left(PrivacyCost(1, delta, (GaussianEvent(m),))), 1e-9, 10)
+    gaussian = optimize.brentq(lambda m: left(gaussian_cost(m, delta)), 1e-9, 10)
     pure = optimize.brentq(lambda e: left(pure_cost(e)), 1e-9, 10)
     for cost in (gaussian_cost(gaussian * (1 - 1e-6)), pure_cost(pure * (1 - 1e-6))):
         accountant = BudgetAccountant(epsilon, delta, composition=rule)

@@ -15,6 +15,7 @@ from skdp.accounting import (
     PureEvent,
     binary_log_loss,
     gaussian_delta,
+    gaussian_mu,
     pure_dp_mu,
 )
 
@@ -94,6 +95,74 @@ def test_cost_adds_up_its_events():
     assert PrivacyCost(1.0, 1e-5, (GaussianEvent(0.1), ApproximateEvent(0.1, 1e-6))).mu() == math.inf
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "events"),
+    [
+        (100.0, 0.5, ()),
+        (1.0, 0.0, ()),
+        (1.0, 0.0, (GaussianEvent(0.1),)),
+        (1.0, 0.0, (PureEvent(0.5), PureEvent(0.6))),
+        (1.0, 1e-5, (PureEvent(1.1),)),
+        (1.0, 1e-5, (GaussianEvent(0.3),)),
+        (1.0, 1e-5, (GaussianEvent(0.2), GaussianEvent(0.2))),
+    ],
+)
+def test_a_cost_cannot_state_less_than_its_events_prove(epsilon, delta, events):
+    with pytest.raises(ValueError, match="do not have the guarantee"):
+        PrivacyCost(epsilon, delta, events)
+
+
+def test_a_cost_may_state_what_its_events_prove():
+    PrivacyCost(0.0, 0.0, ())
+    PrivacyCost(1.0, 0.0, (PureEvent(0.1),) * 10)
+    PrivacyCost(1.0, 1e-5, (GaussianEvent(gaussian_mu(1.0, 1e-5)),))
+    PrivacyCost(math.inf, 0.0, (PureEvent(math.inf),))
+
+
+@pytest.mark.parametrize("bad", [math.nan, -0.1, -math.inf])
+def test_events_refuse_what_is_no_parameter(bad):
+    for make in (GaussianEvent, PureEvent, lambda value: ApproximateEvent(value, 1e-6)):
+        with pytest.raises(ValueError, match="must be at least 0"):
+            make(bad)
+    with pytest.raises(ValueError, match="delta must lie"):
+        ApproximateEvent(0.1, bad)
+    with pytest.raises(ValueError, match="noise_mu"):
+        ObjectiveEvent(binary_log_loss(0.1), bad)
+
+
+def test_a_cost_consists_of_events():
+    with pytest.raises(TypeError, match="PrivacyEvent"):
+        PrivacyCost(1.0, 0.0, (0.1,))
+
+
+@pytest.mark.parametrize(
+    ("event", "delta"),
+    [
+        (GaussianEvent(0.4), lambda t: float(gaussian_delta(t, 0.4))),
+        (PureEvent(0.7), lambda t: max(0.0, (math.exp(0.7) - math.exp(t)) / (1 + math.exp(0.7)))),
+        (ApproximateEvent(0.3, 1e-3), lambda t: 1e-3 if t >= 0.3 else math.inf),
+    ],
+)
+def test_distributions_dominate_tightly(event, delta):
+    distribution = event.privacy_loss_distribution(1e-4)
+    for t in (0.05, 0.2, 0.3, 0.5, 1.0):
+        found = distribution.get_delta_for_epsilon(t)
+        if math.isfinite(delta(t)):
+            assert delta(t) * (1 - 1e-9) <= found <= delta(t) * 1.001 + 1e-4
+    assert GaussianEvent(0.0).privacy_loss_distribution(1e-4).get_delta_for_epsilon(0.0) == 0
+
+
+def test_distribution_of_a_cost_is_that_of_its_events():
+    cost = PrivacyCost(1.0, 1e-4, (GaussianEvent(0.1), GaussianEvent(0.1), PureEvent(0.2)))
+    found = cost.privacy_loss_distribution()
+    one = GaussianEvent(0.1 * math.sqrt(2)).privacy_loss_distribution(1e-4)
+    expected = one.compose(PureEvent(0.2).privacy_loss_distribution(1e-4))
+    for t in (0.1, 0.3, 0.6):
+        assert found.get_delta_for_epsilon(t) == pytest.approx(expected.get_delta_for_epsilon(t), rel=1e-3)
+    with pytest.raises(ValueError, match="epsilon=inf"):
+        PrivacyCost(math.inf, 0.0, (PureEvent(math.inf),)).privacy_loss_distribution()
+
+
 def test_pythagoras_is_what_gaussian_events_compose_by():
     # Two releases of one record's value, seen together, by the likelihood ratio of the pair.
     rng = np.random.default_rng(0)
@@ -102,7 +171,7 @@ def test_pythagoras_is_what_gaussian_events_compose_by():
     loss = (noise * mus + mus**2 / 2).sum(axis=1)
     sample = np.maximum(-np.expm1(0.2 - loss), 0)
     error = sample.std() / math.sqrt(sample.size)
-    cost = PrivacyCost(0.2, 0.1, tuple(GaussianEvent(m) for m in mus))
+    cost = PrivacyCost(0.2, 0.2, tuple(GaussianEvent(m) for m in mus))
     # Five standard errors: false-alarm probability 6e-7.
     assert abs(sample.mean() - float(gaussian_delta(0.2, cost.mu()))) < 5 * error
     # The broken twin adds the parameters' squares only in part.

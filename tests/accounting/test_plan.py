@@ -1,0 +1,166 @@
+"""Budgets for a declared list: what fits, what is admitted, what is refused, and why choices after the fact are not."""
+
+import math
+from collections import Counter
+
+import pytest
+
+from skdp import BudgetAccountant, ObjPertLogReg, OutputPertLogReg
+from skdp.accounting import Budget, GaussianEvent, PrivacyCost, PureEvent, gaussian_delta, gaussian_epsilon, gaussian_mu
+from skdp.accounting._plan import as_costs
+from skdp.exceptions import BudgetError
+from tests.accounting.adversary import two_step_delta
+from tests.accounting.costs import approximate_cost, gaussian_cost, objective_cost, pure_cost
+
+DELTA = 1e-5
+
+
+def test_each_entry_is_admitted_once_in_any_order():
+    entries = [gaussian_cost(0.1), pure_cost(0.1), gaussian_cost(0.1), objective_cost(0.1, 0.1)]
+    accountant = BudgetAccountant(1.0, DELTA, plan=entries)
+    assert accountant.composition == "plan"
+    assert Counter(accountant.planned) == Counter(entries)
+    for number in (3, 0, 1, 2):
+        accountant.charge(entries[number])
+        with pytest.raises(BudgetError, match="carried out already"):
+            accountant.charge(entries[3])
+    assert accountant.planned == ()
+    assert len(accountant) == 4
+
+
+def test_a_subset_may_be_carried_out():
+    accountant = BudgetAccountant(1.0, DELTA, plan=[gaussian_cost(0.1), pure_cost(0.1)])
+    accountant.charge(pure_cost(0.1))
+    assert accountant.planned == (gaussian_cost(0.1),)
+
+
+@pytest.mark.parametrize(
+    "other", [gaussian_cost(0.1 * (1 + 1e-9)), gaussian_cost(0.05), pure_cost(1e-3), approximate_cost(0.1, 1e-6)]
+)
+def test_anything_outside_the_plan_is_refused(other):
+    accountant = BudgetAccountant(1.0, DELTA, plan=[gaussian_cost(0.1)])
+    with pytest.raises(BudgetError, match="is not in it"):
+        accountant.charge(other)
+    with pytest.raises(BudgetError):
+        accountant.spend(1e-5)
+    with pytest.raises(BudgetError):
+        accountant.check(0.0)
+    assert len(accountant) == 0
+    assert accountant.total() == accountant.remaining() == Budget(0.0, 0.0)
+
+
+def test_a_plan_that_is_too_dear_is_refused_before_anything_is_charged():
+    mu = gaussian_mu(1.0, DELTA)
+    BudgetAccountant(1.0, DELTA, plan=[gaussian_cost(mu / 2 * (1 - 1e-9))] * 4)
+    with pytest.raises(BudgetError, match="the plan costs"):
+        BudgetAccountant(1.0, DELTA, plan=[gaussian_cost(mu / 2 * (1 + 1e-6))] * 4)
+
+
+def test_the_total_is_the_whole_lists_as_soon_as_one_entry_was_charged():
+    accountant = BudgetAccountant(1.0, DELTA, plan=[gaussian_cost(0.1)] * 4)
+    accountant.charge(gaussian_cost(0.1))
+    total = accountant.total()
+    assert total.delta == DELTA
+    assert total.epsilon == pytest.approx(gaussian_epsilon(0.2, DELTA), rel=1e-3)
+    assert total.epsilon >= gaussian_epsilon(0.2, DELTA) * (1 - 1e-9)
+    accountant.charge(gaussian_cost(0.1))
+    assert accountant.total() == total
+
+
+def test_pure_plans_are_sums_of_decimal_numbers():
+    accountant = BudgetAccountant(1.0, plan=[pure_cost(0.1)] * 10)
+    for _ in range(10):
+        accountant.charge(pure_cost(0.1))
+    assert accountant.total() == Budget(1.0, 0.0)
+    with pytest.raises(BudgetError, match="the plan costs"):
+        BudgetAccountant(1.0, plan=[pure_cost(0.1)] * 11)
+    with pytest.raises(BudgetError, match="the plan costs"):
+        BudgetAccountant(1.0, plan=[gaussian_cost(0.01)])
+
+
+def test_exact_composition_admits_what_no_filter_does():
+    # Gaussian noise together with randomised responses, and bare pairs among them.
+    entries = [gaussian_cost(0.15)] * 2 + [pure_cost(0.08)] * 3 + [approximate_cost(0.05, 1e-7)]
+    BudgetAccountant(1.0, DELTA, plan=entries)
+    counted = [(entry, count) for entry, count in Counter(entries).items()]
+    for rule in ("basic", "gdp", "rdp"):
+        assert not BudgetAccountant(1.0, DELTA, composition=rule)._admits(counted)
+
+
+def test_the_plans_total_is_the_adaptive_worst_case_of_its_entries():
+    # Second route: Gaussian then randomised response, in either order, by integration over the first loss.
+    mu, response = 0.2, 0.3
+    plan = BudgetAccountant(2.0, DELTA, plan=[gaussian_cost(mu), pure_cost(response)])
+    plan.charge(pure_cost(response))
+    total = plan.total()
+    heads = 1 / (1 + math.exp(-response))
+
+    def exact(epsilon):
+        up, down = gaussian_delta(epsilon - response, mu), gaussian_delta(epsilon + response, mu)
+        return float(heads * up + (1 - heads) * down)
+
+    assert exact(total.epsilon) <= DELTA
+    assert exact(total.epsilon * 0.999) > DELTA
+
+
+def test_plan_or_filter_would_be_a_hole():
+    # A plan of Gaussian .1 and a randomised response; as an alternative after the first output, the Gaussian that a
+    # filter would admit: each list is exactly (1, 1e-5). Choosing by that output gives away 1.97 times delta.
+    first, response, gaussian = 0.1, 0.6702, 0.2487
+    for branch in (("pure", response), ("gaussian", gaussian)):
+        assert two_step_delta(1.0, first, [branch]) == pytest.approx(DELTA, rel=0.01)
+    both = two_step_delta(1.0, first, [("pure", response), ("gaussian", gaussian)])
+    assert both == pytest.approx(1.97e-5, rel=0.01)
+    accountant = BudgetAccountant(1.0, DELTA, plan=[gaussian_cost(first), pure_cost(0.6700)])
+    accountant.charge(gaussian_cost(first))
+    with pytest.raises(BudgetError):
+        accountant.charge(gaussian_cost(0.2480))
+
+
+def test_estimators_fit_by_plan():
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (200, 3))
+    y = (X[:, 0] > 0).astype(int)
+    common = {"delta": DELTA, "data_norm": 2.0, "classes": [0, 1]}
+    models = [ObjPertLogReg(epsilon=0.7, **common), OutputPertLogReg(epsilon=0.3, **common)]
+    accountant = BudgetAccountant(1.0, DELTA, plan=[model.privacy_plan(n_features=3) for model in models])
+    # Their sum would take twice the delta.
+    assert accountant.epsilon == 1.0
+    for model in reversed(models):
+        model.set_params(accountant=accountant).fit(X, y)
+    with pytest.raises(BudgetError):
+        models[0].fit(X, y)
+    with pytest.raises(BudgetError):
+        models[1].set_params(epsilon=0.2).fit(X, y)
+    assert [record.estimator for record in accountant.records] == ["OutputPertLogReg", "ObjPertLogReg"]
+
+
+def test_a_plan_without_privacy_fits_no_ceiling_but_inf():
+    cost = PrivacyCost(math.inf, 0.0, (PureEvent(math.inf),))
+    with pytest.raises(BudgetError):
+        BudgetAccountant(10.0, DELTA, plan=[cost])
+    accountant = BudgetAccountant(math.inf, plan=[cost])
+    accountant.charge(cost)
+    assert accountant.total().epsilon == math.inf
+
+
+@pytest.mark.parametrize("bad", [[], [0.5], [(0.5, 0.0)], ["gaussian"]])
+def test_what_is_no_plan(bad):
+    with pytest.raises((TypeError, ValueError), match="plan"):
+        BudgetAccountant(1.0, DELTA, plan=bad)
+
+
+def test_a_plan_has_no_other_composition_and_no_parts():
+    with pytest.raises(ValueError, match="composition"):
+        BudgetAccountant(1.0, DELTA, plan=[pure_cost(0.1)], composition="gdp")
+    with pytest.raises(ValueError, match="plan"):
+        BudgetAccountant(1.0, DELTA, plan=[pure_cost(0.1)]).parallel(["a"], ["a"])
+
+
+def test_costs_are_found_in_guarantees():
+    model = OutputPertLogReg(data_norm=1.0, classes=[0, 1], delta=DELTA)
+    guarantee = model.privacy_plan(n_features=2)
+    assert as_costs([guarantee, guarantee.cost]) == (guarantee.cost,) * 2
+    assert isinstance(guarantee.cost.events[0], GaussianEvent)
