@@ -133,4 +133,6 @@ def to_frame(records: Sequence[Record]) -> pandas.DataFrame:
         raise ImportError("BudgetAccountant.to_frame needs pandas: pip install pandas") from error
     columns = ["time", "estimator", "label", "division", "part", "epsilon", "delta", "mu", "events", "releases"]
     frame = pandas.DataFrame([_row(record) for record in records], columns=columns)
-    return frame.astype({"division": "Int64", "epsilon": float, "delta": float, "mu": float})
+    frame["time"] = pandas.to_datetime(frame["time"], utc=True)
+    numbers = dict.fromkeys(("epsilon", "delta", "mu"), float)
+    return frame.astype({**dict.fromkeys(("estimator", "label", "part"), str), "division": "Int64", **numbers})

@@ -1,0 +1,352 @@
+"""One budget over a pipeline: what each step gets, that the whole is not exceeded, and what cannot be counted."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.feature_selection import SelectFromModel
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV, LeaveOneOut, RandomizedSearchCV, StratifiedKFold, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+
+from skdp import BudgetAccountant, ObjPertLogReg, OutputPertLogReg, allocate
+from skdp.accounting import Budget
+from skdp.exceptions import BudgetError, PrivacyAssumptionWarning
+from tests.linear_model.data import blobs
+
+DELTA = 1e-5
+
+
+def objective(**parameters):
+    return ObjPertLogReg(data_norm=3.0, **{"classes": [0, 1], **parameters})
+
+
+def output(**parameters):
+    return OutputPertLogReg(data_norm=3.0, **{"classes": [0, 1], **parameters})
+
+
+class PrivateTransformer(BaseEstimator):
+    """A step of another library: it has the three parameters, and charges by hand."""
+
+    def __init__(self, epsilon=1.0, delta=0.0, accountant=None):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.accountant = accountant
+
+    def fit(self, X, y=None):
+        if self.accountant is not None:
+            self.accountant.spend(self.epsilon, self.delta, label="transformer")
+        return self
+
+    def transform(self, X):
+        return X
+
+
+def pair(**parameters):
+    return VotingClassifier([("a", objective(**parameters)), ("b", output(**parameters))])
+
+
+@pytest.mark.parametrize("rule", ["auto", "basic", "gdp", "rdp"])
+@pytest.mark.parametrize("weights", [None, {"a": 3}, {"a": 0.1, "b": 0.2}])
+@pytest.mark.parametrize("delta", [0.0, DELTA])
+def test_the_whole_is_charged_and_nearly_all_of_it_is_used(rule, weights, delta):
+    accountant = BudgetAccountant(1.0, delta, composition=rule)
+    model = pair()
+    allocation = allocate(model, 1.0, delta, weights, accountant)
+    model.fit(*blobs())
+    assert len(accountant) == 2
+    total = accountant.total()
+    assert total.epsilon <= 1.0
+    assert total.delta <= delta
+    assert accountant.remaining().epsilon < 0.01
+    for name in "ab":
+        step = model.get_params()[name]
+        assert (step.epsilon, step.delta) == allocation[name]
+        assert step.accountant is accountant
+
+
+def test_without_delta_epsilon_is_split_in_proportion():
+    model = pair()
+    allocation = allocate(model, 1.0, weights={"a": 1, "b": 3})
+    assert dict(allocation) == {"a": Budget(0.25, 0.0), "b": Budget(0.75, 0.0)}
+    assert model.get_params()["b__epsilon"] == 0.75
+    assert model.get_params()["b__accountant"] is None
+
+
+def test_portions_that_are_no_decimal_numbers_do_not_exceed_the_whole():
+    model = VotingClassifier([(name, objective()) for name in "abc"])
+    for epsilon in (1.0, 0.1, 0.7, 3.3):
+        accountant = BudgetAccountant(epsilon)
+        allocation = allocate(model, epsilon, accountant=accountant)
+        for _ in range(3):
+            accountant.spend(allocation["a"].epsilon)
+        assert accountant.remaining().epsilon < 1e-12
+
+
+def test_with_delta_each_step_gets_more_than_its_proportional_part():
+    allocation = allocate(pair(), 1.0, DELTA)
+    assert min(budget.epsilon for budget in allocation.values()) > 0.6
+    # The broken twin: handing each step the whole would be refused.
+    accountant = BudgetAccountant(1.0, DELTA)
+    model = pair(epsilon=1.0, delta=DELTA, accountant=accountant)
+    with pytest.raises(BudgetError):
+        model.fit(*blobs())
+
+
+@pytest.mark.parametrize("rule", ["auto", "gdp", "rdp", "basic"])
+@pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])
+@pytest.mark.parametrize("loss", ["log_loss", "huber"])
+def test_what_is_planned_is_what_is_charged(rule, classes, loss):
+    # The cost that allocate counts with is the one that fits have, whatever the number of columns.
+    for make in (objective, output):
+        for n_features in (1, 40):
+            model = make(classes=classes, loss=loss, epsilon=0.5, delta=DELTA)
+            accountant = BudgetAccountant(100.0, 0.1, composition="basic")
+            X = np.zeros((3, n_features))
+            clone(model).set_params(accountant=accountant).fit(X, [0, 1, 0])
+            assert accountant.records[0].cost == model._fixed_cost()
+
+
+def test_nested_pipelines():
+    model = Pipeline(
+        [
+            (
+                "columns",
+                ColumnTransformer(
+                    [
+                        ("left", PrivateTransformer(), [0, 1]),
+                        ("right", Pipeline([("norm", Normalizer()), ("inner", PrivateTransformer())]), [2, 3]),
+                        ("none", "passthrough", [4]),
+                    ],
+                    remainder="drop",
+                ),
+            ),
+            ("union", FeatureUnion([("one", PrivateTransformer()), ("two", FunctionTransformer())])),
+            ("skip", "passthrough"),
+            ("clf", objective()),
+        ]
+    )
+    accountant = BudgetAccountant(2.0)
+    names = ["columns__left", "columns__right__inner", "union__one", "clf"]
+    allocation = allocate(model, 2.0, weights={"clf": 5}, accountant=accountant)
+    assert list(allocation) == names
+    assert [allocation[name].epsilon for name in names] == [0.25, 0.25, 0.25, 1.25]
+    assert allocation.not_private == ()
+    model.fit(*blobs())
+    assert len(accountant) == 4
+    assert accountant.remaining() == Budget(0.0, 0.0)
+
+
+@pytest.mark.parametrize("delta", [0.0, DELTA])
+@pytest.mark.parametrize("refit", [True, False])
+def test_a_grid_search_pays_for_every_fit(delta, refit):
+    accountant = BudgetAccountant(4.0, delta)
+    search = GridSearchCV(objective(), {"fit_intercept": [True, False]}, cv=3, refit=refit)
+    allocation = allocate(search, 4.0, delta, accountant=accountant)
+    n_fits = 2 * 3 + refit
+    assert allocation.steps[0].n_fits == n_fits
+    assert allocation.steps[0].name == "estimator"
+    search.fit(*blobs())
+    assert len(accountant) == n_fits
+    assert accountant.total().epsilon <= 4.0
+    assert accountant.remaining().epsilon < 0.1
+    with pytest.raises(BudgetError):
+        search.estimator.fit(*blobs())
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda e: RandomizedSearchCV(e, {"tol": [1e-6, 1e-5, 1e-4]}, n_iter=2, cv=2), 5),
+        (lambda e: GridSearchCV(make_pipeline(Normalizer(), e), {"normalizer__norm": ["l1", "l2"]}), 11),
+        (lambda e: CalibratedClassifierCV(e, cv=4), 4),
+        (lambda e: CalibratedClassifierCV(e, cv=4, ensemble=False), 5),
+        (lambda e: StackingClassifier([("x", e)], final_estimator=LogisticRegression(), cv=3), 4),
+        (lambda e: StackingClassifier([("x", LogisticRegression())], final_estimator=e, cv=3), 1),
+        (lambda e: SelectFromModel(e), 1),
+        (lambda e: GridSearchCV(GridSearchCV(e, {"tol": [1e-6]}, cv=2), {"cv": [2]}, cv=StratifiedKFold(3)), 12),
+    ],
+)
+def test_fits_of_meta_estimators_are_counted(make, expected):
+    accountant = BudgetAccountant(50.0)
+    model = make(objective())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyAssumptionWarning)
+        (step,) = allocate(model, 50.0, accountant=accountant).steps
+    assert step.n_fits == expected
+    X, y = blobs(n_rows=200)
+    model.fit(X, y)
+    assert len(accountant) == expected
+    assert accountant.remaining().epsilon < 1e-9
+
+
+def test_frozen_and_prefitted_steps_cost_nothing():
+    fitted = objective().fit(*blobs())
+    model = (
+        make_pipeline(FrozenEstimator(fitted), objective())
+        if False
+        else VotingClassifier([("done", FrozenEstimator(fitted)), ("new", objective())])
+    )
+    assert list(allocate(model, 1.0)) == ["new"]
+    assert fitted.epsilon == 1.0
+    with pytest.raises(ValueError, match="no private step"):
+        allocate(SelectFromModel(fitted, prefit=True), 0.5)
+    assert fitted.epsilon == 1.0
+
+
+def test_the_estimator_itself_may_be_the_step():
+    model = objective()
+    allocation = allocate(model, 0.5, 1e-6)
+    assert (model.epsilon, model.delta) == (0.5, 1e-6)
+    assert "ObjPertLogReg  epsilon=0.5" in repr(allocation)
+    allocate(model, math.inf)
+    assert model.epsilon == math.inf
+
+
+def test_steps_that_learn_without_privacy_are_named():
+    model = make_pipeline(StandardScaler(), Normalizer(), objective())
+    with pytest.warns(PrivacyAssumptionWarning, match="standardscaler") as caught:
+        allocation = allocate(model, 1.0)
+    assert "normalizer" not in str(caught[0].message)
+    assert allocation.not_private == ("standardscaler",)
+    assert "standardscaler  learns from the data" in repr(allocation)
+    with pytest.warns(PrivacyAssumptionWarning, match="calibrator"):
+        allocate(CalibratedClassifierCV(objective(), cv=2), 1.0)
+
+
+def test_without_private_steps_there_is_nothing_to_split():
+    for model in (LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression()), Normalizer()):
+        with pytest.raises(ValueError, match="no private step"):
+            allocate(model, 1.0)
+    with pytest.raises(ValueError, match="no private step"):
+        allocate(TransformedTargetRegressor(LinearRegression(), transformer=StandardScaler()), 1.0)
+
+
+@pytest.mark.parametrize("make", [OneVsRestClassifier, lambda e: make_pipeline(OneVsRestClassifier(e))])
+def test_what_cannot_be_counted_is_refused(make):
+    model = make(objective())
+    with pytest.raises(ValueError, match="OneVsRestClassifier"):
+        allocate(model, 1.0)
+
+
+def test_bagging_is_refused_and_says_why():
+    with pytest.raises(ValueError, match="seeds"):
+        allocate(BaggingClassifier(objective()), 1.0)
+
+
+def test_splits_that_depend_on_the_data_or_are_used_up_by_counting_are_refused():
+    grid = {"tol": [1e-6]}
+    with pytest.raises(ValueError, match="depends on the data"):
+        allocate(GridSearchCV(objective(), grid, cv=LeaveOneOut()), 1.0)
+    splits = ((np.arange(5), np.arange(5, 10)) for _ in range(2))
+    with pytest.raises(ValueError, match="generator"):
+        allocate(GridSearchCV(objective(), grid, cv=splits), 1.0)
+    assert len(list(splits)) == 2
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        GridSearchCV(objective(), {"epsilon": [1.0, 2.0]}),
+        GridSearchCV(make_pipeline(Normalizer(), objective()), [{"objpertlogreg__delta": [0.0]}]),
+        RandomizedSearchCV(make_pipeline(Normalizer(), objective()), {"objpertlogreg": [output()]}),
+    ],
+)
+def test_a_search_that_sets_budgets_itself_is_refused(search):
+    with pytest.raises(ValueError, match="the search itself"):
+        allocate(search, 1.0)
+
+
+def test_one_object_at_two_places_is_refused():
+    model = objective()
+    with pytest.raises(ValueError, match="two places"):
+        allocate(VotingClassifier([("a", model), ("b", model)]), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"c": 1}, "name no private step: c"),
+        ({"a": 0}, "positive"),
+        ({"a": -1}, "positive"),
+        ({"a": math.nan}, "posit"),
+    ],
+)
+def test_bad_weights(weights, message):
+    with pytest.raises(ValueError, match=message):
+        allocate(pair(), 1.0, weights=weights)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan])
+def test_bad_budgets(bad):
+    with pytest.raises(ValueError, match="epsilon"):
+        allocate(pair(), bad)
+    with pytest.raises(ValueError, match="too little"):
+        allocate(pair(), 2.0**-20)
+    with pytest.raises(TypeError, match="accountant"):
+        allocate(pair(), 1.0, accountant=1.0)
+
+
+@pytest.mark.parametrize("rule", ["auto", "basic", "gdp", "rdp"])
+@pytest.mark.parametrize("delta", [0.0, DELTA])
+def test_nothing_is_set_when_the_accountant_has_too_little(rule, delta):
+    accountant = BudgetAccountant(1.0, delta, composition=rule)
+    accountant.spend(0.5)
+    model = pair(epsilon=0.125)
+    with pytest.raises(BudgetError, match="remains"):
+        allocate(model, 1.0, delta, accountant=accountant)
+    for name in "ab":
+        step = model.get_params()[name]
+        assert (step.epsilon, step.delta, step.accountant) == (0.125, 0.0, None)
+
+
+@pytest.mark.parametrize("rule", ["basic", "gdp", "rdp"])
+def test_part_of_a_larger_budget(rule):
+    accountant = BudgetAccountant(5.0, 1e-4, composition=rule)
+    for _ in range(2):
+        model = pair()
+        allocate(model, 1.0, DELTA, accountant=accountant)
+        model.fit(*blobs())
+    assert accountant.total().epsilon <= 2.0 + 1e-9 if rule == "basic" else accountant.total().epsilon < 5.0
+    assert len(accountant) == 4
+
+
+def test_an_unknown_cost_needs_basic_composition():
+    model = make_pipeline(PrivateTransformer(), objective())
+    with pytest.raises(ValueError, match='composition="basic"'):
+        allocate(model, 1.0, DELTA, accountant=BudgetAccountant(1.0, DELTA))
+    accountant = BudgetAccountant(1.0, DELTA, composition="basic")
+    allocation = allocate(model, 1.0, DELTA, accountant=accountant)
+    assert set(allocation.values()) == {Budget(0.5, 5e-6)}
+    model.fit(*blobs())
+    assert accountant.remaining() == Budget(0.0, 0.0)
+    # Without an accountant the proportional split is a guarantee as well.
+    assert allocate(clone(model), 1.0, DELTA)["privatetransformer"] == Budget(0.5, 5e-6)
+
+
+def test_classes_that_are_not_declared_have_an_unknown_cost():
+    model = pair(classes=None)
+    with pytest.raises(ValueError, match="classes"):
+        allocate(model, 1.0, DELTA, accountant=BudgetAccountant(1.0, DELTA, composition="gdp"))
+
+
+def test_a_declared_plan_leaves_nothing_to_split():
+    plan = [objective(delta=DELTA).privacy_plan(n_features=2)]
+    with pytest.raises(ValueError, match="plan"):
+        allocate(pair(), 1.0, DELTA, accountant=BudgetAccountant(1.0, DELTA, plan=plan))
+
+
+def test_it_works_inside_cross_validation():
+    accountant = BudgetAccountant(3.0, DELTA)
+    model = make_pipeline(Normalizer(), objective())
+    allocate(model, 0.6, 1e-6, accountant=accountant)
+    cross_val_score(model, *blobs(), cv=3)
+    assert len(accountant) == 3
