@@ -60,10 +60,10 @@ docs: $(VENV)/.stamp-docs ## build the documentation into docs/_build/html; a wa
 versions: $(VENV)/.stamp-$(EXTRA) ## show which versions are in use (EXTRA=lint for the linters)
 	@$(BIN)/python -VV
 	@$(BIN)/python -m pip list --format=freeze --exclude-editable | grep -i -E \
-	  '^(dp-accounting|hypothesis|mypy|numpy|numpydoc|pandas|pytest|pytest-xdist|ruff|scikit-learn|scipy)=='
+	  '^(diffprivlib|dp-accounting|hypothesis|mypy|numpy|numpydoc|pandas|pytest|pytest-xdist|ruff|scikit-learn|scipy)=='
 
 clean: ## remove the virtual environments, caches and what was built
-	@for v in '$(VENV)' .venv .venv-oldest; do if test -f "$$v/pyvenv.cfg"; then rm -rf "$$v"; fi; done
+	@for v in '$(VENV)' .venv .venv-oldest .venv-diffprivlib; do if test -f "$$v/pyvenv.cfg"; then rm -rf "$$v"; fi; done
 	rm -rf build dist skdp.egg-info docs/_build docs/generated docs/auto_examples docs/sg_execution_times.rst
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
 	find skdp tests examples docs .ci -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

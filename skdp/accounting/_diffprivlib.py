@@ -8,7 +8,6 @@ that check at the same time all get a yes. Here diffprivlib's own ``check`` make
 from __future__ import annotations
 
 import inspect
-import math
 import threading
 from functools import lru_cache
 from types import FrameType
@@ -57,7 +56,7 @@ def _adapter_class() -> type:
             if _called_by_diffprivlib(inspect.currentframe()):
                 self._charge(epsilon, delta)
                 self._charged.pair = epsilon, delta
-            elif epsilon != math.inf or self.epsilon != math.inf:
+            else:
                 self._accountant.check(epsilon, delta)
             return True
 
