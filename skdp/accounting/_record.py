@@ -7,6 +7,7 @@ import math
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from ._budget import Budget
@@ -164,17 +165,29 @@ def record_to_row(record: Record) -> tuple[Any, ...]:
     )
 
 
+# A ledger of many fits has few different ones.
+@lru_cache(maxsize=1024)
+def _cost_from_text(epsilon: str, delta: str, events: str) -> PrivacyCost:
+    return _cost_from_data({"epsilon": epsilon, "delta": delta, "events": json.loads(events)})
+
+
+@lru_cache(maxsize=1024)
+def _releases_from_text(text: str) -> tuple[RecordedRelease, ...]:
+    numbers = ("sensitivity", "scale")
+    return tuple(
+        RecordedRelease(**{**release, **{name: float(release[name]) for name in numbers}})
+        for release in json.loads(text)
+    )
+
+
 def record_from_row(row: tuple[Any, ...]) -> Record:
     """Return the record that `record_to_row` wrote."""
     time, estimator, label, division, part, epsilon, delta, events, releases = row
     return Record(
         label=label,
-        cost=_cost_from_data({"epsilon": epsilon, "delta": delta, "events": json.loads(events)}),
+        cost=_cost_from_text(epsilon, delta, events),
         estimator=estimator,
-        releases=tuple(
-            RecordedRelease(**{**release, **{name: float(release[name]) for name in ("sensitivity", "scale")}})
-            for release in json.loads(releases)
-        ),
+        releases=_releases_from_text(releases),
         time=datetime.fromisoformat(time),
         division=int(division) if division else None,
         part=part,

@@ -143,7 +143,8 @@ class SQLiteLedger:
             # One transaction, so that the header and the records belong together.
             connection.execute("BEGIN")
             header = ledger._read(connection)
-            ledger._verify(connection, header)
+            for _ in ledger._verified(connection, header):
+                pass
             connection.execute("ROLLBACK")
         ledger.identity = header.identity
         ledger._seen = header.revision, header.digest()
@@ -192,7 +193,8 @@ class SQLiteLedger:
     def records(self) -> tuple[Record, ...]:
         with self._connection(self.path) as connection:
             connection.execute("BEGIN")
-            return tuple(self._verify(connection, self._read(connection)))
+            rows = list(self._verified(connection, self._read(connection)))
+        return tuple(record_from_row(row) for row in rows)
 
     def __len__(self) -> int:
         with self._connection(self.path) as connection:
@@ -291,17 +293,16 @@ class SQLiteLedger:
     def _remember(self, header: _Header) -> None:
         self._seen = header.revision, header.digest()
 
-    def _verify(self, connection: sqlite3.Connection, header: _Header) -> list[Record]:
-        """Return all records, or say that one is not what was written."""
-        number, last, records = 0, "", []
+    def _verified(self, connection: sqlite3.Connection, header: _Header) -> Iterator[tuple[Any, ...]]:
+        """Yield all records, or say that one is not what was written."""
+        number, last = 0, ""
         for number, (stored, *row, digest) in enumerate(connection.execute(f"{_SELECT} ORDER BY number"), start=1):
             last = _digest(last, number, *row)
             if stored != number or digest != last:
                 raise self._damaged(f"record {number} does not match its digest")
-            records.append(record_from_row(tuple(row)))
+            yield tuple(row)
         if (number, last) != (header.n_records, header.last):
             raise self._damaged(f"it holds {number} of {header.n_records} records")
-        return records
 
     def _damaged(self, how: str) -> LedgerError:
         return LedgerError(
