@@ -17,11 +17,11 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "numpydoc",
+    "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates"]
 default_role = "literal"
-suppress_warnings: list[str] = []
 
 # API pages
 autosummary_generate = True
@@ -29,30 +29,18 @@ autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
-# The gallery: as soon as the examples have a header page.
-gallery = (EXAMPLES / "GALLERY_HEADER.rst").exists() or (EXAMPLES / "README.rst").exists()
-if gallery:
-    extensions.append("sphinx_gallery.gen_gallery")
-    sphinx_gallery_conf = {
-        "examples_dirs": str(EXAMPLES),
-        "gallery_dirs": "auto_examples",
-        "filename_pattern": r"plot_",
-        "ignore_pattern": r"benchmarks",
-        "abort_on_example_error": True,
-        "show_memory": False,
-        # Times differ from build to build.
-        "min_reported_time": 10_000,
-        "write_computation_times": False,
-    }
-else:
-    # Until then the toctree of index.rst names a page that does not exist.
-    suppress_warnings.append("toc.not_readable")
-
-# Pages that the toctree of index.rst names before they are written. A build that finds them all, and the
-# gallery, is strict about the toctree again.
-USER_GUIDE = ["privacy_model", "objective_perturbation", "output_perturbation", "floating_point"]
-if not all((HERE / "user_guide" / f"{page}.rst").exists() for page in USER_GUIDE):
-    suppress_warnings.append("toc.not_readable")
+# The gallery
+sphinx_gallery_conf = {
+    "examples_dirs": str(EXAMPLES),
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"plot_",
+    "ignore_pattern": r"benchmarks",
+    "abort_on_example_error": True,
+    "show_memory": False,
+    # Times differ from build to build.
+    "min_reported_time": 10_000,
+    "write_computation_times": False,
+}
 
 # HTML
 html_theme = "pydata_sphinx_theme"
