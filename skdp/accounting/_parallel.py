@@ -16,14 +16,18 @@ _MOST_PARTS = 10_000
 
 
 class Part:
-    """One part of the records.
+    """One part of the records; made by `BudgetAccountant.parallel`.
 
-    Attributes
+    Parameters
     ----------
-    name : object
+    name : str or int
         Its name.
     accountant : BudgetAccountant
         What is charged to it counts for this part's records alone.
+    rows : ndarray of int
+        Its rows; not kept where they can be seen.
+    n_rows : int
+        Number of all records.
     """
 
     def __init__(self, name: Any, accountant: BudgetAccountant, rows: NDArray[np.intp], n_rows: int) -> None:
@@ -67,7 +71,17 @@ class Part:
 class Parts:
     """A division of the records, made by one rule: each record is in the part that its own value names, or in none.
 
-    It is a context manager; on leaving it, nothing more can be charged to a part.
+    Made by `BudgetAccountant.parallel`, which has the rules. It is a context manager; on leaving it, nothing more can be
+    charged to a part.
+
+    Parameters
+    ----------
+    accountant : BudgetAccountant
+        The budget that the parts share.
+    names : list of str or int
+        The parts.
+    by : array-like of shape (n_samples,)
+        For each record, the name of its part.
     """
 
     def __init__(self, accountant: BudgetAccountant, names: Sequence[Any], by: ArrayLike) -> None:
