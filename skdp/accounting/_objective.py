@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _GRID = 1200
 _HULL = 2000
 _NEGLIGIBLE = 1e-40
+# Their exponentials, and products of them, are finite.
+_MOST_EPSILON = 300.0
 
 
 @dataclass(frozen=True)
@@ -154,9 +156,9 @@ class ObjectiveCurve:
     def gdp(self, mu: float) -> float:
         """Return the smallest mu' for which the perturbation is mu'-GDP.
 
-        GDP asks for the Gaussian delta at every epsilon, below the threshold too. On each cell of a grid the
-        profile's left end is held against the Gaussian curve's right end. Beyond the grid the profile is below
-        1e-40 (log loss: it is Gaussian there).
+        GDP asks for the Gaussian delta at every epsilon, below the threshold too. On each cell of a grid the left
+        end of the bound is held against the Gaussian curve's right end. Beyond the grid the profile is below 1e-40
+        (log loss: it is Gaussian there).
 
         Parameters
         ----------
@@ -205,8 +207,7 @@ class ObjectiveCurve:
     def privacy_loss_distribution(self, mu: float, interval: float) -> PrivacyLossDistribution:
         """Return a distribution that dominates the privacy loss in both directions.
 
-        The true curve, as a function of exp(epsilon), is convex, and lies below the profile at the points of a grid;
-        so it lies below their lower convex hull, which is the curve of the distribution that is returned.
+        It is the one whose curve is the lower convex hull of the profile at the points of a grid.
 
         Parameters
         ----------
@@ -222,18 +223,41 @@ class ObjectiveCurve:
         """
         from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
-        widest = max(multiple for _, multiple in self.terms) * mu
-        end = self.threshold(mu) + widest**2 / 2 + 12 * widest
-        steps = np.unique(np.ceil(np.linspace(0.0, end, _HULL) / interval).astype(np.int64))
-        at: NDArray[np.float64] = steps * np.float64(interval)
-        above = self.profile(at, mu)
-        # Both directions have the same bound, so that the curve at -epsilon follows from that at epsilon.
-        below = -np.expm1(-at) + np.exp(-at) * above
-        points = np.concatenate([-steps[:0:-1], steps])
-        deltas = np.minimum.accumulate(np.concatenate([below[:0:-1], above]))
-        keep = _lower_hull(np.exp(points * interval), deltas)
-        pmf = pld_pmf.create_pmf_pessimistic_connect_dots(interval, points[keep], deltas[keep])
+        steps = np.unique(np.ceil(np.linspace(0.0, self._reach(mu, 12.0), _HULL) / interval).astype(np.int64))
+        epsilons, deltas = self.hull(steps * np.float64(interval), mu)
+        points = np.rint(epsilons / interval).astype(np.int64)
+        pmf = pld_pmf.create_pmf_pessimistic_connect_dots(interval, points, deltas)
         return privacy_loss_distribution.PrivacyLossDistribution(pmf)
+
+    def hull(self, t: NDArray[np.float64], mu: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the lower convex hull of the profile, which is a bound as well.
+
+        As a function of exp(epsilon), the true curve is convex and below the profile at all of these points.
+
+        Parameters
+        ----------
+        t : ndarray
+            Epsilons, increasing from 0, below 700. The hull spans the same on both sides of 0.
+        mu : float
+            Sensitivity of the gradient over standard deviation.
+
+        Returns
+        -------
+        epsilon, delta : ndarray
+            The hull's corners.
+        """
+        above = self.profile(t, mu)
+        # Both directions have the same bound, so that the curve at -epsilon follows from that at epsilon.
+        below = -np.expm1(-t) + np.exp(-t) * above
+        epsilon = np.concatenate([-t[:0:-1], t])
+        delta = np.minimum.accumulate(np.concatenate([below[:0:-1], above]))
+        keep = _lower_hull(np.exp(epsilon), delta)
+        return epsilon[keep], delta[keep]
+
+    def _reach(self, mu: float, deviations: float) -> float:
+        """An epsilon beyond which there is next to nothing, as far as it has an exponential."""
+        widest = max(multiple for _, multiple in self.terms) * mu
+        return min(self.threshold(mu) + widest**2 / 2 + deviations * widest, _MOST_EPSILON)
 
 
 def _lower_hull(x: NDArray[np.float64], y: NDArray[np.float64]) -> list[int]:
@@ -285,13 +309,16 @@ def _gdp(curve: ObjectiveCurve, mu: float) -> float:
     if curve.tied:
         end = c
     else:
-        widest = max(multiple for _, multiple in curve.terms) * mu
-        end = c + widest**2 / 2 + 16 * widest
-        while float(curve.profile(np.array(end), mu)) > _NEGLIGIBLE:
-            end *= 1.25
+        end = curve._reach(mu, 16.0)
+        while end < _MOST_EPSILON and float(curve.profile(np.array(end), mu)) > _NEGLIGIBLE:
+            end = min(1.25 * end, _MOST_EPSILON)
+        if float(curve.profile(np.array(end), mu)) > _NEGLIGIBLE:
+            return math.inf
     # Finer at the left end, where the tied profile has an infinite slope.
     grid = end * np.linspace(0.0, 1.0, _GRID) ** 2
-    upper = curve.profile(grid[:-1], mu) * (1 + 1e-9) + 1e-15 * (grid[:-1] < c)
+    beyond = np.linspace(end, max(end, curve._reach(mu, 16.0)), _GRID)[1:]
+    corners, deltas = curve.hull(np.unique(np.concatenate([grid, beyond])), mu)
+    upper = np.interp(np.exp(grid[:-1]), np.exp(corners), deltas) * (1 + 1e-9) + 1e-15 * (grid[:-1] < c)
 
     def excess(log_mu: float) -> float:
         with np.errstate(divide="ignore"):
