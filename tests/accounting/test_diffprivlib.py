@@ -1,5 +1,6 @@
 """diffprivlib's models and tools spend from our budget, each once, and before they release anything."""
 
+import contextlib
 import copy
 import math
 import pickle
@@ -102,10 +103,8 @@ def test_threads_do_not_get_past_the_ceiling():
         def fit():
             model = diffprivlib.models.GaussianNB(epsilon=1.0, bounds=(0, 1), accountant=theirs)
             start.wait()
-            try:
+            with contextlib.suppress(BudgetError, diffprivlib.utils.BudgetError):
                 fitted.append(model.fit(X, Y))
-            except (BudgetError, diffprivlib.utils.BudgetError):
-                pass
 
         threads = [threading.Thread(target=fit) for _ in range(6)]
         for thread in threads:
