@@ -18,7 +18,7 @@ from ._events import PrivacyCost
 from ._ledger import Ledger, MemoryLedger
 from ._parallel import Parts
 from ._plan import DeclaredPlan, as_costs
-from ._record import Record, RecordedRelease, rule_from_json, rule_to_json
+from ._record import Record, RecordedRelease, check_events, rule_from_json, rule_to_json
 from ._sqlite import SQLiteLedger, open_or_create, resolve, temporary
 from ._state import PartKey, State
 
@@ -276,6 +276,7 @@ class BudgetAccountant:
             raise TypeError(f"cost must be a PrivacyCost, got {type(cost).__name__}")
         if not (isinstance(label, str) and isinstance(estimator, str)):
             raise TypeError("label and estimator must be text")
+        check_events(cost)
         division = None if self._part is None else self._part[0]
         record = Record(label, cost, estimator, tuple(releases), datetime.now(UTC), division, self._part_name)
         self._store.change(lambda state: self._rule.admit(state, cost, self._part), record)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import numbers
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -96,9 +97,9 @@ def to_json(value: Any, indent: int | None = None) -> str:
 
 
 def _plain(value: Any) -> Any:
-    # JSON has no infinity.
-    if isinstance(value, float) and math.isinf(value):
-        return "inf"
+    if isinstance(value, numbers.Real) and not isinstance(value, bool | int):
+        # JSON has no infinity, and knows no numbers of NumPy.
+        return float(value) if math.isfinite(value) else "inf"
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -106,9 +107,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def check_events(cost: PrivacyCost) -> None:
+    """Raise TypeError for an event that no ledger could keep."""
+    for event in cost.events:
+        if type(event) not in _NAMES:
+            raise TypeError(f"a ledger cannot keep an event of class {type(event).__name__}")
+
+
 def _event_to_data(event: PrivacyEvent) -> dict[str, Any]:
-    if type(event) not in _NAMES:
-        raise TypeError(f"a ledger cannot keep an event of class {type(event).__name__}")
     # Every known event is a dataclass of numbers.
     return {"kind": _NAMES[type(event)], **asdict(event)}  # type: ignore[call-overload]
 

@@ -6,6 +6,7 @@ import sqlite3
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -224,11 +225,19 @@ def test_numbers_that_follow_from_the_ceiling_are_kept(tmp_path, monkeypatch):
     assert again.remaining().epsilon > 0.5
 
 
-def test_an_event_of_an_unknown_class_is_refused_before_it_is_charged(tmp_path):
+def test_numbers_of_numpy_are_kept(tmp_path):
+    accountant = BudgetAccountant(3.0, 1e-5, composition="basic", ledger=tmp_path / "budget.db")
+    accountant.charge(PrivacyCost(np.float32(0.5), 0, (PureEvent(np.float32(0.5)),)))
+    accountant.charge(PrivacyCost(np.int64(1), 0.0, (PureEvent(np.int64(1)),)))
+    assert [record.cost for record in accountant.records] == [pure_cost(0.5), pure_cost(1.0)]
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_an_event_of_an_unknown_class_is_refused_before_it_is_charged(durable, tmp_path):
     class Strange(PureEvent):
         pass
 
-    accountant = BudgetAccountant(1.0, ledger=tmp_path / "budget.db")
+    accountant = BudgetAccountant(1.0, ledger=tmp_path / "budget.db" if durable else None)
     with pytest.raises(TypeError, match="Strange"):
         accountant.charge(PrivacyCost(0.5, 0.0, (Strange(0.5),)))
     assert len(accountant) == 0
