@@ -71,8 +71,8 @@ class Part:
 class Parts:
     """A division of the records, made by one rule: each record is in the part that its own value names, or in none.
 
-    Made by `BudgetAccountant.parallel`, which has the rules. It is a context manager; on leaving it, nothing more can be
-    charged to a part.
+    Made by `BudgetAccountant.parallel`, which has the rules. It is a context manager; on leaving it, nothing more can
+    be charged to a part.
 
     Parameters
     ----------
