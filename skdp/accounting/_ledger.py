@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from ..exceptions import BudgetError
+from ..exceptions import BudgetError, LedgerError
 from ._record import Record
 from ._state import State
 
@@ -17,6 +17,22 @@ gate = threading.RLock()
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=gate.acquire, after_in_parent=gate.release, after_in_child=gate.release)
+
+
+_changing = False
+
+
+def alone(change: Callable[[], None]) -> None:
+    """Run a change of a ledger with nothing in between, not even a charge by a signal handler of this very thread."""
+    global _changing
+    with gate:
+        if _changing:
+            raise LedgerError("nothing can be charged in the middle of another charge, as by a signal handler")
+        try:
+            _changing = True
+            change()
+        finally:
+            _changing = False
 
 
 class Ledger(Protocol):
@@ -41,8 +57,9 @@ class MemoryLedger:
 
     def __init__(self, start: State) -> None:
         self._process = os.getpid()
-        self._state = start
         self._records: list[Record] = []
+        # What counts is the state and as many records, assigned together: an interrupt comes before or after.
+        self._content = start, 0
         self._successor: Ledger | None = None
 
     def move(self, make: Callable[[State, tuple[Record, ...]], Ledger]) -> Ledger:
@@ -50,7 +67,7 @@ class MemoryLedger:
         with gate:
             if self._successor is None:
                 self._assert_home()
-                self._successor = make(self._state, tuple(self._records))
+                self._successor = make(self.state(), self.records())
             return self._successor
 
     def change(self, step: Callable[[State], State], record: Record | None = None) -> None:
@@ -59,20 +76,27 @@ class MemoryLedger:
                 self._successor.change(step, record)
                 return
             self._assert_home()
-            after = step(self._state)
-            if record is not None:
-                self._records.append(record)
-            self._state = after
+            alone(lambda: self._change(step, record))
+
+    def _change(self, step: Callable[[State], State], record: Record | None) -> None:
+        state, number = self._content
+        after = step(state)
+        if record is not None:
+            self._records[number:] = [record]
+            number += 1
+        self._content = after, number
 
     def state(self) -> State:
-        return self._state if self._successor is None else self._successor.state()
+        return self._content[0] if self._successor is None else self._successor.state()
 
     def records(self) -> tuple[Record, ...]:
         with gate:
-            return tuple(self._records) if self._successor is None else self._successor.records()
+            if self._successor is not None:
+                return self._successor.records()
+            return tuple(self._records[: self._content[1]])
 
     def __len__(self) -> int:
-        return len(self._records) if self._successor is None else len(self._successor)
+        return self._content[1] if self._successor is None else len(self._successor)
 
     def _assert_home(self) -> None:
         if os.getpid() != self._process:

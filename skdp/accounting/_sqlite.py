@@ -16,32 +16,35 @@ import hashlib
 import os
 import shutil
 import sqlite3
+import stat
 import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..exceptions import LedgerError
-from ._ledger import gate
+from ._ledger import alone, gate
 from ._record import COLUMNS, Record, record_from_row, record_to_row, state_from_json, state_to_json
 from ._state import State
+
+Result = TypeVar("Result")
 
 #: "skdp", in the file's header.
 APPLICATION_ID = 0x736B6470
 SCHEMA_VERSION = 1
 
-_SCHEMA = (
-    "CREATE TABLE budget (id INTEGER PRIMARY KEY CHECK (id = 1), identity TEXT NOT NULL, created TEXT NOT NULL, "
+_SCHEMA = {
+    "budget": "CREATE TABLE budget "
+    "(id INTEGER PRIMARY KEY CHECK (id = 1), identity TEXT NOT NULL, created TEXT NOT NULL, "
     "rule TEXT NOT NULL, revision INTEGER NOT NULL, n_records INTEGER NOT NULL, last TEXT NOT NULL, "
     "state TEXT NOT NULL, digest TEXT NOT NULL)",
-    "CREATE TABLE record (number INTEGER PRIMARY KEY, time TEXT NOT NULL, estimator TEXT NOT NULL, "
+    "record": "CREATE TABLE record (number INTEGER PRIMARY KEY, time TEXT NOT NULL, estimator TEXT NOT NULL, "
     "label TEXT NOT NULL, division TEXT NOT NULL, part TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL, "
     "events TEXT NOT NULL, releases TEXT NOT NULL, digest TEXT NOT NULL)",
-)
+}
 _BUDGET = ("identity", "created", "rule", "revision", "n_records", "last", "state", "digest")
 _INSERT = f"INSERT INTO record VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"
 _SELECT = f"SELECT number, {', '.join(COLUMNS)}, digest FROM record"
@@ -112,10 +115,9 @@ class SQLiteLedger:
         draft = None
         try:
             # Readable for its owner alone, and under its real name only when it is complete.
-            handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
+            handle, draft = tempfile.mkstemp(prefix=".ledger.", suffix=".new", dir=path.parent)
             os.close(handle)
-            with ledger._connection(Path(draft)) as connection:
-                ledger._write_new(connection, rule, state, records)
+            ledger._use(lambda connection: ledger._write_new(connection, rule, state, records), Path(draft))
             os.link(draft, path)
         except FileExistsError:
             return None
@@ -133,10 +135,9 @@ class SQLiteLedger:
     @classmethod
     def open(cls, path: Path) -> tuple[SQLiteLedger, str]:
         """Return the ledger in an existing file, and its rule; every record is verified."""
-        if path.is_dir():
-            raise LedgerError(f"the ledger {path} is a directory")
         ledger = cls(path, "")
-        with ledger._connection(path) as connection:
+
+        def verify(connection: sqlite3.Connection) -> _Header:
             for (report,) in connection.execute("PRAGMA quick_check(1)"):
                 if report != "ok":
                     raise ledger._damaged(report)
@@ -145,16 +146,22 @@ class SQLiteLedger:
             header = ledger._read(connection)
             for _ in ledger._verified(connection, header):
                 pass
-            connection.execute("ROLLBACK")
+            return header
+
+        header = ledger._use(verify)
         ledger.identity = header.identity
-        ledger._seen = header.revision, header.digest()
         _known.add(path)
         return ledger, header.rule
 
     def assert_writable(self) -> None:
         """Raise LedgerError if a charge could not be recorded."""
-        with self._transaction():
-            pass
+
+        def touch(connection: sqlite3.Connection) -> None:
+            # The journal is made, or cannot be; nothing is committed.
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("UPDATE budget SET id = id")
+
+        self._use(touch)
 
     @property
     def seen(self) -> tuple[int, str]:
@@ -164,64 +171,69 @@ class SQLiteLedger:
     # --- what a ledger does -------------------------------------------------------------------------------------------
 
     def change(self, step: Callable[[State], State], record: Record | None = None) -> None:
-        with self._transaction() as connection:
+        row = None if record is None else record_to_row(record)
+
+        def transaction(connection: sqlite3.Connection) -> None:
+            connection.execute("BEGIN IMMEDIATE")
             header = self._read(connection)
             after = step(state_from_json(header.state))
             n_records, last = header.n_records, header.last
-            if record is not None:
+            if row is not None:
                 n_records += 1
-                row = record_to_row(record)
                 last = _digest(last, n_records, *row)
                 connection.execute(_INSERT, (n_records, *row, last))
-            new = _Header(
-                header.identity,
-                header.created,
-                header.rule,
-                header.revision + 1,
-                n_records,
-                last,
-                state_to_json(after),
+            new = replace(
+                header, revision=header.revision + 1, n_records=n_records, last=last, state=state_to_json(after)
             )
             assignments = ", ".join(f"{name} = ?" for name in _BUDGET)
             connection.execute(f"UPDATE budget SET {assignments}", new.row())
-        self._remember(new)
+            connection.execute("COMMIT")
+            self._remember(new)
+
+        alone(lambda: self._use(transaction))
 
     def state(self) -> State:
-        with self._connection(self.path) as connection:
-            return state_from_json(self._read(connection).state)
+        return state_from_json(self._use(self._read).state)
 
     def records(self) -> tuple[Record, ...]:
-        with self._connection(self.path) as connection:
+        def rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
             connection.execute("BEGIN")
-            rows = list(self._verified(connection, self._read(connection)))
-        return tuple(record_from_row(row) for row in rows)
+            return list(self._verified(connection, self._read(connection)))
+
+        return tuple(record_from_row(row) for row in self._use(rows))
 
     def __len__(self) -> int:
-        with self._connection(self.path) as connection:
-            return self._read(connection).n_records
+        return self._use(self._read).n_records
 
     # --- the file -----------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _connection(self, path: Path) -> Iterator[sqlite3.Connection]:
-        """A connection for one use: none is ever carried across a fork or between threads."""
+    def _use(self, work: Callable[[sqlite3.Connection], Result], path: Path | None = None) -> Result:
+        """Return ``work(connection)``, with a connection for this one use: none is carried across forks or threads.
+
+        What `work` did not commit is undone. This is a function, not a context manager, so that an interrupt cannot
+        leave the gate shut.
+        """
+        path = path or self.path
         with gate:
             self._assert_there(path)
+            connection = None
             try:
                 connection = sqlite3.connect(
                     f"{path.as_uri()}?mode=rw", uri=True, timeout=_PATIENCE, isolation_level=None
                 )
-                try:
-                    connection.execute("PRAGMA synchronous = " + ("OFF" if self.temporary else "EXTRA"))
-                    yield connection
-                finally:
-                    # Whatever was not committed is undone.
-                    connection.close()
+                connection.execute("PRAGMA synchronous = " + ("OFF" if self.temporary else "EXTRA"))
+                return work(connection)
             except sqlite3.Error as error:
                 raise self._explained(error) from error
+            except UnicodeDecodeError as error:
+                # Text of the file, or a message of SQLite's that quotes it.
+                raise self._damaged("its text cannot be read") from error
+            finally:
+                if connection is not None:
+                    connection.close()
 
     def _assert_there(self, path: Path) -> None:
-        if path.exists():
+        if is_there(path):
             return
         if self.temporary:
             raise LedgerError(
@@ -230,18 +242,11 @@ class SQLiteLedger:
             )
         raise LedgerError(f"the ledger {path} does not exist, or exists no longer")
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._connection(self.path) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            yield connection
-            connection.execute("COMMIT")
-
     def _write_new(self, connection: sqlite3.Connection, rule: str, state: State, records: Iterable[Record]) -> None:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        for statement in _SCHEMA:
+        for statement in _SCHEMA.values():
             connection.execute(statement)
         number, last = 0, ""
         for number, record in enumerate(records, start=1):
@@ -266,8 +271,8 @@ class SQLiteLedger:
                 f"the ledger {self.path} has schema version {version}, and this version of skdp reads version "
                 f"{SCHEMA_VERSION}; open it with the version of skdp that wrote it, or a newer one"
             )
-        schema = [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master ORDER BY rowid")]
-        if schema != list(_SCHEMA):
+        schema = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid").fetchall()
+        if schema != [("table", name, name, sql) for name, sql in _SCHEMA.items()]:
             raise self._damaged("its tables are not those of a ledger")
         rows = connection.execute(f"SELECT {', '.join(_BUDGET)} FROM budget").fetchall()
         if len(rows) != 1:
@@ -291,7 +296,8 @@ class SQLiteLedger:
         self._remember(header)
 
     def _remember(self, header: _Header) -> None:
-        self._seen = header.revision, header.digest()
+        # Another thread may have seen more.
+        self._seen = max(self._seen, (header.revision, header.digest()))
 
     def _verified(self, connection: sqlite3.Connection, header: _Header) -> Iterator[tuple[Any, ...]]:
         """Yield all records, or say that one is not what was written."""
@@ -335,9 +341,22 @@ def resolve(ledger: str | os.PathLike[str]) -> Path:
     return Path(os.path.realpath(text))
 
 
+def is_there(path: Path) -> bool:
+    """Whether there is a file, as far as can be told; what cannot be a ledger is an error."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise LedgerError(f"the ledger {path} cannot be used: {error.strerror or error}") from error
+    if not stat.S_ISREG(found.st_mode):
+        raise LedgerError(f"the ledger {path} is not a file")
+    return True
+
+
 def open_or_create(path: Path, rule: str, start: State) -> tuple[SQLiteLedger, str]:
     """Return the ledger at `path` with its rule, made with `rule` and `start` if there was never one."""
-    if not path.exists():
+    if not is_there(path):
         if path in _known:
             raise LedgerError(f"the ledger {path} was there earlier in this process, and exists no longer")
         made = SQLiteLedger.create(path, rule, start)
