@@ -174,7 +174,7 @@ def allocate(
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     check_accountant(accountant)
-    found = list(_walk(estimator, "", 1))
+    found = list(_walk(estimator, "", 1, [{}]))
     private = [place for place in found if _is_private(place.estimator)]
     not_private = tuple(place.name or type(place.estimator).__name__ for place in found if place not in private)
     if not private:
@@ -207,9 +207,15 @@ def allocate(
 
 @dataclass(frozen=True)
 class _Place:
+    """Where a step is, how often it is fitted, and with which other parameters; None if they cannot be listed."""
+
     name: str
     estimator: Any
     n_fits: int
+    variants: Variants
+
+
+Variants = list[dict[str, Any]] | None
 
 
 def _is_private(estimator: Any) -> bool:
@@ -228,23 +234,49 @@ def _holds_private(estimator: Any) -> bool:
     return _is_private(estimator) or any(_holds_private(child) for child in _children(estimator).values())
 
 
-def _walk(estimator: Any, name: str, n_fits: int) -> Iterator[_Place]:
+def _walk(estimator: Any, name: str, n_fits: int, variants: Variants) -> Iterator[_Place]:
     """Yield the private steps, and the others that learn from the data."""
     if n_fits == 0 or isinstance(estimator, FrozenEstimator):
         return
     if _is_private(estimator):
-        yield _Place(name, estimator, n_fits)
+        yield _Place(name, estimator, n_fits, variants)
         return
     children = _children(estimator)
     if not any(_holds_private(child) for child in children.values()) and not isinstance(estimator, _ONCE):
         if get_tags(estimator).requires_fit:
-            yield _Place(name, estimator, n_fits)
+            yield _Place(name, estimator, n_fits, variants)
         return
     for child_name, child in children.items():
         times = _times_fitted(estimator, child_name)
-        yield from _walk(child, f"{name}__{child_name}" if name else child_name, n_fits * times)
+        below = _below(variants, child_name)
+        if isinstance(estimator, _SEARCHES):
+            below = _searched(estimator, below)
+        yield from _walk(child, f"{name}__{child_name}" if name else child_name, n_fits * times, below)
     if isinstance(estimator, CalibratedClassifierCV):
-        yield _Place(f"{name}__calibrator" if name else "calibrator", estimator, n_fits)
+        yield _Place(f"{name}__calibrator" if name else "calibrator", estimator, n_fits, variants)
+
+
+def _below(variants: Variants, child: str) -> Variants:
+    """The settings of one part, each once."""
+    if variants is None:
+        return None
+    found: list[dict[str, Any]] = []
+    for variant in variants:
+        own = {key[len(child) + 2 :]: value for key, value in variant.items() if key.startswith(f"{child}__")}
+        if not any(own is other or own == other for other in found):
+            found.append(own)
+    return found
+
+
+def _searched(search: Any, variants: Variants) -> Variants:
+    """The settings that a search tries, on top of those that reach it."""
+    grids = search.param_grid if isinstance(search, GridSearchCV) else search.param_distributions
+    try:
+        settings = list(ParameterGrid(grids))
+    except TypeError:
+        # A distribution to draw from.
+        return None
+    return None if variants is None else [{**variant, **setting} for variant in variants for setting in settings]
 
 
 #: Meta-estimators that fit each of their parts once, and learn nothing else.
@@ -256,6 +288,9 @@ _ONCE = (
     VotingClassifier,
     VotingRegressor,
 )
+
+
+_SEARCHES = (GridSearchCV, RandomizedSearchCV)
 
 
 def _times_fitted(meta: Any, child: str) -> int:
@@ -316,7 +351,7 @@ def _calibration_fits(meta: Any, child: str) -> int:
 
 _COUNTS: tuple[tuple[Any, Callable[[Any, str], int]], ...] = (
     ((BaggingClassifier, BaggingRegressor), _refuse_bagging),
-    ((GridSearchCV, RandomizedSearchCV), _search_fits),
+    (_SEARCHES, _search_fits),
     ((StackingClassifier, StackingRegressor), _stacking_fits),
     (CalibratedClassifierCV, _calibration_fits),
     (SelectFromModel, lambda meta, child: 0 if meta.prefit else 1),
@@ -355,28 +390,30 @@ def _split(
             raise ValueError(f"the budget leaves too little for step {place.name!r}: {error}") from None
     counts = [place.n_fits for place in private]
     if whole.delta == 0 or whole.epsilon == math.inf:
-        if accountant is not None and not accountant._admits(_pairs(proportional, counts)):
+        if accountant is not None and accountant._after(_pairs(proportional, counts)) is None:
             raise BudgetError(_refusal(whole, accountant))
         return proportional
     rule = "auto" if accountant is None else accountant.composition
     if rule == "plan":
         raise ValueError("the accountant has a declared plan: its entries say what each fit may spend")
-    best, best_score = None, 0.0
+    found: list[tuple[bool, float, list[Budget]]] = []
     for candidate in ("basic", "gdp", "rdp") if rule == "auto" else (rule,):
-        found = proportional if candidate == "basic" else _by_composition(private, portions, whole, candidate)
-        if found is None:
-            continue
-        costs = _pairs(found, counts) if rule == "basic" else _costs(private, found)
-        score = min(gaussian_mu(*b) / math.sqrt(portion) for b, portion in zip(found, portions, strict=True))
-        admitted = accountant is None or (costs is not None and accountant._admits(costs))
-        if admitted and score > best_score:
-            best, best_score = found, score
-    if best is not None:
-        return best
-    if accountant is not None and _costs(private, proportional) is None:
+        budgets = (
+            proportional if candidate == "basic" else _by_composition(private, portions, whole, candidate, accountant)
+        )
+        costs = _pairs(proportional, counts) if rule == "basic" else budgets and _costs(private, budgets, candidate)
+        after = (candidate, whole) if accountant is None else costs and accountant._after(costs)
+        if budgets and after:
+            score = min(gaussian_mu(*b) / math.sqrt(portion) for b, portion in zip(budgets, portions, strict=True))
+            # An open accountant that will count otherwise would report another total.
+            found.append((after[0] == candidate, score, budgets))
+    if found:
+        return max(found, key=lambda candidate: candidate[:2])[2]
+    if accountant is not None and _costs(private, proportional, rule) is None:
         raise ValueError(
             f"under {rule!r} composition the cost of a step has to be known without the data, and it is not: declare "
-            'the classes of classifiers, or use BudgetAccountant(..., composition="basic")'
+            "the classes of classifiers, and lists of what a search tries, or use "
+            'BudgetAccountant(..., composition="basic")'
         )
     assert accountant is not None
     raise BudgetError(_refusal(whole, accountant))
@@ -398,21 +435,43 @@ def _pairs(budgets: list[Budget], counts: list[int]) -> CountedCosts:
     return [(PrivacyCost.of_pair(*budget), count) for budget, count in zip(budgets, counts, strict=True)]
 
 
-def _costs(private: list[_Place], budgets: list[Budget]) -> CountedCosts | None:
-    """What the steps will charge; None if that depends on the data's shape."""
+def _costs(private: list[_Place], budgets: list[Budget], rule: str) -> CountedCosts | None:
+    """What the steps will charge at most; None if that depends on the data's shape, or on what a search draws."""
     costs = []
     for place, budget in zip(private, budgets, strict=True):
-        step = clone(place.estimator).set_params(epsilon=budget.epsilon, delta=budget.delta)
-        cost = step._fixed_cost() if hasattr(step, "_fixed_cost") else None
-        if cost is None:
+        variants = place.variants or []
+        known = [cost for variant in variants if (cost := _cost(place.estimator, variant, budget)) is not None]
+        if not known or len(known) < len(variants):
             return None
-        costs.append((cost, place.n_fits))
+        # Any order tells which of two settings is dearer.
+        dearest = max(known, key=lambda cost: cost.rdp(16.0) if rule == "rdp" else cost.mu())
+        costs.append((dearest, place.n_fits))
     return costs
 
 
-def _by_composition(private: list[_Place], portions: list[Fraction], whole: Budget, rule: str) -> list[Budget] | None:
-    """Return budgets whose squared GDP parameters are as the portions, the largest that the rule admits together."""
+def _cost(estimator: Any, variant: dict[str, Any], budget: Budget) -> PrivacyCost | None:
+    """What one fit with these parameters will charge."""
+    if not hasattr(estimator, "_fixed_cost"):
+        return None
+    step = clone(estimator).set_params(**variant).set_params(epsilon=budget.epsilon, delta=budget.delta)
+    cost: PrivacyCost | None = step._fixed_cost()
+    return cost
+
+
+def _by_composition(
+    private: list[_Place],
+    portions: list[Fraction],
+    whole: Budget,
+    rule: str,
+    accountant: BudgetAccountant | None,
+) -> list[Budget] | None:
+    """Return budgets whose squared GDP parameters are as the portions, the largest that compose to the whole.
+
+    They do under the rule with the whole as its ceiling; and by the count of the accountant, if it is empty. (An
+    accountant with a larger ceiling counts Rényi divergences at another order.)
+    """
     mu = gaussian_mu(*whole)
+    counting = accountant if accountant is not None and len(accountant) == 0 else None
 
     def budgets(scale: float) -> list[Budget]:
         return [
@@ -421,8 +480,11 @@ def _by_composition(private: list[_Place], portions: list[Fraction], whole: Budg
         ]
 
     def admitted(scale: float) -> bool:
-        costs = _costs(private, budgets(scale))
-        return costs is not None and BudgetAccountant(*whole, composition=rule)._admits(costs)
+        costs = _costs(private, budgets(scale), rule)
+        if costs is None or BudgetAccountant(*whole, composition=rule)._after(costs) is None:
+            return False
+        after = (rule, whole) if counting is None else counting._after(costs)
+        return after is not None and after[1].epsilon <= whole.epsilon
 
     low, high = 0.0, 1.0
     if admitted(high):

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
@@ -306,6 +307,44 @@ def test_nothing_is_set_when_the_accountant_has_too_little(rule, delta):
     for name in "ab":
         step = model.get_params()[name]
         assert (step.epsilon, step.delta, step.accountant) == (0.125, 0.0, None)
+
+
+@pytest.mark.parametrize("delta", [DELTA, 1e-6])
+def test_an_open_accountant_counts_what_was_given(delta):
+    # It settles on a rule at the first fit, and the split has to be the one that this rule counts.
+    accountant = BudgetAccountant(3.0, delta)
+    search = GridSearchCV(objective(), {"C": [0.1, 1.0]}, cv=3)
+    allocate(search, 2.0, delta, accountant=accountant)
+    search.fit(*blobs())
+    assert len(accountant) == 7
+    assert 1.9 < accountant.total().epsilon <= 2.0
+
+
+@pytest.mark.parametrize("rule", ["gdp", "rdp"])
+def test_what_a_search_tries_is_priced_at_its_dearest(rule):
+    # A larger C has a dearer determinant.
+    whole = {"epsilon": 2.0, "delta": DELTA}
+    grid = {"objpertlogreg__C": [0.01, 0.1], "normalizer__norm": ["l1", "l2"]}
+    accountant = BudgetAccountant(**whole, composition=rule)
+    search = GridSearchCV(make_pipeline(Normalizer(), objective(C=1e-4)), grid, cv=2)
+    allocation = allocate(search, **whole, accountant=accountant)
+    search.fit(*blobs())
+    assert len(accountant) == 9
+    assert accountant.total().epsilon <= 2.0
+    # The broken twin prices the estimator as it is.
+    cheap = GridSearchCV(make_pipeline(Normalizer(), objective(C=1e-4)), {"normalizer__norm": ["l1", "l2"] * 2}, cv=2)
+    assert allocate(cheap, **whole).steps[0].budget.epsilon > allocation.steps[0].budget.epsilon
+
+
+def test_what_a_search_draws_has_an_unknown_price():
+    search = RandomizedSearchCV(objective(), {"C": stats.loguniform(1e-3, 1)}, n_iter=3, cv=2)
+    with pytest.raises(ValueError, match="what a search tries"):
+        allocate(search, 1.0, DELTA, accountant=BudgetAccountant(1.0, DELTA))
+    accountant = BudgetAccountant(1.0, DELTA, composition="basic")
+    allocate(search, 1.0, DELTA, accountant=accountant)
+    search.fit(*blobs())
+    assert len(accountant) == 7
+    assert accountant.remaining().epsilon < 1e-9
 
 
 @pytest.mark.parametrize("rule", ["basic", "gdp", "rdp"])

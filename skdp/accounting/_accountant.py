@@ -247,9 +247,12 @@ class BudgetAccountant:
         cost = PrivacyCost.of_pair(*_checked(epsilon, delta))
         self._rule.admit(self._store.state(), cost, self._part)
 
-    def _admits(self, costs: Sequence[tuple[PrivacyCost, int]]) -> bool:
-        """Whether all of these would fit, in this order, each as often as its number says."""
-        return self._rule.admits(self._store.state(), costs, self._part)
+    def _after(self, costs: Sequence[tuple[PrivacyCost, int]]) -> tuple[str, Budget] | None:
+        """Rule and total after all of these, each as often as its number says; None if they would not fit."""
+        if isinstance(self._rule, DeclaredPlan):
+            return None
+        after = self._rule.after(self._store.state(), costs, self._part)
+        return None if after is None else (str(after.rule), self._rule.total(after, self._part))
 
     def charge(
         self, cost: PrivacyCost, *, label: str = "", estimator: str = "", releases: Iterable[RecordedRelease] = ()

@@ -85,16 +85,18 @@ class Composition:
             raise BudgetError(self._refusal(state, cost, rule, part))
         return after
 
-    def admits(self, state: State, costs: Sequence[tuple[PrivacyCost, int]], part: PartKey | None = None) -> bool:
-        """Whether all of these fit, in this order, each as often as its number says."""
+    def after(
+        self, state: State, costs: Sequence[tuple[PrivacyCost, int]], part: PartKey | None = None
+    ) -> State | None:
+        """Return the state after all of these, in this order, each as often as its number says, or None."""
         try:
             state = self.admit(state, costs[0][0], part)
         except BudgetError:
-            return False
+            return None
         counts = [costs[0][1] - 1, *(count for _, count in costs[1:])]
         for (cost, _), count in zip(costs, counts, strict=True):
             state = state.add(self._sums(cost).times(count), part)
-        return self._admitted(state.seen(part), str(state.rule))
+        return state if self._admitted(state.seen(part), str(state.rule)) else None
 
     def _admitted(self, sums: Sums, rule: str) -> bool:
         return self._within(sums, rule) or (sums.delta == 0 and self._within(sums, "basic"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,11 +65,6 @@ class DeclaredPlan:
             f"this budget is for a declared plan of {len(self.entries)} entries, and a charge of "
             f"(epsilon={cost.epsilon:g}, delta={cost.delta:g}) with these events {planned}"
         )
-
-    def admits(self, state: State, costs: Sequence[tuple[PrivacyCost, int]], part: PartKey | None = None) -> bool:
-        """Whether as many entries of each cost are left."""
-        left = Counter(self.left(state))
-        return all(left[cost] >= count for cost, count in costs)
 
     def left(self, state: State) -> tuple[PrivacyCost, ...]:
         """The entries that were not carried out."""

@@ -84,7 +84,7 @@ def test_exact_composition_admits_what_no_filter_does():
     BudgetAccountant(1.0, DELTA, plan=entries)
     counted = [(entry, count) for entry, count in Counter(entries).items()]
     for rule in ("basic", "gdp", "rdp"):
-        assert not BudgetAccountant(1.0, DELTA, composition=rule)._admits(counted)
+        assert BudgetAccountant(1.0, DELTA, composition=rule)._after(counted) is None
 
 
 def test_the_plans_total_is_the_adaptive_worst_case_of_its_entries():
