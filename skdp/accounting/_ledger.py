@@ -64,27 +64,35 @@ class MemoryLedger:
 
     def move(self, make: Callable[[State, tuple[Record, ...]], Ledger]) -> Ledger:
         """Return the ledger that has taken over; the first time, `make` makes it."""
-        with gate:
+
+        def hand_over() -> None:
             if self._successor is None:
                 self._assert_home()
                 self._successor = make(self.state(), self.records())
-            return self._successor
+
+        if self._successor is None:
+            alone(hand_over)
+        assert self._successor is not None
+        return self._successor
 
     def change(self, step: Callable[[State], State], record: Record | None = None) -> None:
-        with gate:
-            if self._successor is not None:
-                self._successor.change(step, record)
-                return
-            self._assert_home()
-            alone(lambda: self._change(step, record))
+        changed = False
 
-    def _change(self, step: Callable[[State], State], record: Record | None) -> None:
-        state, number = self._content
-        after = step(state)
-        if record is not None:
-            self._records[number:] = [record]
-            number += 1
-        self._content = after, number
+        def here() -> None:
+            nonlocal changed
+            if self._successor is None:
+                self._assert_home()
+                state, number = self._content
+                after = step(state)
+                if record is not None:
+                    self._records[number:] = [record]
+                    number += 1
+                self._content = after, number
+                changed = True
+
+        alone(here)
+        if not changed and self._successor is not None:
+            self._successor.change(step, record)
 
     def state(self) -> State:
         return self._content[0] if self._successor is None else self._successor.state()
