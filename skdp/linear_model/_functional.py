@@ -160,7 +160,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
         for the intercept as well; 0 with ``epsilon=inf``.
     solver : {"ridge", "adassp"}, default="ridge"
         ``"adassp"`` spends a third of the budget on the smallest eigenvalue of the features' second moments, and
-        chooses the ridge by it, as published; for comparison. It does not take `alpha`.
+        chooses the ridge by it, as published; for comparison. It does not use `alpha`.
     fit_intercept : bool, default=True
         Whether to fit an intercept. Without, nothing is centred.
     accountant : BudgetAccountant, default=None
@@ -344,9 +344,6 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
         return guarantee, (block,)
 
     def _check_parameters(self) -> Parameters:
-        solver = check_choice(self.solver, "solver", SOLVERS)
-        if solver == "adassp" and self.alpha is not None:
-            raise ValueError(f"alpha must be None with solver='adassp', which chooses the ridge, got {self.alpha!r}")
         return Parameters(
             epsilon=check_epsilon(self.epsilon),
             delta=check_delta(self.delta),
@@ -354,7 +351,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
             bounds_y=check_bounds(self.bounds_y, "bounds_y", "the targets"),
             data_norm=None if self.data_norm is None else check_positive(self.data_norm, "data_norm", least=1e-6),
             alpha=check_alpha(self.alpha),
-            solver=solver,
+            solver=check_choice(self.solver, "solver", SOLVERS),
             fit_intercept=check_boolean(self.fit_intercept, "fit_intercept"),
         )
 

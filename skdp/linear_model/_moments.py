@@ -149,8 +149,15 @@ class Geometry:
 
     @property
     def row_sum(self) -> float:
-        """Bound on the L1 norm of a row that is summed."""
+        """Bound on the L1 norm of a row that is summed.
+
+        With features of norm a and constant feature c, it is at most sqrt(d) a + c. A row that is not scaled down has
+        a <= data_norm and c = constant; one that is has a^2 + c^2 = longest^2 and c < constant, and the sum grows
+        with c up to longest / sqrt(d + 1), where it is longest sqrt(d + 1).
+        """
         largest = math.sqrt(self.n_features) * self.data_norm + self.constant
+        if self.reweights and self.constant > self.longest / math.sqrt(self.n_features + 1):
+            largest = math.sqrt(self.n_features + 1) * self.longest
         return largest * (1 + 2.0**-40) + self.n_columns * self.step / 2
 
     @property
@@ -245,7 +252,7 @@ def l2_mechanism(
 
 
 def _bits(multiplier: float, size: int) -> int:
-    return min(max(_TOTAL_BITS + math.ceil(math.log2(multiplier * math.sqrt(size))), 10), 42)
+    return min(max(_TOTAL_BITS + math.ceil(math.log2(multiplier * math.sqrt(size))), 0), 42)
 
 
 def _laplace(epsilon: float, geometry: Geometry) -> DiscreteLaplaceMechanism:
