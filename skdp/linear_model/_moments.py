@@ -45,7 +45,8 @@ RIDGE = 0.5
 # Rounding of the totals adds less than 2**-13 to the sensitivity.
 _TOTAL_BITS = 14
 
-# Totals are clipped to so many steps of the noise's lattice: a contraction, which leaves doubles precise enough.
+# What is released is clipped to so many steps of the noise's lattice first: a contraction. Below, the two roundings of
+# a weighted total to a double come to 2**-52 of it, an eighth of a step.
 _MOST_STEPS = 2.0**49
 
 
@@ -237,7 +238,7 @@ def l2_mechanism(
 
     Its lattice is as much finer than the noise as keeps the rounding of a long vector small.
     """
-    # A vector of totals moves by half a step at the mechanism's rounding, and a quarter at that to doubles.
+    # The mechanism allows for its own rounding, by half a step; a quarter more is for the rounding to doubles.
     if delta > 0:
         mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
         bits = _bits(1 / mu, size)
@@ -353,12 +354,11 @@ class Moments:
 
     def release(self, session: ReleaseSession, mechanism: Mechanism, block: Block, out: Array) -> None:
         """Release the part of the moments that `block` lists, and write it into `out`."""
-        step = getattr(mechanism, "step", None)
-        totals = self.totals
-        if step is not None:
-            most = _MOST_STEPS * step
-            totals = totals.clip(-most, most)
-        block.unpack(session.release(block.label, block.pack(totals)), out)
+        values = block.pack(self.totals)
+        if isinstance(mechanism, GaussianMechanism | GammaMechanism | DiscreteLaplaceMechanism):
+            most = _MOST_STEPS * mechanism.step
+            values = values.clip(-most, most)
+        block.unpack(session.release(block.label, values), out)
 
 
 def released_moments(
