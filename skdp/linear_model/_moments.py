@@ -71,6 +71,8 @@ class Scaling:
         np.clip(values, self.lower, self.upper, out=out)
         out -= self.centre
         out /= self.half
+        # Where bounds are close together and far from 0, rounding leads out of the box.
+        np.clip(out, -1.0, 1.0, out=out)
 
     def columns(self, values: NDArray) -> Array:
         """Return a block of targets, in one column or more, scaled."""

@@ -19,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import cross_val_score
 
-from skdp import BudgetAccountant, FunctionalMechLinReg, FunctionalMechLogReg
+from skdp import BudgetAccountant, FunctionalMechLinReg, FunctionalMechLogReg, allocate
 from skdp.accounting import gaussian_mu
 from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SeededNoiseWarning
 from skdp.linear_model import _functional, _functional_logistic, _moments
@@ -206,6 +206,17 @@ def test_moments_move_by_no_more_than_the_noise_is_made_for(d, k, norm, intercep
         assert max(moved) <= claim
         # A row that is scaled down and has a constant feature is bounded a little loosely in L1 norm.
         assert max(moved) >= (0.9 if name == "L1" else 0.999) * claim
+
+
+def test_bounds_that_doubles_hardly_tell_apart_still_bound():
+    lower, upper = 1e9, np.nextafter(1e9, np.inf) + 3e-7
+    features = Scaling.of((np.array(lower), np.array(upper)), "bounds", 3, centred=True)
+    out = np.empty((4, 3))
+    features.apply(np.array([-1e300, lower, upper, 1e300])[:, None] * np.ones(3), out)
+    assert np.abs(out).max() <= 1
+    tiny = Scaling.of((np.array(1.0), np.array(1 + 2.0**-52)), "bounds", 3, centred=True)
+    tiny.apply(np.array([0.0, 1.0, 1 + 2.0**-52, 2.0])[:, None] * np.ones(3), out)
+    assert np.abs(out).max() <= 1
 
 
 def test_rounding_costs_next_to_nothing():
@@ -589,6 +600,14 @@ def test_extreme_parameters_still_fit(extreme):
         assert np.all(np.isfinite(model.coef_))
         labels = FunctionalMechLogReg(**{"bounds": (-5, 5), "classes": [0, 1], **extreme}).fit(data[0], data[1] > 0)
         assert np.all(np.isfinite(labels.coef_))
+
+
+@every
+def test_allocate_sets_the_budget(estimator):
+    model = declared(estimator, random_state=None)
+    allocate(model, epsilon=2.0, delta=1e-6)
+    assert model.epsilon == pytest.approx(2.0)
+    assert np.all(np.isfinite(model.fit(*data_for(estimator)).coef_))
 
 
 def test_adassp_ridge_falls_to_nothing_for_a_large_eigenvalue():
