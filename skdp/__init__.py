@@ -8,15 +8,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._allocation import allocate
     from .accounting import BudgetAccountant
-    from .linear_model import ObjPertLogReg, OutputPertLogReg
+    from .linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["BudgetAccountant", "ObjPertLogReg", "OutputPertLogReg", "__version__", "allocate"]
+__all__ = [
+    "BudgetAccountant",
+    "FunctionalMechLinReg",
+    "FunctionalMechLogReg",
+    "ObjPertLogReg",
+    "OutputPertLogReg",
+    "__version__",
+    "allocate",
+]
 
 # Imported on first use, so that `import skdp` stays quick.
 _HOME = {
     "BudgetAccountant": "accounting",
+    "FunctionalMechLinReg": "linear_model",
+    "FunctionalMechLogReg": "linear_model",
     "ObjPertLogReg": "linear_model",
     "OutputPertLogReg": "linear_model",
     "allocate": "_allocation",

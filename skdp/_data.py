@@ -52,7 +52,7 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", **kwargs:
 def _without_values(message: str) -> str:
     """Take values of the data, and their number, out of a message of scikit-learn or NumPy."""
     if "could not convert" in message:
-        return "X holds text that cannot be read as numbers"
+        return "the data hold text that cannot be read as numbers"
     if message.startswith("Complex data not supported"):
         return "Complex data not supported"
     if "inconsistent numbers of samples" in message:
@@ -63,6 +63,36 @@ def _without_values(message: str) -> str:
         return "rows must all have the same length"
     message = re.sub(r"array=.*?\nReshape", "Reshape", message, flags=re.DOTALL)
     return re.sub(r"shape=\(\d+, 0\)", "shape=(, 0)", message)
+
+
+def regression_data(estimator: Any, X: Any, y: Any) -> tuple[NDArray, NDArray]:
+    """Validate the data of a regressor. Any number of rows is accepted, none included.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Receives ``n_features_in_`` and ``feature_names_in_``.
+    X : array-like of shape (n_samples, n_features)
+        Rows.
+    y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        Targets.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+    """
+    kinds = [np.float64, np.float32]
+    separately = (
+        {"dtype": kinds, "ensure_min_samples": 0},
+        {"dtype": kinds, "ensure_min_samples": 0, "ensure_2d": False},
+    )
+    X, y = validate_quietly(estimator, X, y, validate_separately=separately)
+    if y.ndim == 0 or (y.ndim == 2 and y.shape[1] == 0):
+        raise ValueError("y must have one column or more, and one row for each row of X")
+    if len(X) != len(y):
+        raise ValueError("X and y must have the same number of rows")
+    return X, y
 
 
 def classification_data(

@@ -149,3 +149,63 @@ def check_classes(classes: Any) -> NDArray | None:
     if len(distinct) < 2:
         raise ValueError(f"classes must contain at least 2 labels, got {len(distinct)}")
     return distinct
+
+
+def check_bounds(value: Any, name: str, hint: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return public bounds as two arrays, of no dimension or of one.
+
+    Parameters
+    ----------
+    value : object
+        What a user passed: a pair of numbers or of sequences; None is refused.
+    name : str
+        The parameter's name.
+    hint : str
+        What the bounds are of.
+
+    Returns
+    -------
+    lower, upper : ndarray of shape () or (n_columns,)
+    """
+    if value is None:
+        raise ValueError(
+            f"{name} must be given: (lower, upper) of {hint}, numbers or one per column, from what is publicly known. "
+            "Values beyond are clipped. They are never read from the data, because that would be a release"
+        )
+    try:
+        lower, upper = (np.array(end, dtype=np.float64) for end in value)
+        lower, upper = (np.array(end) for end in np.broadcast_arrays(lower, upper))
+    except (TypeError, ValueError):
+        lower = upper = np.empty((0, 0))
+    if lower.ndim > 1 or lower.size == 0:
+        raise ValueError(f"{name} must be a pair (lower, upper) of numbers, or of sequences with one number per column")
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = upper - lower
+        good = (width >= _LEAST) & (np.maximum(np.abs(lower), np.abs(upper)) <= _MOST)
+    if not np.all(good):
+        raise ValueError(f"{name} must have each lower bound below its upper bound, and both finite")
+    return lower, upper
+
+
+def columns_of(
+    bounds: tuple[NDArray[np.float64], NDArray[np.float64]], name: str, n_columns: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return checked bounds with one entry per column.
+
+    Parameters
+    ----------
+    bounds : tuple of ndarray
+        From `check_bounds`.
+    name : str
+        The parameter's name.
+    n_columns : int
+        Number of columns.
+
+    Returns
+    -------
+    lower, upper : ndarray of shape (n_columns,)
+    """
+    if bounds[0].ndim and len(bounds[0]) != n_columns:
+        raise ValueError(f"{name} has bounds for {len(bounds[0])} columns, and there are {n_columns}")
+    lower, upper = (np.broadcast_to(end, (n_columns,)) for end in bounds)
+    return lower, upper

@@ -9,12 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from .._data import classification_data, validate_quietly
+from .._data import classification_data
 from .._params import (
     check_boolean,
     check_choice,
@@ -30,6 +28,7 @@ from ..mechanisms import NoiseSource
 from ..sensitivity import ClippedRows, augmented_norm, clip_rows
 from ._certified import Objective, certified_minimizer
 from ._losses import HuberHinge, LogLoss, Loss, MultinomialLogLoss
+from ._prediction import LinearRule, log_probabilities, probabilities
 
 Array = NDArray[np.float64]
 
@@ -156,8 +155,8 @@ def _estimates_probabilities(estimator: Any) -> bool:
     return True
 
 
-class PrivateLinearClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
-    """Base of the two: checks, the shape of a fit, and prediction."""
+class PrivateLinearClassifier(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEstimator):
+    """Base of the two: checks, and the shape of a fit."""
 
     def __init__(
         self,
@@ -301,41 +300,6 @@ class PrivateLinearClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
             max_iter=check_integer(self.max_iter, "max_iter", least=1),
         )
 
-    def decision_function(self, X: Any) -> Array:
-        """Return the linear score of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features. They are not clipped here.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Positive for the second class when there are two; else one score a class.
-        """
-        check_is_fitted(self, "coef_")
-        X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        scores = X @ self.coef_.T + self.intercept_
-        return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> NDArray:
-        """Return the most likely label of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Elements of ``classes_``.
-        """
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[codes]
-
     @available_if(_estimates_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities; for the log loss only.
@@ -350,10 +314,7 @@ class PrivateLinearClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         probabilities : ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([special.expit(-scores), special.expit(scores)])
-        return special.softmax(scores, axis=1)
+        return probabilities(self.decision_function(X))
 
     @available_if(_estimates_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:
@@ -369,7 +330,4 @@ class PrivateLinearClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         log_probabilities : ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([special.log_expit(-scores), special.log_expit(scores)])
-        return special.log_softmax(scores, axis=1)
+        return log_probabilities(self.decision_function(X))

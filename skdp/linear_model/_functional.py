@@ -1,0 +1,393 @@
+r"""Linear regression by the functional mechanism (Zhang et al. 2012), which is sufficient statistics perturbation.
+
+The squared loss is a polynomial of the coefficients, whose own coefficients are the second moments
+:math:`(X^\top X, X^\top y)`. Released: these, once, with noise (see ``moments_l2`` and ``moments_l1`` for their
+sensitivity). Regression coefficients are computed from what was released. ``solver="adassp"`` releases the smallest
+eigenvalue of :math:`X^\top X` besides, and chooses the ridge by it (Wang 2018).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._data import regression_data, validate_quietly
+from .._params import check_boolean, check_bounds, check_choice, check_integer, check_positive, columns_of
+from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from ..accounting import PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
+from ..base import DPEstimatorMixin
+from ..mechanisms import Mechanism, NoiseSource, NoNoise
+from ..sensitivity import moments_l2
+from ._moments import (
+    RIDGE,
+    Array,
+    Block,
+    Bounds,
+    Geometry,
+    Moments,
+    Noise,
+    Scaling,
+    check_alpha,
+    coordinate_variance,
+    l2_mechanism,
+    noise_of,
+    plan,
+    released_moments,
+    solve_positive,
+    trimmed,
+)
+
+SOLVERS = ("ridge", "adassp")
+
+_EIGENVALUE = "smallest eigenvalue"
+_GRAM = "second moments of X"
+_CROSS = "cross moments of X and y"
+_ADASSP_THEOREM = "Functional mechanism, theorem 2"
+
+# The smallest eigenvalue is computed in doubles: an error of p units in the last place of the largest one, which is
+# less than this part of the sensitivity for up to 2**30 rows of 2**7 columns.
+_EIGENVALUE_ROUNDING = 2.0**-14
+
+# Probability with which AdaSSP's ridge may fail to cover the noise.
+_ADASSP_FAILURE = 0.05
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The checked parameters of a fit, all public."""
+
+    epsilon: float
+    delta: float
+    bounds: Bounds
+    bounds_y: Bounds
+    data_norm: float | None
+    alpha: float | None
+    solver: str
+    fit_intercept: bool
+
+    @property
+    def private(self) -> bool:
+        return self.epsilon < math.inf
+
+
+def adassp_plan(epsilon: float, delta: float, geometry: Geometry) -> tuple[PrivacyGuarantee, tuple[Block, Block]]:
+    """Return the three releases of AdaSSP, each with a third of the budget."""
+    blocks = Block(_GRAM, math.sqrt(2), 0.0), Block(_CROSS, 0.0, 1.0)
+    p, k, r = geometry.n_columns, geometry.n_targets, geometry.row_norm
+    queries = (
+        # By Weyl's inequality, z z' moves no eigenvalue by more than its norm.
+        (_EIGENVALUE, r**2 * (1 + _EIGENVALUE_ROUNDING), 1),
+        (_GRAM, moments_l2(r, geometry.target_norm, 0.0), p * (p + 1) // 2),
+        (_CROSS, r * geometry.target_norm, p * k),
+    )
+    third = 1 / 3
+    releases: list[Release] = []
+    events: list[PrivacyEvent] = []
+    mechanism: Mechanism
+    event: PrivacyEvent
+    for label, sensitivity, size in queries:
+        if epsilon < math.inf:
+            mechanism, event = l2_mechanism(epsilon, delta, third, sensitivity, size)
+        else:
+            mechanism, event = NoNoise(sensitivity), PureEvent(epsilon)
+        events.append(event)
+        releases.append(Release(label, mechanism, third, _ADASSP_THEOREM))
+    return PrivacyGuarantee(epsilon, delta, tuple(events), tuple(releases)), blocks
+
+
+def adassp_ridge(eigenvalue: float, eigenvalue_noise: float, noise: Noise) -> float:
+    """Return AdaSSP's ridge, from released numbers: what the smallest eigenvalue lacks to outweigh the noise.
+
+    Wang (2018), algorithm 2, for the noise that was added: the eigenvalue is lowered by a quantile of its noise, and
+    compared with a bound on the noise's largest eigenvalue.
+    """
+    p = noise.size
+    surely = max(0.0, eigenvalue - eigenvalue_noise * float(stats.norm.isf(_ADASSP_FAILURE)))
+    return max(0.0, noise.scale * math.sqrt(p * math.log(2 * p**2 / _ADASSP_FAILURE)) - surely)
+
+
+def postprocess(gram: Array, cross: Array, alpha: float, spare_constant: bool) -> Array:
+    """Return the ridge solution, of shape (n_columns, n_targets), from released moments."""
+    penalty = np.full(len(gram), alpha)
+    if spare_constant:
+        penalty[-1] = 0.0
+    return solve_positive(trimmed(gram) + np.diag(penalty), cross)
+
+
+def in_original_units(solution: Array, features: Scaling, targets: Scaling, constant: float) -> tuple[Array, Array]:
+    """Return coefficients of shape (n_targets, n_features) and intercepts, for data that were not scaled."""
+    d = len(features.half)
+    coef = solution[:d].T / features.half * targets.half[:, None]
+    shift = constant * solution[d] if constant else np.zeros(len(targets.half))
+    intercept = targets.centre + targets.half * shift - coef @ features.centre
+    return coef, intercept
+
+
+class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, BaseEstimator):
+    r"""Differentially private linear regression by the functional mechanism.
+
+    The second moments of features and targets are released with noise, once, and the coefficients computed from
+    them. Features and targets are centred and scaled by public bounds first, and the coefficients mapped back.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, and the noise several times as
+        large for more than a few features; otherwise it is Gaussian. Choose it far below one over the number of
+        records.
+    bounds : tuple (lower, upper)
+        Bounds of the features, numbers or one per column, from public knowledge. Values beyond are clipped,
+        silently.
+    bounds_y : tuple (lower, upper)
+        Bounds of the targets, likewise.
+    data_norm : float, default=None
+        Norm, after scaling, beyond which a record counts less: with features in [-1, 1], a record whose row is
+        longer is scaled down to it as a whole, target and intercept included, so that it says the same with less
+        weight. A smaller norm means less noise, and more weight on records near the centre of the bounds. None is
+        ``sqrt(n_features / 2)``, which at most halves a weight; with ``epsilon=inf``, nothing is reweighted.
+    alpha : float, default=None
+        Ridge, at least 0, in units of the scaled features, as in :class:`sklearn.linear_model.Ridge`; the intercept
+        is not penalised. None takes half of what the largest eigenvalue of the noise comes to, a public number,
+        for the intercept as well; 0 with ``epsilon=inf``.
+    solver : {"ridge", "adassp"}, default="ridge"
+        ``"adassp"`` spends a third of the budget on the smallest eigenvalue of the features' second moments, and
+        chooses the ridge by it, as published; for comparison. It does not use `alpha`.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. Without, nothing is centred.
+    accountant : BudgetAccountant, default=None
+        Budget that is charged before any noise is drawn. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
+        be reproduced, and subtracted: for tests only.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+        Private coefficients, for data in their own units.
+    intercept_ : float or ndarray of shape (n_targets,)
+        Private intercept.
+    alpha_ : float
+        The ridge that was used.
+    privacy_ : PrivacyGuarantee
+        The guarantee, with mechanism, sensitivity and noise scale.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    FunctionalMechLogReg : Classification from the same release.
+
+    Notes
+    -----
+    **Privacy.** Released are :math:`(Z^\top Z, Z^\top U)`, once, for rows :math:`z` of norm at most :math:`R` (scaled
+    features and a constant) and :math:`k` targets in [-1, 1]. Adding or removing one record moves the Gram matrix by
+    :math:`R^2` in Frobenius norm, and the cross moments by :math:`R\sqrt k`; weighted by :math:`t`, jointly by
+    :math:`R\sqrt{R^2 + t^2 k}`. Gaussian noise of one variance in the coordinates of svec is Gaussian noise in a
+    symmetric matrix, with half that variance off its diagonal. The pure variant takes noise of the L2 mechanism, or
+    discrete Laplace noise where public numbers say that it is smaller. Everything else is computed from the release.
+    Not covered: that `fit` raises an error for values that are not finite, and how long it takes.
+
+    References
+    ----------
+    .. [1] J. Zhang, Z. Zhang, X. Xiao, Y. Yang and M. Winslett, "Functional Mechanism: Regression Analysis under
+       Differential Privacy", PVLDB 5, 2012.
+    .. [2] Y.-X. Wang, "Revisiting Differentially Private Linear Regression: Optimal and Adaptive Prediction and
+       Estimation in Unbounded Domain", UAI 2018.
+    .. [3] D. Vu and A. Slavković, "Differential Privacy for Clinical Trial Data: Preliminary Evaluations", ICDM
+       Workshops 2009.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skdp.linear_model import FunctionalMechLinReg
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = FunctionalMechLinReg(epsilon=1.0, delta=1e-5, bounds=(-0.2, 0.2), bounds_y=(25, 346), random_state=0)
+    >>> model.fit(X, y).coef_.shape
+    (10,)
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        bounds: Any = None,
+        bounds_y: Any = None,
+        data_norm: float | None = None,
+        alpha: float | None = None,
+        solver: str = "ridge",
+        fit_intercept: bool = True,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.bounds_y = bounds_y
+        self.data_norm = data_norm
+        self.alpha = alpha
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite features, clipped to `bounds`.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Finite targets, clipped to `bounds_y`.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        accountant = check_accountant(self.accountant)
+        parameters = self._check_parameters()
+        source = NoiseSource(self.random_state)
+        X, y = regression_data(self, X, y)
+        n_targets = 1 if y.ndim == 1 else y.shape[1]
+        centred = parameters.fit_intercept
+        features = Scaling.of(parameters.bounds, "bounds", X.shape[1], centred)
+        targets = Scaling.of(parameters.bounds_y, "bounds_y", n_targets, centred)
+        geometry = self._geometry(parameters, X.shape[1], n_targets)
+        guarantee, blocks = self._plan(parameters, geometry)
+
+        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
+        moments = Moments(X, y, features, targets.columns, geometry, parameters.private)
+        if parameters.solver == "adassp":
+            gram, cross, alpha = _adassp_release(session, guarantee, blocks, moments, geometry)
+            spare = False
+        else:
+            gram, cross = released_moments(session, guarantee, blocks[0], moments)
+            noise = noise_of(guarantee.releases[0].mechanism, blocks[0], geometry)
+            spare = parameters.alpha is not None and geometry.constant != 0
+            alpha = RIDGE * noise.largest_eigenvalue if parameters.alpha is None else parameters.alpha
+
+        solution = postprocess(gram, cross, alpha, spare)
+        coef, intercept = in_original_units(solution, features, targets, geometry.constant)
+        self.coef_ = coef[0] if y.ndim == 1 else coef
+        self.intercept_ = float(intercept[0]) if y.ndim == 1 else intercept
+        self.alpha_ = alpha
+        self.privacy_ = guarantee
+        return self
+
+    def privacy_plan(
+        self, *, n_features: int, n_classes: int | None = None, n_targets: int | None = None
+    ) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Not used; here for a signature that all estimators share.
+        n_targets : int, optional
+            Number of columns of y; by default as many as `bounds_y` has bounds for.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """
+        parameters = self._check_parameters()
+        n_features = check_integer(n_features, "n_features", least=1)
+        if n_targets is None:
+            n_targets = max(parameters.bounds_y[0].size, 1)
+        n_targets = check_integer(n_targets, "n_targets", least=1)
+        columns_of(parameters.bounds, "bounds", n_features)
+        columns_of(parameters.bounds_y, "bounds_y", n_targets)
+        return self._plan(parameters, self._geometry(parameters, n_features, n_targets))[0]
+
+    def _fixed_cost(self) -> PrivacyCost | None:
+        # The numbers of columns change dimensions only.
+        bounds = check_bounds(self.bounds, "bounds", "the features")
+        return self.privacy_plan(n_features=max(bounds[0].size, 1)).cost
+
+    @staticmethod
+    def _geometry(parameters: Parameters, n_features: int, n_targets: int) -> Geometry:
+        return Geometry.of(
+            n_features,
+            n_targets,
+            parameters.data_norm,
+            parameters.fit_intercept,
+            one_hot=False,
+            private=parameters.private,
+        )
+
+    @staticmethod
+    def _plan(parameters: Parameters, geometry: Geometry) -> tuple[PrivacyGuarantee, tuple[Block, ...]]:
+        if parameters.solver == "adassp":
+            return adassp_plan(parameters.epsilon, parameters.delta, geometry)
+        guarantee, block = plan(parameters.epsilon, parameters.delta, geometry)
+        return guarantee, (block,)
+
+    def _check_parameters(self) -> Parameters:
+        return Parameters(
+            epsilon=check_epsilon(self.epsilon),
+            delta=check_delta(self.delta),
+            bounds=check_bounds(self.bounds, "bounds", "the features"),
+            bounds_y=check_bounds(self.bounds_y, "bounds_y", "the targets"),
+            data_norm=None if self.data_norm is None else check_positive(self.data_norm, "data_norm", least=1e-6),
+            alpha=check_alpha(self.alpha),
+            solver=check_choice(self.solver, "solver", SOLVERS),
+            fit_intercept=check_boolean(self.fit_intercept, "fit_intercept"),
+        )
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Return the predicted targets of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features. Neither they nor the predictions are clipped.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Predictions.
+        """
+        check_is_fitted(self, "coef_")
+        X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
+        return X @ self.coef_.T + self.intercept_
+
+
+def _adassp_release(
+    session: ReleaseSession,
+    guarantee: PrivacyGuarantee,
+    blocks: tuple[Block, ...],
+    moments: Moments,
+    geometry: Geometry,
+) -> tuple[Array, Array, float]:
+    """Carry out AdaSSP's three releases; return the moments, and the ridge that follows from them."""
+    mechanisms: list[Mechanism] = [release.mechanism for release in guarantee.releases]
+    p = geometry.n_columns
+    least = np.linalg.eigvalsh(moments.totals[:, :p])[:1]
+    eigenvalue = float(session.release(_EIGENVALUE, least)[0])
+    out = np.empty_like(moments.totals)
+    for mechanism, block in zip(mechanisms[1:], blocks, strict=True):
+        moments.release(session, mechanism, block, out)
+    noise = noise_of(mechanisms[1], blocks[0], geometry)
+    alpha = adassp_ridge(eigenvalue, math.sqrt(coordinate_variance(mechanisms[0])), noise)
+    return out[:, :p], out[:, p:], alpha

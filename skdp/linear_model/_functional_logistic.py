@@ -1,0 +1,358 @@
+r"""Logistic regression by the functional mechanism (Zhang et al. 2012): a linear rule from noisy second moments.
+
+The second-order Taylor expansion of the log loss has the second moments for coefficients, with labels for targets.
+Released: these, once, with noise (see ``moments_l2`` and ``moments_l1``). The rule that follows from them is, but for
+scale and threshold, that of least squares; scale and threshold come from linear discriminant analysis, whose class
+frequencies, means and pooled covariance are functions of the same moments.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from .._data import classification_data
+from .._params import check_bounds, check_choice, check_classes, check_integer, check_positive, columns_of
+from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
+from ..accounting import PrivacyCost, check_delta, check_epsilon
+from ..base import DPEstimatorMixin
+from ..mechanisms import NoiseSource
+from ._moments import (
+    RIDGE,
+    Array,
+    Bounds,
+    Geometry,
+    Moments,
+    Scaling,
+    check_alpha,
+    noise_of,
+    plan,
+    released_moments,
+    solve_positive,
+    trimmed,
+)
+from ._prediction import LinearRule, log_probabilities, probabilities
+
+CALIBRATIONS = ("lda", "taylor")
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The checked parameters of a fit, all public."""
+
+    epsilon: float
+    delta: float
+    bounds: Bounds
+    data_norm: float | None
+    alpha: float | None
+    calibration: str
+
+    @property
+    def private(self) -> bool:
+        return self.epsilon < math.inf
+
+
+def encoded_labels(codes: NDArray[np.intp], n_classes: int) -> Array:
+    """Return targets of L1 norm 1: -1 and 1 in one column for two classes, else one-hot."""
+    if n_classes == 2:
+        return np.where(codes[:, None] == 1, 1.0, -1.0)
+    one_hot: Array = (codes[:, None] == np.arange(n_classes)).astype(np.float64)
+    return one_hot
+
+
+def class_sums(gram: Array, cross: Array, constant: float) -> Array:
+    """Return the sums of rows by class, of shape (n_columns, n_classes), from released moments."""
+    if cross.shape[1] > 1:
+        return cross
+    # The last column of the Gram matrix holds the sum of all rows.
+    whole = gram[:, -1:] / constant
+    return np.hstack([whole - cross, whole + cross]) / 2
+
+
+def taylor_rule(gram: Array, sums: Array, alpha: float, constant: float) -> tuple[Array, Array]:
+    r"""Minimise the log loss's Taylor polynomial at 0, plus a ridge.
+
+    For K classes, :math:`\log\sum_k e^{u_k}` is :math:`\log K + \bar u + \|u - \bar u\|^2/2K` to second order, so
+    that the minimiser is K times the least-squares solution for one-hot targets less their mean.
+    """
+    n_classes = sums.shape[1]
+    centred = sums - sums.mean(axis=1, keepdims=True)
+    solution = n_classes * solve_positive(trimmed(gram) + alpha * np.eye(len(gram)), centred)
+    return solution[:-1].T, constant * solution[-1]
+
+
+def discriminant_rule(gram: Array, sums: Array, alpha: float, constant: float, least: float) -> tuple[Array, Array]:
+    """Return the rule of linear discriminant analysis in the space of the least-squares scores.
+
+    Without noise and ridge, that is discriminant analysis itself (Hastie, Tibshirani and Buja 1994). Frequencies,
+    means and covariance come from the moments. `least` is a floor for the number of records in a class.
+    """
+    directions = taylor_rule(gram, sums, alpha, constant)[0]
+    if len(directions) == 2:
+        directions = directions[1:] - directions[:1]
+    frequencies = np.maximum(sums[-1] / constant, least)
+    n = frequencies.sum()
+    means = np.clip(sums[:-1] / frequencies, -1.0, 1.0)
+    scatter = gram[:-1, :-1] - (means * frequencies) @ means.T
+    # The ridge belongs to the covariance that the directions were computed with.
+    within = (trimmed(directions @ scatter @ directions.T) + alpha * directions @ directions.T) / n
+    means = directions @ means
+    centre = (means @ frequencies / n)[:, None]
+    coef = solve_positive(within, means - centre)
+    return coef.T @ directions, np.log(frequencies / n) - np.einsum("jk,jk->k", coef, (means + centre) / 2)
+
+
+def in_original_units(coef: Array, intercept: Array, features: Scaling) -> tuple[Array, Array]:
+    """Return coefficients and intercepts for data that were not scaled; two classes share one row."""
+    if len(coef) == 2:
+        coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+    coef = coef / features.half
+    return coef, intercept - coef @ features.centre
+
+
+class FunctionalMechLogReg(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEstimator):
+    r"""Differentially private linear classifier by the functional mechanism.
+
+    The second moments of features and labels are released with noise, once, and a linear rule computed from them.
+    It takes one pass over the data and no optimisation, whatever the number of classes. `ObjPertLogReg` is more
+    accurate, in particular where the log loss and its quadratic approximation differ.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, and the noise several times as
+        large for more than a few features; otherwise it is Gaussian. Choose it far below one over the number of
+        records.
+    bounds : tuple (lower, upper)
+        Bounds of the features, numbers or one per column, from public knowledge. Values beyond are clipped,
+        silently. The features are centred and scaled by them. For one-hot columns, (-1, 1) together with
+        `data_norm` keeps zeros at zero, and needs less noise than (0, 1).
+    data_norm : float, default=None
+        Norm, after scaling, beyond which a record counts less: a record whose row is longer is scaled down to it as
+        a whole, label included. None is ``sqrt(n_features / 2)``, which at most halves a weight; with
+        ``epsilon=inf``, nothing is reweighted.
+    alpha : float, default=None
+        Ridge, at least 0, in units of the scaled features. None takes half of what the largest eigenvalue of the
+        noise comes to, a public number; 0 with ``epsilon=inf``.
+    calibration : {"lda", "taylor"}, default="lda"
+        How scores are turned into log-odds. ``"lda"``: by linear discriminant analysis of the scores. ``"taylor"``:
+        the minimiser of the log loss's Taylor polynomial itself, which underestimates probabilities far from 1/2.
+    classes : array-like, default=None
+        The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
+        in `y` are taken to be public, with a warning.
+    accountant : BudgetAccountant, default=None
+        Budget that is charged before any noise is drawn. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
+        be reproduced, and subtracted: for tests only.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Private coefficients, for data in their own units.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Private intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        The label set, sorted.
+    alpha_ : float
+        The ridge that was used.
+    privacy_ : PrivacyGuarantee
+        The guarantee, with mechanism, sensitivity and noise scale.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    FunctionalMechLinReg : Regression from the same release.
+    ObjPertLogReg : Logistic regression itself; more accurate.
+
+    Notes
+    -----
+    **Privacy.** Released are :math:`(Z^\top Z, Z^\top U)`, once, for rows :math:`z` of norm at most :math:`R` (scaled
+    features and a constant) and labels :math:`u`: -1 or 1 for two classes, one-hot otherwise, so that a record
+    touches one column. Adding or removing one record moves the Gram matrix by :math:`R^2` in Frobenius norm, and the
+    cross moments by :math:`R`, whatever the number of classes; weighted by :math:`t`, jointly by
+    :math:`R\sqrt{R^2 + t^2}`. Everything else is computed from the release. Not covered: that `fit` raises an error
+    for values that are not finite, and how long it takes.
+
+    References
+    ----------
+    .. [1] J. Zhang, Z. Zhang, X. Xiao, Y. Yang and M. Winslett, "Functional Mechanism: Regression Analysis under
+       Differential Privacy", PVLDB 5, 2012.
+    .. [2] J. Huggins, R. Adams and T. Broderick, "PASS-GLM: Polynomial Approximate Sufficient Statistics for
+       Scalable Bayesian GLM Inference", NeurIPS 2017.
+    .. [3] T. Hastie, R. Tibshirani and A. Buja, "Flexible Discriminant Analysis by Optimal Scoring", JASA 89, 1994.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skdp.linear_model import FunctionalMechLogReg
+    >>> X, y = load_iris(return_X_y=True)
+    >>> bounds = [4, 2, 1, 0], [8, 5, 7, 3]
+    >>> model = FunctionalMechLogReg(epsilon=10.0, delta=1e-5, bounds=bounds, classes=[0, 1, 2], random_state=0)
+    >>> model.fit(X, y).predict_proba(X).shape
+    (150, 3)
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        bounds: Any = None,
+        data_norm: float | None = None,
+        alpha: float | None = None,
+        calibration: str = "lda",
+        classes: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.data_norm = data_norm
+        self.alpha = alpha
+        self.calibration = calibration
+        self.classes = classes
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite features, clipped to `bounds`.
+        y : array-like of shape (n_samples,)
+            Labels. With declared `classes`, rows with other labels are left out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        accountant = check_accountant(self.accountant)
+        parameters = self._check_parameters()
+        source = NoiseSource(self.random_state)
+        X, codes, classes = classification_data(self, X, y, check_classes(self.classes))
+        features = Scaling.of(parameters.bounds, "bounds", X.shape[1], centred=True)
+        geometry = self._geometry(parameters, X.shape[1], len(classes))
+        guarantee, block = plan(parameters.epsilon, parameters.delta, geometry)
+
+        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
+        moments = Moments(
+            X, codes, features, lambda part: encoded_labels(part, len(classes)), geometry, parameters.private
+        )
+        gram, cross = released_moments(session, guarantee, block, moments)
+
+        noise = noise_of(guarantee.releases[0].mechanism, block, geometry)
+        alpha = RIDGE * noise.largest_eigenvalue if parameters.alpha is None else parameters.alpha
+        sums = class_sums(gram, cross, geometry.constant)
+        if parameters.calibration == "taylor":
+            rule = taylor_rule(gram, sums, alpha, geometry.constant)
+        else:
+            # Fewer records than the noise in their number cannot be told from none.
+            least = max(1.0, noise.scale / geometry.constant**2)
+            rule = discriminant_rule(gram, sums, alpha, geometry.constant, least)
+        self.coef_, self.intercept_ = in_original_units(*rule, features)
+        self.classes_ = classes
+        self.alpha_ = alpha
+        self.privacy_ = guarantee
+        return self
+
+    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Number of labels; needed unless `classes` is set.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """
+        parameters = self._check_parameters()
+        classes = check_classes(self.classes)
+        if classes is not None:
+            n_classes = len(classes)
+        elif n_classes is None:
+            raise ValueError("n_classes must be given, since classes is None")
+        n_features = check_integer(n_features, "n_features", least=1)
+        columns_of(parameters.bounds, "bounds", n_features)
+        geometry = self._geometry(parameters, n_features, check_integer(n_classes, "n_classes", least=2))
+        return plan(parameters.epsilon, parameters.delta, geometry)[0]
+
+    def _fixed_cost(self) -> PrivacyCost | None:
+        # Numbers of columns and of labels change dimensions only.
+        bounds = check_bounds(self.bounds, "bounds", "the features")
+        return self.privacy_plan(n_features=max(bounds[0].size, 1), n_classes=2).cost
+
+    @staticmethod
+    def _geometry(parameters: Parameters, n_features: int, n_classes: int) -> Geometry:
+        return Geometry.of(
+            n_features,
+            1 if n_classes == 2 else n_classes,
+            parameters.data_norm,
+            fit_intercept=True,
+            one_hot=True,
+            private=parameters.private,
+        )
+
+    def _check_parameters(self) -> Parameters:
+        return Parameters(
+            epsilon=check_epsilon(self.epsilon),
+            delta=check_delta(self.delta),
+            bounds=check_bounds(self.bounds, "bounds", "the features"),
+            data_norm=None if self.data_norm is None else check_positive(self.data_norm, "data_norm", least=1e-6),
+            alpha=check_alpha(self.alpha),
+            calibration=check_choice(self.calibration, "calibration", CALIBRATIONS),
+        )
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        return probabilities(self.decision_function(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return logarithms of class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        return log_probabilities(self.decision_function(X))

@@ -1,0 +1,396 @@
+r"""What the functional mechanisms share: noisy second moments of features and targets that public bounds scaled.
+
+A record is centred and scaled by its public bounds, into the box :math:`[-1, 1]^d`, and gets a constant feature. Rows
+longer than a public norm are scaled down *together with their target and constant feature*: the record then counts
+less, and says the same. The release is the Gram matrix and the cross moments, jointly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._params import check_positive, columns_of
+from .._release import PrivacyGuarantee, Release, ReleaseSession
+from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
+from ..mechanisms import DiscreteLaplaceMechanism, GammaMechanism, GaussianMechanism, Mechanism, NoNoise
+from ..sensitivity import (
+    entry_step,
+    exact_moments,
+    moments_l1,
+    moments_l2,
+    plain_moments,
+    rounded_norm,
+)
+
+Array = NDArray[np.float64]
+Bounds = tuple[Array, Array]
+
+MOMENTS = "second moments"
+THEOREM = "Functional mechanism, theorem 1"
+
+#: The constant feature, as a multiple of the norm of the scaled rows.
+INTERCEPT_CONSTANT = 0.25
+
+#: Weight of the cross moments in the joint release, in units in which both blocks have the same largest norm. The
+#: cross moments get 0.6^2 / (1 + 0.6^2) = 26 % of the square of the GDP parameter.
+CROSS_WEIGHT = 0.6
+
+#: The ridge, as a multiple of the noise's largest eigenvalue.
+RIDGE = 0.5
+
+# Rounding of the totals adds less than 2**-13 to the sensitivity.
+_TOTAL_BITS = 14
+
+# What is released is clipped to so many steps of the noise's lattice first: a contraction. Below, the two roundings of
+# a weighted total to a double come to 2**-52 of it, an eighth of a step.
+_MOST_STEPS = 2.0**49
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Public centre and half width of columns."""
+
+    lower: Array
+    upper: Array
+    centre: Array
+    half: Array
+
+    @classmethod
+    def of(cls, bounds: Bounds, name: str, n_columns: int, centred: bool) -> Scaling:
+        lower, upper = columns_of(bounds, name, n_columns)
+        centre = lower / 2 + upper / 2 if centred else np.zeros(n_columns)
+        half = (upper - lower) / 2 if centred else np.maximum(np.abs(lower), np.abs(upper))
+        return cls(lower, upper, centre, half)
+
+    def apply(self, values: NDArray, out: Array) -> None:
+        """Clip a block of values to the bounds, and map these into [-1, 1]."""
+        np.clip(values, self.lower, self.upper, out=out)
+        out -= self.centre
+        out /= self.half
+        # Where bounds are close together and far from 0, rounding leads out of the box.
+        np.clip(out, -1.0, 1.0, out=out)
+
+    def columns(self, values: NDArray) -> Array:
+        """Return a block of targets, in one column or more, scaled."""
+        out = np.empty((len(values), len(self.half)))
+        self.apply(values.reshape(out.shape), out)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """The release, but for its noise and its data. All of it is public.
+
+    Targets are vectors of L2 norm at most `target_norm` and L1 norm at most `target_sum`, with entries in [-1, 1].
+    """
+
+    n_features: int
+    n_targets: int
+    data_norm: float
+    constant: float
+    target_norm: float
+    target_sum: float
+
+    @classmethod
+    def of(
+        cls,
+        n_features: int,
+        n_targets: int,
+        data_norm: float | None,
+        fit_intercept: bool,
+        one_hot: bool,
+        private: bool,
+    ) -> Geometry:
+        longest = math.sqrt(n_features)
+        if data_norm is None:
+            data_norm = longest * math.sqrt(0.5) if private else longest
+        data_norm = min(data_norm, longest)
+        return cls(
+            n_features,
+            n_targets,
+            data_norm,
+            INTERCEPT_CONSTANT * data_norm if fit_intercept else 0.0,
+            1.0 if one_hot else math.sqrt(n_targets),
+            1.0 if one_hot else float(n_targets),
+        )
+
+    @property
+    def n_columns(self) -> int:
+        return self.n_features + (self.constant != 0)
+
+    @property
+    def size(self) -> int:
+        return self.n_columns * (self.n_columns + 1) // 2 + self.n_columns * self.n_targets
+
+    @property
+    def longest(self) -> float:
+        """Norm that rows are scaled down to, the constant feature included."""
+        return math.hypot(self.data_norm, self.constant)
+
+    @property
+    def reweights(self) -> bool:
+        """Whether a row of the box can be too long."""
+        return self.data_norm < math.sqrt(self.n_features) * (1 - 2.0**-40)
+
+    @property
+    def step(self) -> float:
+        """Lattice step of the rows."""
+        return entry_step(max(min(1.0, self.longest), self.constant))
+
+    @property
+    def target_step(self) -> float:
+        return entry_step(1.0)
+
+    @property
+    def row_norm(self) -> float:
+        """Bound on the L2 norm of a row that is summed."""
+        return rounded_norm(self.longest, self.n_columns, self.step)
+
+    @property
+    def row_sum(self) -> float:
+        """Bound on the L1 norm of a row that is summed.
+
+        With features of norm a and constant feature c, it is at most sqrt(d) a + c. A row that is not scaled down has
+        a <= data_norm and c = constant; one that is has a^2 + c^2 = longest^2 and c < constant, and the sum grows
+        with c up to longest / sqrt(d + 1), where it is longest sqrt(d + 1).
+        """
+        largest = math.sqrt(self.n_features) * self.data_norm + self.constant
+        if self.reweights and self.constant > self.longest / math.sqrt(self.n_features + 1):
+            largest = math.sqrt(self.n_features + 1) * self.longest
+        return largest * (1 + 2.0**-40) + self.n_columns * self.step / 2
+
+    @property
+    def cross_weight(self) -> float:
+        return CROSS_WEIGHT * self.row_norm / self.target_norm
+
+    @property
+    def sum_weight(self) -> float:
+        """Weight of the cross moments where the L1 norm counts."""
+        gram = (self.row_sum**2 + self.row_norm**2) / 2
+        return CROSS_WEIGHT**2 * gram / (self.row_sum * self.target_sum)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Part of the moments, listed as one vector and released at once.
+
+    Parameters
+    ----------
+    label : str
+        Of the release.
+    gram, cross : float
+        Weights of what lies above the diagonal of the Gram matrix, and of the cross moments; 0 leaves a part out.
+    """
+
+    label: str
+    gram: float
+    cross: float
+
+    def pack(self, moments: Array) -> Array:
+        p = len(moments)
+        parts = []
+        if self.gram:
+            upper = moments[np.triu_indices(p, 1)]
+            parts += [np.diagonal(moments), self.gram * upper]
+        if self.cross:
+            parts.append(self.cross * moments[:, p:].ravel())
+        return np.concatenate(parts)
+
+    def unpack(self, released: Array, moments: Array) -> None:
+        """Write what was released into `moments`."""
+        p = len(moments)
+        if self.gram:
+            diagonal, upper, released = np.split(released, [p, p * (p + 1) // 2])
+            moments[np.arange(p), np.arange(p)] = diagonal
+            rows, columns = np.triu_indices(p, 1)
+            moments[rows, columns] = moments[columns, rows] = upper / self.gram
+        if self.cross:
+            moments[:, p:] = released.reshape(p, -1) / self.cross
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Size of the noise in the Gram matrix, a public number.
+
+    Parameters
+    ----------
+    scale : float
+        The noise matrix is like a symmetric Gaussian one with this standard deviation on the diagonal, and off it
+        with that over the square root of 2.
+    size : int
+        Number of columns.
+    """
+
+    scale: float
+    size: int
+
+    @property
+    def largest_eigenvalue(self) -> float:
+        return self.scale * math.sqrt(2 * self.size)
+
+
+def l2_mechanism(
+    epsilon: float, delta: float, share: float, sensitivity: float, size: int
+) -> tuple[Mechanism, PrivacyEvent]:
+    """Return the mechanism by L2 sensitivity for a share of the budget, and its event.
+
+    Its lattice is as much finer than the noise as keeps the rounding of a long vector small.
+    """
+    # The mechanism allows for its own rounding, by half a step; a quarter more is for the rounding to doubles.
+    if delta > 0:
+        mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
+        bits = _bits(1 / mu, size)
+        mechanism: GaussianMechanism | GammaMechanism = GaussianMechanism(mu, sensitivity, size, bits)
+        event: PrivacyEvent = GaussianEvent(mu)
+    else:
+        bits = _bits(1 / (epsilon * share), size)
+        mechanism = GammaMechanism(epsilon * share, sensitivity, size, bits)
+        event = PureEvent(epsilon * share)
+    doubles = mechanism.step * math.sqrt(size) / 2
+    return replace(mechanism, sensitivity=sensitivity + doubles), event
+
+
+def _bits(multiplier: float, size: int) -> int:
+    return min(max(_TOTAL_BITS + math.ceil(math.log2(multiplier * math.sqrt(size))), 0), 42)
+
+
+def _laplace(epsilon: float, geometry: Geometry) -> DiscreteLaplaceMechanism:
+    sensitivity = moments_l1(geometry.row_norm, geometry.row_sum, geometry.target_sum, geometry.sum_weight)
+    size = geometry.size
+    bits = min(_TOTAL_BITS + math.ceil(math.log2(size)), 44 + math.floor(math.log2(min(epsilon, 1.0))))
+    step = entry_step(sensitivity) * 2.0 ** (20 - bits)
+    # As above, a coordinate moves by three quarters of a step on either side.
+    return DiscreteLaplaceMechanism(epsilon, sensitivity + 1.5 * size * step, size, step)
+
+
+def plan(epsilon: float, delta: float, geometry: Geometry) -> tuple[PrivacyGuarantee, Block]:
+    """Return the one joint release of all moments, and how they are listed for it."""
+    sensitivity = moments_l2(geometry.row_norm, geometry.target_norm, geometry.cross_weight)
+    block = Block(MOMENTS, math.sqrt(2), geometry.cross_weight)
+    event: PrivacyEvent = PureEvent(epsilon)
+    mechanism: Mechanism
+    if epsilon == math.inf:
+        mechanism = NoNoise(sensitivity)
+    else:
+        mechanism, event = l2_mechanism(epsilon, delta, 1.0, sensitivity, geometry.size)
+        if delta == 0:
+            laplace = _laplace(epsilon, geometry)
+            by_sum = Block(MOMENTS, 1.0, geometry.sum_weight)
+            if _loss(laplace, by_sum, geometry) < _loss(mechanism, block, geometry):
+                mechanism, block = laplace, by_sum
+    return PrivacyGuarantee(epsilon, delta, (event,), (Release(MOMENTS, mechanism, 1.0, THEOREM),)), block
+
+
+def _loss(mechanism: Mechanism, block: Block, geometry: Geometry) -> float:
+    """Mean squared norms of the noise in the Gram matrix and in the cross moments, relative to a record's, summed."""
+    p, k = geometry.n_columns, geometry.n_targets
+    variance = coordinate_variance(mechanism)
+    gram = variance * p * (1 + (p - 1) / block.gram**2)
+    cross = variance * p * k / block.cross**2
+    return gram / geometry.row_norm**4 + cross / (geometry.row_norm * geometry.target_norm) ** 2
+
+
+def coordinate_variance(mechanism: Mechanism) -> float:
+    """Variance of the noise in one coordinate."""
+    if isinstance(mechanism, GammaMechanism):
+        return (mechanism.size + 1) * mechanism.scale**2
+    return mechanism.scale**2 * (2 if isinstance(mechanism, DiscreteLaplaceMechanism) else 1)
+
+
+def noise_of(mechanism: Mechanism, block: Block, geometry: Geometry) -> Noise:
+    """Return the size of the noise in the Gram matrix.
+
+    With Laplace noise, the entries above the diagonal, which decide the largest eigenvalue, have weight 1.
+    """
+    return Noise(math.sqrt(2 * coordinate_variance(mechanism)) / block.gram, geometry.n_columns)
+
+
+class Moments:
+    """The private totals of one fit, until they are released.
+
+    Parameters
+    ----------
+    X, y : ndarray
+        Data, rows alike.
+    features : Scaling
+        Of the columns of X.
+    targets : callable
+        Maps a block of y to targets.
+    geometry : Geometry
+        Of the release.
+    private : bool
+        Whether totals are to be exact.
+    """
+
+    def __init__(self, X: NDArray, y: NDArray, features: Scaling, targets, geometry: Geometry, private: bool) -> None:  # type: ignore[no-untyped-def]
+        d = geometry.n_features
+
+        def scaled(X: NDArray, y: NDArray) -> tuple[Array, Array]:
+            rows = np.empty((len(X), geometry.n_columns))
+            features.apply(X, rows[:, :d])
+            rows[:, d:] = geometry.constant
+            u = targets(y)
+            if geometry.reweights:
+                length = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+                factor = (geometry.longest / np.maximum(length, geometry.longest))[:, None]
+                rows *= factor
+                u = u * factor
+            return rows, u
+
+        def encoded(X: NDArray, y: NDArray) -> tuple[Array, Array]:
+            rows, u = scaled(X, y)
+            rows /= geometry.step
+            return np.rint(rows, out=rows), np.rint(u / geometry.target_step)
+
+        if private:
+            totals = exact_moments(encoded, X, y)
+            totals[:, : geometry.n_columns] *= geometry.step**2
+            totals[:, geometry.n_columns :] *= geometry.step * geometry.target_step
+        else:
+            totals = plain_moments(scaled, X, y)
+        self.totals = totals
+
+    def release(self, session: ReleaseSession, mechanism: Mechanism, block: Block, out: Array) -> None:
+        """Release the part of the moments that `block` lists, and write it into `out`."""
+        values = block.pack(self.totals)
+        if isinstance(mechanism, GaussianMechanism | GammaMechanism | DiscreteLaplaceMechanism):
+            most = _MOST_STEPS * mechanism.step
+            values = values.clip(-most, most)
+        block.unpack(session.release(block.label, values), out)
+
+
+def released_moments(
+    session: ReleaseSession, guarantee: PrivacyGuarantee, block: Block, moments: Moments
+) -> tuple[Array, Array]:
+    """Carry out the joint release; return the Gram matrix and the cross moments."""
+    out = np.empty_like(moments.totals)
+    moments.release(session, guarantee.releases[0].mechanism, block, out)
+    p = len(out)
+    return out[:, :p], out[:, p:]
+
+
+def trimmed(gram: Array) -> Array:
+    """Return the nearest positive semi-definite matrix: negative eigenvalues, which only noise makes, become 0."""
+    values, vectors = np.linalg.eigh(gram)
+    if values[0] >= 0:
+        return gram
+    return (vectors * np.maximum(values, 0.0)) @ vectors.T
+
+
+def solve_positive(matrix: Array, right: Array) -> Array:
+    """Return the shortest least-squares solution for a positive semi-definite matrix."""
+    values, vectors = np.linalg.eigh(matrix)
+    least = len(values) * np.finfo(float).eps * max(values[-1], 0.0)
+    inverse = np.where(values > least, 1 / np.where(values > least, values, 1.0), 0.0)
+    return vectors @ (inverse[:, None] * (vectors.T @ right))
+
+
+def check_alpha(alpha: object) -> float | None:
+    """Return a ridge, or None for the automatic one."""
+    if alpha is None or (not isinstance(alpha, bool) and alpha == 0):
+        return None if alpha is None else 0.0
+    return check_positive(alpha, "alpha")

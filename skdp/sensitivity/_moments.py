@@ -1,0 +1,157 @@
+r"""Second moments of bounded rows: how far one record moves them, and their exact sums.
+
+With rows :math:`z` (a constant feature included) and targets :math:`u`, a record adds :math:`z z^\top` to the Gram
+matrix and :math:`z u^\top` to the cross moments. Everything is counted in steps of a lattice: each entry of a record
+is rounded to it before anything is summed, so that sums are exact whatever the number and the order of the rows.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._rows import BLOCK_ROWS, sum_over_rows
+
+#: Entries of a record are counted in up to ``2**ENTRY_BITS`` steps. A block of ``2**11`` rows then sums to at most
+#: ``2**51`` steps, which doubles hold exactly.
+ENTRY_BITS = 20
+
+_LIMB = 2.0**26
+
+
+def moments_l2(row_norm: float, target_norm: float, weight: float) -> float:
+    r"""Bound the L2 norm of what one record adds to (svec of the Gram matrix, `weight` times the cross moments).
+
+    svec lists the diagonal, and :math:`\sqrt2` times the upper triangle, so that its norm is the Frobenius norm.
+    Since :math:`\|z z^\top\|_F = \|z\|^2` and :math:`\|z u^\top\|_F = \|z\|\,\|u\|`, the norm is exactly
+    :math:`\|z\|\sqrt{\|z\|^2 + w^2\|u\|^2}`. Every record of full norms attains the bound.
+
+    Parameters
+    ----------
+    row_norm : float
+        Bound on the L2 norm of a row, the constant feature included.
+    target_norm : float
+        Bound on the L2 norm of a record's targets.
+    weight : float
+        Weight of the cross moments.
+
+    Returns
+    -------
+    sensitivity : float
+        The bound, rounded up.
+    """
+    return row_norm * math.hypot(row_norm, weight * target_norm) * (1 + 2.0**-50)
+
+
+def moments_l1(row_norm: float, row_sum: float, target_sum: float, weight: float) -> float:
+    r"""Bound the L1 norm of what one record adds to (upper triangle of the Gram matrix, `weight` times cross moments).
+
+    The triangle with its diagonal has :math:`\sum_{j\le l}|z_j z_l| = (\|z\|_1^2 + \|z\|_2^2)/2`, and the cross
+    moments have :math:`\|z\|_1\|u\|_1`. A row whose entries are all equal in size attains the bound.
+
+    Parameters
+    ----------
+    row_norm, row_sum : float
+        Bounds on the L2 and on the L1 norm of a row, the constant feature included.
+    target_sum : float
+        Bound on the L1 norm of a record's targets.
+    weight : float
+        Weight of the cross moments.
+
+    Returns
+    -------
+    sensitivity : float
+        The bound, rounded up.
+    """
+    return ((row_sum**2 + row_norm**2) / 2 + weight * row_sum * target_sum) * (1 + 2.0**-48)
+
+
+def entry_step(largest: float) -> float:
+    """Return the lattice step for entries of at most `largest`: the least power of two that makes 2**20 steps of it.
+
+    Parameters
+    ----------
+    largest : float
+        Bound on the size of an entry.
+
+    Returns
+    -------
+    step : float
+        A power of two.
+    """
+    return math.ldexp(1.0, math.ceil(math.log2(largest)) - ENTRY_BITS)
+
+
+def rounded_norm(norm: float, size: int, step: float) -> float:
+    """Bound the L2 norm of a row that was scaled to `norm`, then rounded to a lattice.
+
+    Rounding moves each entry by half a step at most; the factor covers the rounding errors of the scaling.
+
+    Parameters
+    ----------
+    norm : float
+        Norm that the row was scaled to.
+    size : int
+        Number of entries.
+    step : float
+        Lattice step.
+
+    Returns
+    -------
+    norm : float
+        The bound.
+    """
+    return norm * (1 + max(2.0**-40, size * 2.0**-50)) + step * math.sqrt(size) / 2
+
+
+def exact_moments(encode, X: NDArray, y: NDArray) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
+    """Sum the moments of integer-valued rows and targets, exactly, then round the totals to doubles.
+
+    Parameters
+    ----------
+    encode : callable
+        Maps blocks of `X` and `y` to rows and targets, integers of at most ``2**20`` in size, as doubles.
+    X : ndarray of shape (n_rows, n_features)
+        Data, in memory or memory-mapped.
+    y : ndarray of shape (n_rows,) or (n_rows, n_targets)
+        Data.
+
+    Returns
+    -------
+    moments : ndarray of shape (n_columns, n_columns + n_targets)
+        The Gram matrix, and the cross moments beside it.
+    """
+
+    def block(X: NDArray, y: NDArray) -> NDArray:
+        total = _moments(*encode(X, y))
+        high = np.floor(total / _LIMB)
+        return np.stack([high, total - high * _LIMB]).astype(np.int64)
+
+    high, low = sum_over_rows(block, X, y, block_rows=BLOCK_ROWS)
+    return high * _LIMB + low
+
+
+def plain_moments(encode, X: NDArray, y: NDArray) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
+    """Sum the moments in floating point, for releases without noise.
+
+    Parameters
+    ----------
+    encode : callable
+        Maps blocks of `X` and `y` to rows and targets.
+    X : ndarray of shape (n_rows, n_features)
+        Data, in memory or memory-mapped.
+    y : ndarray of shape (n_rows,) or (n_rows, n_targets)
+        Data.
+
+    Returns
+    -------
+    moments : ndarray of shape (n_columns, n_columns + n_targets)
+        The Gram matrix, and the cross moments beside it.
+    """
+    return sum_over_rows(lambda X, y: _moments(*encode(X, y)), X, y)
+
+
+def _moments(rows: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.hstack([rows.T @ rows, rows.T @ targets])

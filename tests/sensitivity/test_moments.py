@@ -1,0 +1,90 @@
+"""Second moments: exact sums, and what one record can change in them, by brute force."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skdp.sensitivity import entry_step, exact_moments, moments_l1, moments_l2, plain_moments, rounded_norm
+
+
+def svec(gram):
+    upper = np.triu_indices(len(gram), 1)
+    return np.concatenate([np.diagonal(gram), math.sqrt(2) * gram[upper]])
+
+
+def records(p, k, norm, target_norm, seed=0):
+    """Random and corner records, scaled to the norms."""
+    rng = np.random.default_rng(seed)
+    rows = [*rng.normal(size=(50, p)), *np.eye(p), np.ones(p), rng.choice([-1.0, 1.0], size=p)]
+    targets = [*rng.normal(size=(20, k)), *np.eye(k), np.ones(k), -np.ones(k)]
+    for z in rows:
+        for u in targets:
+            yield norm * z / np.linalg.norm(z), target_norm * u / np.linalg.norm(u)
+
+
+@pytest.mark.parametrize(("p", "k"), [(1, 1), (2, 1), (5, 1), (5, 3)])
+@pytest.mark.parametrize("weight", [0.0, 0.7, 3.0])
+def test_l2_of_one_record(p, k, weight):
+    claim = moments_l2(1.5, 0.8, weight)
+    moved = [
+        np.linalg.norm(np.concatenate([svec(np.outer(z, z)), weight * np.outer(z, u).ravel()]))
+        for z, u in records(p, k, 1.5, 0.8)
+    ]
+    assert max(moved) <= claim * (1 + 1e-12)
+    assert min(moved) >= 0.999 * claim, "every record of full norms attains it"
+
+
+@pytest.mark.parametrize(("p", "k"), [(1, 1), (2, 1), (5, 1), (5, 3)])
+@pytest.mark.parametrize("weight", [0.0, 0.7, 3.0])
+def test_l1_of_one_record(p, k, weight):
+    claim = moments_l1(1.5, 1.5 * math.sqrt(p), 0.8 * math.sqrt(k), weight)
+    moved = [
+        np.abs(np.outer(z, z)[np.triu_indices(p)]).sum() + weight * np.abs(np.outer(z, u)).sum()
+        for z, u in records(p, k, 1.5, 0.8)
+    ]
+    assert max(moved) <= claim * (1 + 1e-12)
+    assert max(moved) >= 0.999 * claim
+
+
+@pytest.mark.parametrize("largest", [1e-6, 0.3, 1.0, 1.0001, 7.0])
+def test_entries_have_at_most_so_many_steps(largest):
+    step = entry_step(largest)
+    assert math.frexp(step)[0] == 0.5
+    assert 2**19 < largest / step <= 2**20
+
+
+def test_rounded_norm_bounds_rounded_rows():
+    rng = np.random.default_rng(3)
+    step = entry_step(1.0)
+    rows = rng.normal(size=(2000, 7))
+    rows *= 0.9 / np.linalg.norm(rows, axis=1)[:, None]
+    rounded = np.rint(rows / step) * step
+    assert np.linalg.norm(rounded, axis=1).max() <= rounded_norm(0.9, 7, step)
+    assert rounded_norm(0.9, 7, step) < 0.9 * (1 + 1e-5)
+
+
+def as_they_are(X, y):
+    return X, y
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 2047, 2048, 2049, 10_000])
+def test_sums_are_exact_in_any_order(n_rows):
+    rng = np.random.default_rng(n_rows)
+    X = rng.integers(-(2**20), 2**20 + 1, size=(n_rows, 3)).astype(float)
+    y = rng.integers(-(2**20), 2**20 + 1, size=(n_rows, 2)).astype(float)
+    whole = np.hstack([X, y]).astype(object)
+    exact = (X.astype(object).T @ whole) if n_rows else np.zeros((3, 5))
+    order = rng.permutation(n_rows)
+    for rows in (slice(None), order):
+        np.testing.assert_array_equal(exact_moments(as_they_are, X[rows], y[rows]), exact.astype(float))
+    np.testing.assert_allclose(plain_moments(as_they_are, X, y), exact.astype(float), rtol=1e-9, atol=1e6)
+
+
+def test_largest_block_is_exact():
+    # A block of 2^11 rows at the limit sums to 2^51; one step of difference must not get lost.
+    X = np.full((2048, 1), 2.0**20)
+    X[0] -= 1
+    y = np.ones((2048, 1))
+    gram, cross = exact_moments(as_they_are, X, y)[0]
+    assert (int(gram), int(cross)) == (2047 * 2**40 + (2**20 - 1) ** 2, 2048 * 2**20 - 1)
