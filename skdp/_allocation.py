@@ -471,7 +471,7 @@ def _by_composition(
     accountant with a larger ceiling counts Rényi divergences at another order.)
     """
     mu = gaussian_mu(*whole)
-    counting = accountant if accountant is not None and len(accountant) == 0 else None
+    counting = accountant if accountant is not None and accountant.total() == (0, 0) else None
 
     def budgets(scale: float) -> list[Budget]:
         return [

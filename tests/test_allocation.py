@@ -358,6 +358,21 @@ def test_part_of_a_larger_budget(rule):
     assert len(accountant) == 4
 
 
+def test_parts_of_the_records_have_budgets_to_split():
+    accountant = BudgetAccountant(3.0, DELTA, composition="gdp")
+    accountant.charge(objective(epsilon=0.1, delta=1e-6)._fixed_cost())
+    X, y = blobs()
+    with accountant.parallel(by=y, parts=[0, 1]) as parts:
+        for part in parts:
+            model = pair()
+            allocate(model, 1.0, DELTA, accountant=part.accountant)
+            # Both models see one label only; what counts is what they are charged.
+            for name in "ab":
+                model.get_params()[name].fit(*part.take(X, y))
+    assert len(accountant) == 5
+    assert accountant.total().epsilon < 1.2
+
+
 def test_an_unknown_cost_needs_basic_composition():
     model = make_pipeline(PrivateTransformer(), objective())
     with pytest.raises(ValueError, match='composition="basic"'):
