@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
@@ -26,7 +27,7 @@ from sklearn.ensemble import (
 )
 from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV, ParameterGrid, RandomizedSearchCV, check_cv
+from sklearn.model_selection import GridSearchCV, ParameterGrid, PredefinedSplit, RandomizedSearchCV, check_cv
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
@@ -83,7 +84,8 @@ class Allocation(Mapping[str, Budget]):
     total : Budget
         What one fit of the whole costs at most.
     not_private : tuple of str
-        Names of the steps that learn from the data and are not private.
+        What else depends on the data, and is not private: steps that learn from them, the choice that a search makes
+        by its scores, and folds by row numbers, in which one record moves others.
     """
 
     def __init__(self, steps: tuple[Step, ...], total: Budget, not_private: tuple[str, ...]) -> None:
@@ -110,7 +112,7 @@ class Allocation(Mapping[str, Budget]):
                 f"  {name}  epsilon={step.budget.epsilon:.6g}, delta={step.budget.delta:.3g}"
                 f" (weight {step.weight:.3g}{fits})"
             )
-        lines += [f"  {name}  learns from the data, and is not private" for name in self.not_private]
+        lines += [f"  {name}  depends on the data, and is not private" for name in self.not_private]
         return "\n".join(lines)
 
 
@@ -153,14 +155,16 @@ def allocate(
     Warns
     -----
     PrivacyAssumptionWarning
-        If another step learns from the data: the whole is private only if what it learns is public.
+        If anything else depends on the data: another step that learns from them, the choice that a search makes, or
+        folds by row numbers. The whole is private only if what these learn or choose is public.
 
     Notes
     -----
     **Privacy.** One fit of the whole costs at most (epsilon, delta). With ``delta=0`` epsilon is split in proportion to
     the weights. Otherwise it is split by the composition of the accountant, or the best one if that is open: in
     proportion, or so that the squares of Gaussian-DP parameters or the Rényi divergences of all fits add up to those of
-    (epsilon, delta). Each step then has more than its proportional part.
+    (epsilon, delta). Each step then has more than its proportional part. An accountant whose rule is open settles on
+    the one of the split.
 
     Examples
     --------
@@ -182,19 +186,21 @@ def allocate(
     if len({id(place.estimator) for place in private}) < len(private):
         raise ValueError("one object is a private step at two places; make one of them a clone")
     parts = _parts(private, weights)
-    budgets = _split(private, parts, Budget(epsilon, delta), accountant)
+    budgets, rule = _split(private, parts, Budget(epsilon, delta), accountant)
+    if not_private:
+        warnings.warn(
+            f"not private, and a function of the data: {', '.join(not_private)}. The whole is private only if what "
+            "these learn or choose is public",
+            PrivacyAssumptionWarning,
+            stacklevel=2,
+        )
+    if accountant is not None and rule is not None:
+        accountant._settle(rule)
     for place, budget in zip(private, budgets, strict=True):
         values: dict[str, Any] = {"epsilon": budget.epsilon, "delta": budget.delta}
         if accountant is not None:
             values["accountant"] = accountant
         place.estimator.set_params(**values)
-    if not_private:
-        warnings.warn(
-            f"not private, and fitted to the data: {', '.join(not_private)}. The whole is private only if what these "
-            "steps learn is public",
-            PrivacyAssumptionWarning,
-            stacklevel=2,
-        )
     steps = tuple(
         Step(place.name, type(place.estimator).__name__, place.n_fits, float(part), budget)
         for place, part, budget in zip(private, parts, budgets, strict=True)
@@ -242,6 +248,8 @@ def _walk(estimator: Any, name: str, n_fits: int, variants: Variants) -> Iterato
         yield _Place(name, estimator, n_fits, variants)
         return
     children = _children(estimator)
+    for part in _defaults(estimator, children):
+        yield _Place(_join(name, part), estimator, n_fits, variants)
     if not any(_holds_private(child) for child in children.values()) and not isinstance(estimator, _ONCE):
         if get_tags(estimator).requires_fit:
             yield _Place(name, estimator, n_fits, variants)
@@ -251,9 +259,36 @@ def _walk(estimator: Any, name: str, n_fits: int, variants: Variants) -> Iterato
         below = _below(variants, child_name)
         if isinstance(estimator, _SEARCHES):
             below = _searched(estimator, below)
-        yield from _walk(child, f"{name}__{child_name}" if name else child_name, n_fits * times, below)
-    if isinstance(estimator, CalibratedClassifierCV):
-        yield _Place(f"{name}__calibrator" if name else "calibrator", estimator, n_fits, variants)
+        yield from _walk(child, _join(name, child_name), n_fits * times, below)
+    for part in _by_products(estimator):
+        yield _Place(_join(name, part), estimator, n_fits, variants)
+
+
+def _join(name: str, part: str) -> str:
+    return f"{name}__{part}" if name else part
+
+
+def _defaults(meta: Any, children: dict[str, Any]) -> list[str]:
+    """Parts that a meta-estimator makes itself where none is given; they are not private."""
+    kinds = {
+        "final_estimator": (StackingClassifier, StackingRegressor),
+        "regressor": (TransformedTargetRegressor,),
+        "estimator": (CalibratedClassifierCV,),
+    }
+    return [part for part, kind in kinds.items() if isinstance(meta, kind) and getattr(meta, part) is None]
+
+
+def _by_products(meta: Any) -> list[str]:
+    """What a meta-estimator learns or chooses by the data besides its parts."""
+    found = []
+    if isinstance(meta, CalibratedClassifierCV):
+        found.append("calibrator")
+    if isinstance(meta, _SEARCHES) and _n_candidates(meta) > 1:
+        found.append("choice")
+    stacked = isinstance(meta, StackingClassifier | StackingRegressor) and not isinstance(meta.cv, str)
+    if (stacked or isinstance(meta, (*_SEARCHES, CalibratedClassifierCV))) and not isinstance(meta.cv, PredefinedSplit):
+        found.append("folds")
+    return found
 
 
 def _below(variants: Variants, child: str) -> Variants:
@@ -263,21 +298,40 @@ def _below(variants: Variants, child: str) -> Variants:
     found: list[dict[str, Any]] = []
     for variant in variants:
         own = {key[len(child) + 2 :]: value for key, value in variant.items() if key.startswith(f"{child}__")}
-        if not any(own is other or own == other for other in found):
+        if not any(_same(own, other) for other in found):
             found.append(own)
     return found
+
+
+def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    try:
+        return one == other
+    except ValueError:
+        # Arrays do not compare to one truth value.
+        return False
 
 
 def _searched(search: Any, variants: Variants) -> Variants:
     """The settings that a search tries, on top of those that reach it."""
     grids = search.param_grid if isinstance(search, GridSearchCV) else search.param_distributions
     try:
-        settings = list(ParameterGrid(grids))
+        settings = ParameterGrid(grids)
     except TypeError:
         # A distribution to draw from.
         return None
-    return None if variants is None else [{**variant, **setting} for variant in variants for setting in settings]
+    if variants is None or len(settings) * len(variants) > _MOST_VARIANTS:
+        return None
+    return [{**variant, **setting} for variant in variants for setting in settings]
 
+
+#: Steps of the search for the largest budgets.
+_HALVINGS = 14
+
+#: What check_epsilon takes for a number.
+_LEAST_EPSILON = 1e-6
+
+#: More settings than this are not priced one by one.
+_MOST_VARIANTS = 500
 
 #: Meta-estimators that fit each of their parts once, and learn nothing else.
 _ONCE = (
@@ -324,18 +378,38 @@ def _splits(meta: Any) -> int:
     raise ValueError(message)
 
 
-def _search_fits(meta: Any, child: str) -> int:
-    if isinstance(meta, GridSearchCV):
-        grids = meta.param_grid
-        n_candidates = len(ParameterGrid(grids))
-    else:
-        grids, n_candidates = meta.param_distributions, int(meta.n_iter)
+def _n_candidates(search: Any) -> int:
+    return len(ParameterGrid(search.param_grid)) if isinstance(search, GridSearchCV) else int(search.n_iter)
+
+
+def _search_fits(search: Any, child: str) -> int:
+    grids = search.param_grid if isinstance(search, GridSearchCV) else search.param_distributions
     for grid in grids if isinstance(grids, list | tuple) else [grids]:
         for name, values in grid.items():
-            candidates = values if isinstance(values, list | tuple) else []
-            if name.split("__")[-1] in _PRIVATE or any(_is_private(value) for value in candidates):
-                raise ValueError(f"the search itself sets the budget of a private step, by {name!r}")
-    return n_candidates * _splits(meta) + bool(meta.refit)
+            _check_searched(search.estimator, name, values)
+    return _n_candidates(search) * _splits(search) + bool(search.refit)
+
+
+def _check_searched(estimator: Any, name: str, values: Any) -> None:
+    """Refuse what would change budgets, how often something is fitted, or what is."""
+    *path, last = name.split("__")
+    for part in path:
+        estimator = _children(estimator).get(part)
+    if estimator is None or _children(estimator) or last in _PRIVATE or _holds_estimators(values):
+        raise ValueError(
+            f"the search sets {name!r}: a search may set plain parameters of a pipeline's steps, but not their "
+            "budgets, nor what is fitted, nor how often"
+        )
+
+
+def _holds_estimators(values: Any) -> bool:
+    if isinstance(values, dict):
+        return any(_holds_estimators(value) for value in values.values())
+    if isinstance(values, np.ndarray):
+        values = values.ravel().tolist()
+    if isinstance(values, list | tuple):
+        return any(_holds_estimators(value) for value in values)
+    return hasattr(values, "fit") and hasattr(values, "get_params")
 
 
 def _stacking_fits(meta: Any, child: str) -> int:
@@ -377,8 +451,8 @@ def _parts(private: list[_Place], weights: Mapping[str, float] | None) -> list[F
 
 def _split(
     private: list[_Place], parts: list[Fraction], whole: Budget, accountant: BudgetAccountant | None
-) -> list[Budget]:
-    """Return the budget of one fit of each step."""
+) -> tuple[list[Budget], str | None]:
+    """Return the budget of one fit of each step, and the rule that counts them, if that matters."""
     portions = [part / place.n_fits for place, part in zip(private, parts, strict=True)]
     proportional = [
         Budget(largest_share(whole.epsilon, portion), largest_share(whole.delta, portion)) for portion in portions
@@ -388,33 +462,35 @@ def _split(
             check_epsilon(budget.epsilon)
         except ValueError as error:
             raise ValueError(f"the budget leaves too little for step {place.name!r}: {error}") from None
-    counts = [place.n_fits for place in private]
+    pairs = [(PrivacyCost.of_pair(*b), place.n_fits) for b, place in zip(proportional, private, strict=True)]
     if whole.delta == 0 or whole.epsilon == math.inf:
-        if accountant is not None and accountant._after(_pairs(proportional, counts)) is None:
+        if accountant is not None and accountant._after(pairs) is None:
             raise BudgetError(_refusal(whole, accountant))
-        return proportional
+        return proportional, None
     rule = "auto" if accountant is None else accountant.composition
     if rule == "plan":
         raise ValueError("the accountant has a declared plan: its entries say what each fit may spend")
-    found: list[tuple[bool, float, list[Budget]]] = []
-    for candidate in ("basic", "gdp", "rdp") if rule == "auto" else (rule,):
-        budgets = (
-            proportional if candidate == "basic" else _by_composition(private, portions, whole, candidate, accountant)
-        )
-        costs = _pairs(proportional, counts) if rule == "basic" else budgets and _costs(private, budgets, candidate)
-        after = (candidate, whole) if accountant is None else costs and accountant._after(costs)
-        if budgets and after:
-            score = min(gaussian_mu(*b) / math.sqrt(portion) for b, portion in zip(budgets, portions, strict=True))
-            # An open accountant that will count otherwise would report another total.
-            found.append((after[0] == candidate, score, budgets))
-    if found:
-        return max(found, key=lambda candidate: candidate[:2])[2]
-    if accountant is not None and _costs(private, proportional, rule) is None:
+    counter = BudgetAccountant(*whole, composition=rule)
+    if accountant is not None and rule != "basic" and _costs(private, proportional, counter) is None:
+        # An open accountant would have to count by basic composition ever after.
         raise ValueError(
             f"under {rule!r} composition the cost of a step has to be known without the data, and it is not: declare "
             "the classes of classifiers, and lists of what a search tries, or use "
             'BudgetAccountant(..., composition="basic")'
         )
+    found: list[tuple[float, list[Budget], str]] = []
+    for candidate in ("basic", "gdp", "rdp") if rule == "auto" else (rule,):
+        if candidate == "basic":
+            fits = accountant is None or accountant._after(pairs, "basic") is not None
+            budgets = proportional if fits else None
+        else:
+            budgets = _by_composition(private, portions, whole, candidate, accountant)
+        if budgets is not None:
+            score = min(gaussian_mu(*b) / math.sqrt(portion) for b, portion in zip(budgets, portions, strict=True))
+            found.append((score, budgets, candidate))
+    if found:
+        _, budgets, candidate = max(found, key=lambda option: option[0])
+        return budgets, candidate
     assert accountant is not None
     raise BudgetError(_refusal(whole, accountant))
 
@@ -430,22 +506,15 @@ def _refusal(whole: Budget, accountant: BudgetAccountant) -> str:
 CountedCosts = list[tuple[PrivacyCost, int]]
 
 
-def _pairs(budgets: list[Budget], counts: list[int]) -> CountedCosts:
-    """Costs of which nothing is known but the pair."""
-    return [(PrivacyCost.of_pair(*budget), count) for budget, count in zip(budgets, counts, strict=True)]
-
-
-def _costs(private: list[_Place], budgets: list[Budget], rule: str) -> CountedCosts | None:
-    """What the steps will charge at most; None if that depends on the data's shape, or on what a search draws."""
+def _costs(private: list[_Place], budgets: list[Budget], counter: BudgetAccountant) -> CountedCosts | None:
+    """What the steps will charge at most, as `counter` counts; None if it depends on the data or on what is drawn."""
     costs = []
     for place, budget in zip(private, budgets, strict=True):
         variants = place.variants or []
         known = [cost for variant in variants if (cost := _cost(place.estimator, variant, budget)) is not None]
         if not known or len(known) < len(variants):
             return None
-        # Any order tells which of two settings is dearer.
-        dearest = max(known, key=lambda cost: cost.rdp(16.0) if rule == "rdp" else cost.mu())
-        costs.append((dearest, place.n_fits))
+        costs.append((max(known, key=counter._measure), place.n_fits))
     return costs
 
 
@@ -471,7 +540,8 @@ def _by_composition(
     accountant with a larger ceiling counts Rényi divergences at another order.)
     """
     mu = gaussian_mu(*whole)
-    counting = accountant if accountant is not None and accountant.total() == (0, 0) else None
+    own = BudgetAccountant(*whole, composition=rule)
+    ample = accountant is not None and accountant.total() == (0, 0) and _holds(accountant, whole)
 
     def budgets(scale: float) -> list[Budget]:
         return [
@@ -480,19 +550,34 @@ def _by_composition(
         ]
 
     def admitted(scale: float) -> bool:
-        costs = _costs(private, budgets(scale), rule)
-        if costs is None or BudgetAccountant(*whole, composition=rule)._after(costs) is None:
+        found = budgets(scale)
+        if min(budget.epsilon for budget in found) < _LEAST_EPSILON:
             return False
-        after = (rule, whole) if counting is None else counting._after(costs)
-        return after is not None and after[1].epsilon <= whole.epsilon
+        costs = _costs(private, found, own)
+        if costs is None or own._after(costs) is None:
+            return False
+        after = counted(found) if ample else None
+        return not ample or (after is not None and after.epsilon <= whole.epsilon)
+
+    def counted(found: list[Budget]) -> Budget | None:
+        assert accountant is not None
+        # Which setting is dearest may depend on the order.
+        costs = _costs(private, found, accountant)
+        return None if costs is None else accountant._after(costs, rule)
 
     low, high = 0.0, 1.0
     if admitted(high):
-        return budgets(high)
-    for _ in range(20):
+        low = high
+    for _ in range(_HALVINGS if low < high else 0):
         middle = (low + high) / 2
         low, high = (middle, high) if admitted(middle) else (low, middle)
-    return budgets(low) if low > 0 else None
+    if low == 0 or (accountant is not None and counted(budgets(low)) is None):
+        return None
+    return budgets(low)
+
+
+def _holds(accountant: BudgetAccountant, whole: Budget) -> bool:
+    return accountant.epsilon >= whole.epsilon and accountant.delta >= whole.delta
 
 
 def _digits(value: float) -> float:

@@ -13,7 +13,14 @@ from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassi
 from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import GridSearchCV, LeaveOneOut, RandomizedSearchCV, StratifiedKFold, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    LeaveOneOut,
+    PredefinedSplit,
+    RandomizedSearchCV,
+    StratifiedKFold,
+    cross_val_score,
+)
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
@@ -24,6 +31,9 @@ from skdp.exceptions import BudgetError, PrivacyAssumptionWarning
 from tests.linear_model.data import blobs
 
 DELTA = 1e-5
+
+# Searches choose by the data, and that is what the warning says; its own tests catch it.
+pytestmark = pytest.mark.filterwarnings("ignore:not private, and a function of the data")
 
 
 def objective(**parameters):
@@ -173,15 +183,18 @@ def test_a_grid_search_pays_for_every_fit(delta, refit):
         (lambda e: StackingClassifier([("x", e)], final_estimator=LogisticRegression(), cv=3), 4),
         (lambda e: StackingClassifier([("x", LogisticRegression())], final_estimator=e, cv=3), 1),
         (lambda e: SelectFromModel(e), 1),
-        (lambda e: GridSearchCV(GridSearchCV(e, {"tol": [1e-6]}, cv=2), {"cv": [2]}, cv=StratifiedKFold(3)), 12),
+        (
+            lambda e: GridSearchCV(
+                GridSearchCV(e, {"tol": [1e-6]}, cv=2), {"estimator__C": [1]}, cv=StratifiedKFold(3)
+            ),
+            12,
+        ),
     ],
 )
 def test_fits_of_meta_estimators_are_counted(make, expected):
     accountant = BudgetAccountant(50.0)
     model = make(objective())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyAssumptionWarning)
-        (step,) = allocate(model, 50.0, accountant=accountant).steps
+    (step,) = allocate(model, 50.0, accountant=accountant).steps
     assert step.n_fits == expected
     X, y = blobs(n_rows=200)
     model.fit(X, y)
@@ -218,7 +231,7 @@ def test_steps_that_learn_without_privacy_are_named():
         allocation = allocate(model, 1.0)
     assert "normalizer" not in str(caught[0].message)
     assert allocation.not_private == ("standardscaler",)
-    assert "standardscaler  learns from the data" in repr(allocation)
+    assert "standardscaler  depends on the data, and is not private" in repr(allocation)
     with pytest.warns(PrivacyAssumptionWarning, match="calibrator"):
         allocate(CalibratedClassifierCV(objective(), cv=2), 1.0)
 
@@ -262,7 +275,7 @@ def test_splits_that_depend_on_the_data_or_are_used_up_by_counting_are_refused()
     ],
 )
 def test_a_search_that_sets_budgets_itself_is_refused(search):
-    with pytest.raises(ValueError, match="the search itself"):
+    with pytest.raises(ValueError, match="the search sets"):
         allocate(search, 1.0)
 
 
@@ -373,10 +386,11 @@ def test_parts_of_the_records_have_budgets_to_split():
     assert accountant.total().epsilon < 1.2
 
 
-def test_an_unknown_cost_needs_basic_composition():
+@pytest.mark.parametrize("rule", ["auto", "gdp", "rdp"])
+def test_an_unknown_cost_needs_basic_composition(rule):
     model = make_pipeline(PrivateTransformer(), objective())
     with pytest.raises(ValueError, match='composition="basic"'):
-        allocate(model, 1.0, DELTA, accountant=BudgetAccountant(1.0, DELTA))
+        allocate(model, 1.0, DELTA, accountant=BudgetAccountant(1.0, DELTA, composition=rule))
     accountant = BudgetAccountant(1.0, DELTA, composition="basic")
     allocation = allocate(model, 1.0, DELTA, accountant=accountant)
     assert set(allocation.values()) == {Budget(0.5, 5e-6)}
@@ -404,3 +418,119 @@ def test_it_works_inside_cross_validation():
     allocate(model, 0.6, 1e-6, accountant=accountant)
     cross_val_score(model, *blobs(), cv=3)
     assert len(accountant) == 3
+
+
+# --- what a search must not set ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        {"cv": [2, 3]},
+        {"estimator": [objective(), output()]},
+        {"param_grid": [{"tol": [1e-6]}]},
+        {"estimator__epsilon": [5.0]},
+        {"estimator__accountant": [None]},
+        {"refit": [False]},
+    ],
+)
+def test_a_search_over_a_search_sets_plain_parameters_only(grid):
+    inner = GridSearchCV(objective(), {"tol": [1e-6, 1e-5]}, cv=2)
+    with pytest.raises(ValueError, match="the search sets"):
+        allocate(GridSearchCV(inner, grid, cv=2), 1.0)
+
+
+@pytest.mark.parametrize("values", [[StandardScaler(), "passthrough"], np.array([Normalizer(), None], dtype=object)])
+def test_a_search_does_not_change_steps(values):
+    model = make_pipeline(Normalizer(), objective())
+    with pytest.raises(ValueError, match="the search sets 'normalizer'"):
+        allocate(GridSearchCV(model, {"normalizer": values}, cv=2), 1.0)
+    with pytest.raises(ValueError, match="the search sets"):
+        allocate(GridSearchCV(model, {"steps": [[("only", objective())]]}, cv=2), 1.0)
+
+
+def test_settings_that_are_arrays():
+    grid = {"classes": [np.array([0, 1]), np.array([0, 1, 2])], "tol": np.array([1e-6, 1e-5])}
+    accountant = BudgetAccountant(3.0, DELTA)
+    search = GridSearchCV(objective(), grid, cv=2)
+    assert allocate(search, 3.0, DELTA, accountant=accountant).steps[0].n_fits == 9
+    search.fit(*blobs())
+    assert accountant.total().epsilon <= 3.0
+
+
+# --- what depends on the data besides the private steps ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda e: StackingClassifier([("x", e)], cv=3), ("final_estimator", "folds")),
+        (lambda e: StackingClassifier([("x", e)], final_estimator=objective(), cv=3), ("folds",)),
+        (lambda e: CalibratedClassifierCV(e, cv=3), ("calibrator", "folds")),
+        (lambda e: GridSearchCV(e, {"tol": [1e-6, 1e-5]}, cv=2), ("choice", "folds")),
+        (lambda e: GridSearchCV(e, {"tol": [1e-6]}, cv=2), ("folds",)),
+        (lambda e: GridSearchCV(e, {"tol": [1e-6]}, cv=PredefinedSplit([0, 1])), ()),
+        (lambda e: make_pipeline(Normalizer(), e), ()),
+        (lambda e: VotingClassifier([("x", e), ("y", LogisticRegression())]), ("y",)),
+    ],
+)
+def test_everything_else_that_learns_from_the_data_is_named(make, expected):
+    model = make(objective())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        allocation = allocate(model, 1.0)
+    assert allocation.not_private == expected
+    assert [warning.category for warning in caught] == [PrivacyAssumptionWarning] * bool(expected)
+    assert all(name in str(warning.message) for warning in caught for name in expected)
+
+
+def test_as_an_error_the_warning_comes_before_anything_is_set():
+    accountant = BudgetAccountant(1.0, DELTA)
+    model = make_pipeline(StandardScaler(), objective(epsilon=0.125))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(PrivacyAssumptionWarning):
+            allocate(model, 1.0, DELTA, accountant=accountant)
+    assert model[-1].epsilon == 0.125
+    assert model[-1].accountant is None
+    assert accountant.composition == "auto"
+
+
+# --- the rule that was split by is the one that counts ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ceiling", [(1.0, DELTA), (2.0, DELTA), (20.0, 1e-3)])
+@pytest.mark.parametrize("rule", ["auto", "gdp", "rdp"])
+def test_an_empty_accountant_with_a_larger_ceiling_counts_no_more(ceiling, rule):
+    # Rényi divergences are counted at the order of its ceiling.
+    accountant = BudgetAccountant(*ceiling, composition=rule)
+    model = make_pipeline(Normalizer(), VotingClassifier([(name, objective(C=0.1)) for name in "abc"]))
+    allocate(model, 1.0, DELTA, accountant=accountant)
+    assert accountant.composition in ("gdp", "rdp", "basic")
+    model.fit(*blobs())
+    assert len(accountant) == 3
+    assert accountant.total().epsilon <= 1.0
+
+
+def test_an_open_accountant_settles_before_anything_else_can_be_charged():
+    accountant = BudgetAccountant(1.0, DELTA)
+    model = VotingClassifier([(name, objective()) for name in "abc"])
+    allocate(model, 1.0, DELTA, accountant=accountant)
+    rule = accountant.composition
+    assert rule != "auto"
+    model.fit(*blobs())
+    assert accountant.total().epsilon <= 1.0
+
+
+def test_a_smaller_accountant_is_no_reason_for_smaller_steps():
+    for rule in ("auto", "basic", "gdp", "rdp"):
+        accountant = BudgetAccountant(0.5, DELTA, composition=rule)
+        with pytest.raises(BudgetError, match="does not admit"):
+            allocate(pair(), 1.0, DELTA, accountant=accountant)
+        assert accountant.composition == rule
+
+
+def test_steps_too_small_to_be_numbers_are_refused():
+    search = GridSearchCV(objective(), {"C": list(np.linspace(0.01, 0.1, 400))}, cv=100)
+    with pytest.raises(ValueError, match="too little"):
+        allocate(search, 1e-3, DELTA, accountant=BudgetAccountant(1e-3, DELTA))

@@ -18,8 +18,8 @@ from ._events import PrivacyCost
 from ._ledger import Ledger, MemoryLedger
 from ._parallel import Parts
 from ._plan import DeclaredPlan, as_costs
-from ._record import Record, RecordedRelease, check_events, rule_from_json, rule_to_json
-from ._sqlite import SQLiteLedger, open_or_create, resolve, temporary
+from ._record import Record, RecordedRelease, check_record, rule_from_json, rule_to_json
+from ._sqlite import Seen, SQLiteLedger, open_or_create, resolve, temporary
 from ._state import PartKey, State
 
 if TYPE_CHECKING:
@@ -247,12 +247,27 @@ class BudgetAccountant:
         cost = PrivacyCost.of_pair(*_checked(epsilon, delta))
         self._rule.admit(self._store.state(), cost, self._part)
 
-    def _after(self, costs: Sequence[tuple[PrivacyCost, int]]) -> tuple[str, Budget] | None:
-        """Rule and total after all of these, each as often as its number says; None if they would not fit."""
+    def _after(self, costs: Sequence[tuple[PrivacyCost, int]], rule: str | None = None) -> Budget | None:
+        """Total after all of these, each as often as its number says, under a rule; None if they do not fit."""
         if isinstance(self._rule, DeclaredPlan):
             return None
-        after = self._rule.after(self._store.state(), costs, self._part)
-        return None if after is None else (str(after.rule), self._rule.total(after, self._part))
+        state = self._store.state()
+        if rule is not None:
+            state = self._rule.settle(state, rule)
+        after = self._rule.after(state, costs, self._part)
+        return None if after is None else self._rule.total(after, self._part)
+
+    def _measure(self, cost: PrivacyCost) -> float:
+        """What the rule in force counts of a cost; its Rényi divergence while none is."""
+        if self.composition == "gdp":
+            return cost.mu()
+        return cost.rdp(self._rule.order) if isinstance(self._rule, Composition) else cost.epsilon
+
+    def _settle(self, rule: str) -> None:
+        """Decide on the rule, if that is open; nothing has been charged then."""
+        chosen = self._rule
+        if isinstance(chosen, Composition) and self._store.state().rule != rule:
+            self._store.change(lambda state: chosen.settle(state, rule))
 
     def charge(
         self, cost: PrivacyCost, *, label: str = "", estimator: str = "", releases: Iterable[RecordedRelease] = ()
@@ -279,9 +294,10 @@ class BudgetAccountant:
             raise TypeError(f"cost must be a PrivacyCost, got {type(cost).__name__}")
         if not (isinstance(label, str) and isinstance(estimator, str)):
             raise TypeError("label and estimator must be text")
-        check_events(cost)
+        releases = tuple(releases)
+        check_record(cost, label + estimator, releases)
         division = None if self._part is None else self._part[0]
-        record = Record(label, cost, estimator, tuple(releases), datetime.now(UTC), division, self._part_name)
+        record = Record(label, cost, estimator, releases, datetime.now(UTC), division, self._part_name)
         self._store.change(lambda state: self._rule.admit(state, cost, self._part), record)
 
     def total(self) -> Budget:
@@ -475,7 +491,7 @@ def _wake(
     rule: str,
     path: str,
     identity: str,
-    seen: tuple[int, str],
+    seen: Seen,
     temporary: bool,
     part: PartKey | None,
     name: str,

@@ -75,8 +75,11 @@ class Composition:
 
     def admit(self, state: State, cost: PrivacyCost, part: PartKey | None = None) -> State:
         """Return the state with `cost` added, or raise BudgetError if that would exceed the ceiling."""
-        after = state.add(self._sums(cost), part)
+        sums = self._sums(cost)
+        after = state.add(sums, part)
         seen = after.seen(part)
+        if after.rule is None and sums == Sums():
+            return after
         if after.rule is None:
             # Not adaptive: nothing has been released yet.
             after = replace(after, rule=min(RULES[1:], key=lambda rule: self._part(seen, rule)))
@@ -97,6 +100,12 @@ class Composition:
         for (cost, _), count in zip(costs, counts, strict=True):
             state = state.add(self._sums(cost).times(count), part)
         return state if self._admitted(state.seen(part), str(state.rule)) else None
+
+    def settle(self, state: State, rule: str) -> State:
+        """Return the state with the rule decided, which is not adaptive as long as it is open."""
+        if state.rule not in (None, rule):
+            raise BudgetError(f"the accountant has settled on {state.rule!r} composition")
+        return replace(state, rule=rule)
 
     def _admitted(self, sums: Sums, rule: str) -> bool:
         return self._within(sums, rule) or (sums.delta == 0 and self._within(sums, "basic"))
@@ -154,7 +163,8 @@ class Composition:
             epsilon = max(0.0, self.ceiling.epsilon - (self.divergence - used))
         if sums.delta <= decimal(delta):
             epsilon = min(epsilon, basic.epsilon)
-        return Budget(epsilon, delta)
+        # Sums that are bounded one by one, over several parts, may say more than was admitted for any record.
+        return Budget(min(epsilon, self.ceiling.epsilon), delta)
 
     def remaining(self, state: State, k: int = 1, part: PartKey | None = None) -> Budget:
         """The largest event of which `k` are still admitted; under "gdp" and "rdp", the largest Gaussian one.

@@ -135,6 +135,11 @@ class PureEvent(PrivacyEvent):
         e = self.epsilon
         if e == math.inf or e == 0:
             return e
+        t = (order - 1) * e
+        if t < 1:
+            # The same with hyperbolic functions: nothing cancels near order 1.
+            above = math.tanh(e / 2) * math.sinh(t) + 2 * math.sinh(t / 2) ** 2
+            return math.log1p(above) / (order - 1) * (1 + 2.0**-40)
         # log((exp(order e) + exp((1 - order) e)) / (1 + exp(e))) / (order - 1)
         return float(np.logaddexp(order * e, (1 - order) * e) - np.logaddexp(0.0, e)) / (order - 1)
 
@@ -215,6 +220,7 @@ class PrivacyCost:
     events: tuple[PrivacyEvent, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "events", tuple(self.events))
         if not (self.epsilon >= 0 and 0 <= self.delta < 1):
             raise ValueError(f"a cost must have epsilon >= 0 and delta in [0, 1), got {self.epsilon!r}, {self.delta!r}")
         if not all(isinstance(event, PrivacyEvent) for event in self.events):
@@ -226,14 +232,25 @@ class PrivacyCost:
 
     def _consistent(self) -> bool:
         """Whether the pair is not less than the events prove, in the cases that are easily told."""
-        epsilon = self.epsilon * (1 + _ROUNDING)
         if self.epsilon == math.inf or not self.events:
             return bool(self.events) or self.epsilon == self.delta == 0
         pure = [event.epsilon for event in self.events if isinstance(event, PureEvent)]
         if self.delta == 0 or len(pure) == len(self.events):
-            return len(pure) == len(self.events) and math.fsum(pure) <= epsilon
+            return len(pure) == len(self.events) and math.fsum(pure) <= self.epsilon * (1 + 1e-12)
         if all(isinstance(event, GaussianEvent) for event in self.events):
-            return float(gaussian_delta(epsilon, self.mu())) <= self.delta * (1 + _ROUNDING)
+            return self._covers(GaussianEvent(self.mu()))
+        return all(self._covers(event) for event in self.events)
+
+    def _covers(self, event: PrivacyEvent) -> bool:
+        """Whether one event alone is within the pair, as far as its privacy curve is known."""
+        epsilon, delta = self.epsilon * (1 + _ROUNDING), self.delta * (1 + _ROUNDING)
+        if isinstance(event, GaussianEvent):
+            return float(gaussian_delta(epsilon, event.noise_mu)) <= delta
+        if isinstance(event, PureEvent | ApproximateEvent):
+            own = getattr(event, "delta", 0.0)
+            # Randomised response with epsilon, but for a part of the outcomes that tells all.
+            above = max(0.0, -math.expm1(min(epsilon - event.epsilon, 0.0))) / (1 + math.exp(-event.epsilon))
+            return own + (1 - own) * above <= delta
         return True
 
     @classmethod

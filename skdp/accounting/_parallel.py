@@ -141,11 +141,26 @@ def check_names(names: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def assign(by: ArrayLike, names: tuple[Any, ...]) -> NDArray[np.intp]:
-    """Return the place of each record's part, or -1 where no part has its name."""
-    values = np.asarray(by)
-    if values.ndim != 1:
-        raise ValueError("`by` must be one-dimensional: one value for each record")
-    membership = np.full(len(values), -1, dtype=np.intp)
-    for place, name in enumerate(names):
-        membership[(membership < 0) & (values == name)] = place
-    return membership
+    """Return the place of each record's part, or -1 where no part has its name.
+
+    Each value is looked at by itself. NumPy's conversion of a list, and its comparisons of mixed types, would let one
+    record decide on the type of all.
+    """
+    values = by if isinstance(by, list | tuple) else np.asarray(by)
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise ValueError("`by` must be one-dimensional: one value for each record")
+        values = values.tolist()
+    places = {_key(name): place for place, name in enumerate(names)}
+    return np.fromiter((places.get(_key(value), -1) for value in values), dtype=np.intp, count=len(values))
+
+
+def _key(value: Any) -> Any:
+    """A value with its kind: numbers are equal as numbers, and no truth value is a number."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        return "bool", value
+    if isinstance(value, int | float):
+        return "number", value
+    return ("text", value) if isinstance(value, str) else None

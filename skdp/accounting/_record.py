@@ -107,8 +107,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def check_events(cost: PrivacyCost) -> None:
-    """Raise TypeError for an event that no ledger could keep."""
+def check_record(cost: PrivacyCost, text: str, releases: tuple[RecordedRelease, ...]) -> None:
+    """Raise an error for what no ledger could keep, so that none takes what it cannot hand over."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("label and estimator must be text that UTF-8 can encode") from None
+    if not all(isinstance(release, RecordedRelease) for release in releases):
+        raise TypeError("releases must be instances of RecordedRelease")
     for event in cost.events:
         if type(event) not in _NAMES:
             raise TypeError(f"a ledger cannot keep an event of class {type(event).__name__}")

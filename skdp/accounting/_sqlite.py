@@ -31,6 +31,7 @@ from ._record import COLUMNS, Record, record_from_row, record_to_row, state_from
 from ._state import State
 
 Result = TypeVar("Result")
+Seen = tuple[int, str, int, str]
 
 #: "skdp", in the file's header.
 APPLICATION_ID = 0x736B6470
@@ -92,13 +93,14 @@ class SQLiteLedger:
         Absolute path of the file.
     identity : str
         Which ledger it is to be; a file with another identity is refused.
-    seen : tuple of (int, str)
-        Revision and digest that were seen last: an older file is a copy that was put back, and is refused.
+    seen : tuple of (int, str, int, str)
+        Revision and digest that were seen last, and number and digest of the last record: a file that does not go on
+        from there is a copy that was put back, and is refused.
     temporary : bool, default=False
         Whether the file goes with the process that made it.
     """
 
-    def __init__(self, path: Path, identity: str, seen: tuple[int, str] = (0, ""), temporary: bool = False) -> None:
+    def __init__(self, path: Path, identity: str, seen: Seen = (0, "", 0, ""), temporary: bool = False) -> None:
         self.path = path
         self.identity = identity
         self.temporary = temporary
@@ -150,7 +152,6 @@ class SQLiteLedger:
 
         header = ledger._use(verify)
         ledger.identity = header.identity
-        _known.add(path)
         return ledger, header.rule
 
     def assert_writable(self) -> None:
@@ -164,8 +165,8 @@ class SQLiteLedger:
         self._use(touch)
 
     @property
-    def seen(self) -> tuple[int, str]:
-        """Revision and digest that were seen last."""
+    def seen(self) -> Seen:
+        """What was seen last."""
         return self._seen
 
     # --- what a ledger does -------------------------------------------------------------------------------------------
@@ -222,7 +223,9 @@ class SQLiteLedger:
                     f"{path.as_uri()}?mode=rw", uri=True, timeout=_PATIENCE, isolation_level=None
                 )
                 connection.execute("PRAGMA synchronous = " + ("OFF" if self.temporary else "EXTRA"))
-                return work(connection)
+                result = work(connection)
+                _known.add(path)
+                return result
             except sqlite3.Error as error:
                 raise self._explained(error) from error
             except UnicodeDecodeError as error:
@@ -281,15 +284,19 @@ class SQLiteLedger:
         header = _Header(*fields)
         if header.digest() != digest:
             raise self._damaged("its budget does not match its digest")
-        self._compare(header)
+        self._compare(connection, header)
         return header
 
-    def _compare(self, header: _Header) -> None:
-        """Refuse a file that is not the one that was seen before, or an older state of it."""
+    def _compare(self, connection: sqlite3.Connection, header: _Header) -> None:
+        """Refuse a file that is not the one that was seen before, or an older state of it that went another way."""
         if self.identity and header.identity != self.identity:
             raise LedgerError(f"{self.path} is another ledger than the one that this accountant opened")
-        revision, digest = self._seen
-        if header.revision < revision or (header.revision == revision and header.digest() != digest):
+        revision, digest, number, last = self._seen
+        goes_on = header.revision > revision or header.digest() == digest
+        if number and goes_on:
+            kept = connection.execute("SELECT digest FROM record WHERE number = ?", (number,)).fetchone()
+            goes_on = kept == (last,)
+        if revision and not goes_on:
             raise LedgerError(
                 f"the ledger {self.path} is an older copy of the one that this accountant has seen; charges are missing"
             )
@@ -297,7 +304,7 @@ class SQLiteLedger:
 
     def _remember(self, header: _Header) -> None:
         # Another thread may have seen more.
-        self._seen = max(self._seen, (header.revision, header.digest()))
+        self._seen = max(self._seen, (header.revision, header.digest(), header.n_records, header.last))
 
     def _verified(self, connection: sqlite3.Connection, header: _Header) -> Iterator[tuple[Any, ...]]:
         """Yield all records, or say that one is not what was written."""
@@ -324,6 +331,8 @@ class SQLiteLedger:
             return LedgerError(f"the ledger {self.path} cannot be written: {error}")
         if name.startswith(("SQLITE_CANTOPEN", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_NOMEM")):
             return LedgerError(f"the ledger {self.path} cannot be used, or its disk is full: {error}")
+        if name == "SQLITE_TOOBIG":
+            return LedgerError(f"the ledger {self.path} cannot keep so long a label")
         return self._damaged(str(error))
 
 

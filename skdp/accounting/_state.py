@@ -95,7 +95,8 @@ class Division:
     sums : tuple of Sums
         One for each part.
     closed : bool
-        Whether nothing more can be spent on a part.
+        Whether nothing more can be spent on a part. What was spent then counts for all records, and names and sums
+        are not kept.
     """
 
     parts: tuple[str, ...]
@@ -104,6 +105,8 @@ class Division:
 
     def largest(self) -> Sums:
         """Bound on what any one record was exposed to: it is in one part only."""
+        if self.closed:
+            return Sums()
         return Sums(
             max(s.epsilon for s in self.sums),
             max(s.delta for s in self.sums),
@@ -137,7 +140,7 @@ class State:
         """Bound on what a record of `part`, or any record, was exposed to."""
         total = self.whole
         for number, division in enumerate(self.divisions):
-            inside = part is not None and part[0] == number
+            inside = part is not None and part[0] == number and not division.closed
             total = total + (division.sums[part[1]] if inside and part else division.largest())
         return total
 
@@ -148,7 +151,7 @@ class State:
         number, place = part
         division = self.divisions[number]
         if division.closed:
-            raise BudgetError(f"the division that part {division.parts[place]!r} belongs to is closed")
+            raise BudgetError("the division that this part belongs to is closed")
         changed = (*division.sums[:place], division.sums[place] + sums, *division.sums[place + 1 :])
         return self._with(number, replace(division, sums=changed))
 
@@ -158,7 +161,8 @@ class State:
 
     def close(self, number: int) -> State:
         """Return the state with a division closed."""
-        return self._with(number, replace(self.divisions[number], closed=True))
+        largest = self.divisions[number].largest()
+        return replace(self._with(number, Division((), (), closed=True)), whole=self.whole + largest)
 
     def _with(self, number: int, division: Division) -> State:
         return replace(self, divisions=(*self.divisions[:number], division, *self.divisions[number + 1 :]))

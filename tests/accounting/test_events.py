@@ -1,5 +1,6 @@
 """What is known about single events: Gaussian-DP parameters and Renyi divergences."""
 
+import decimal
 import math
 
 import numpy as np
@@ -83,7 +84,7 @@ def test_events_are_frozen_values():
 
 
 def test_cost_adds_up_its_events():
-    cost = PrivacyCost(1.0, 1e-5, (GaussianEvent(0.3), PureEvent(0.1), ObjectiveEvent(binary_log_loss(0.1), 0.2)))
+    cost = PrivacyCost(2.0, 1e-5, (GaussianEvent(0.3), PureEvent(0.1), ObjectiveEvent(binary_log_loss(0.1), 0.2)))
     squares = sum(event.mu() ** 2 for event in cost.events)
     assert cost.mu() == pytest.approx(math.sqrt(squares), rel=1e-12)
     assert cost.mu() ** 2 >= squares
@@ -105,6 +106,12 @@ def test_cost_adds_up_its_events():
         (1.0, 1e-5, (PureEvent(1.1),)),
         (1.0, 1e-5, (GaussianEvent(0.3),)),
         (1.0, 1e-5, (GaussianEvent(0.2), GaussianEvent(0.2))),
+        (1.0, 0.0, (PureEvent(0.5), PureEvent(0.5 + 1e-10))),
+        # One event alone that the pair does not cover, among others.
+        (1.0, 1e-5, (GaussianEvent(0.3), PureEvent(0.1))),
+        (1.0, 1e-5, (GaussianEvent(0.1), PureEvent(1.1))),
+        (1.0, 1e-5, (ApproximateEvent(0.5, 1e-4),)),
+        (1.0, 1e-5, (ApproximateEvent(1.2, 1e-6), GaussianEvent(0.1))),
     ],
 )
 def test_a_cost_cannot_state_less_than_its_events_prove(epsilon, delta, events):
@@ -176,3 +183,25 @@ def test_pythagoras_is_what_gaussian_events_compose_by():
     assert abs(sample.mean() - float(gaussian_delta(0.2, cost.mu()))) < 5 * error
     # The broken twin adds the parameters' squares only in part.
     assert abs(sample.mean() - float(gaussian_delta(0.2, 0.4))) > 5 * error
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 0.1, 1.0, 30.0])
+@pytest.mark.parametrize("distance", [1e-13, 1e-9, 1e-5, 1e-2])
+def test_pure_divergence_next_to_order_one(epsilon, distance):
+    # The textbook's form subtracts two nearly equal logarithms there: 47 % too little at (0.1, 1 + 1e-13).
+    order = 1 + distance
+    with decimal.localcontext(prec=80):
+        e, a = decimal.Decimal(epsilon), decimal.Decimal(order)
+        heads = 1 / (1 + (-e).exp())
+        tails = 1 - heads
+        exact = (heads**a * tails ** (1 - a) + tails**a * heads ** (1 - a)).ln() / (a - 1)
+        found = decimal.Decimal(PureEvent(epsilon).rdp(order))
+        assert exact <= found <= exact * (1 + decimal.Decimal("1e-9"))
+
+
+def test_events_of_a_cost_are_kept_as_a_tuple():
+    events = [PureEvent(0.5)]
+    cost = PrivacyCost(0.5, 0.0, events)
+    events.append(PureEvent(9.0))
+    assert cost.events == (PureEvent(0.5),)
+    assert hash(cost) == hash(PrivacyCost(0.5, 0.0, (PureEvent(0.5),)))

@@ -283,3 +283,48 @@ def test_a_ledger_of_version_1_is_opened(tmp_path):
 def test_approximate_and_gaussian_epsilons_are_what_the_costs_say():
     assert COSTS[0].epsilon == gaussian_epsilon(0.1, 1e-5)
     assert COSTS[2].events == (ApproximateEvent(0.1, 1e-6),)
+
+
+# ---------------------------------------------------------------- copies that were put back
+
+
+def overtaking(path, tmp_path):
+    """An accountant that has seen one charge, and a file that never held it but has gone further."""
+    accountant = BudgetAccountant(1.0, ledger=path)
+    copy_ = tmp_path / "copy.db"
+    copy_.write_bytes(path.read_bytes())
+    accountant.spend(0.5)
+    path.write_bytes(copy_.read_bytes())
+    other = BudgetAccountant(1.0, ledger=path)
+    for _ in range(3):
+        other.spend(0.01)
+    return accountant
+
+
+@pytest.mark.parametrize("through_pickle", [False, True])
+def test_an_older_copy_that_overtook_the_ledger_is_refused(tmp_path, through_pickle):
+    accountant = overtaking(tmp_path / "budget.db", tmp_path)
+    if through_pickle:
+        with pytest.raises(LedgerError, match="older copy"):
+            pickle.loads(pickle.dumps(accountant)).spend(0.1)
+    with pytest.raises(LedgerError, match="older copy"):
+        accountant.spend(0.1)
+    with pytest.raises(LedgerError, match="older copy"):
+        accountant.total()
+
+
+# ---------------------------------------------------------------- what no ledger could keep
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_nothing_is_taken_that_could_not_be_handed_over(tmp_path, durable):
+    accountant = BudgetAccountant(1.0, ledger=tmp_path / "budget.db" if durable else None)
+    with pytest.raises(ValueError, match="UTF-8"):
+        accountant.spend(0.1, label="\ud800")
+    with pytest.raises(ValueError, match="UTF-8"):
+        accountant.charge(pure_cost(0.1), estimator="\udfff")
+    with pytest.raises(TypeError, match="RecordedRelease"):
+        accountant.charge(pure_cost(0.1), releases=["release"])
+    assert len(accountant) == 0
+    assert accountant.total() == Budget(0.0, 0.0)
+    assert len(pickle.loads(pickle.dumps(accountant))) == 0

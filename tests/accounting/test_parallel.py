@@ -158,7 +158,7 @@ def test_no_record_is_in_two_parts():
         everything = np.concatenate(taken)
         assert len(everything) == len(set(everything.tolist()))
         for part, rows in zip(parts, taken, strict=True):
-            assert all(np.asarray(values)[row] == part.name for row in rows)
+            assert all(list(values)[row] == part.name for row in rows)
 
 
 def test_records_of_no_part_are_left_out():
@@ -286,3 +286,34 @@ def test_a_record_is_exposed_to_its_own_part_only():
     # The broken twin: a record that sits in both parts is exposed to the sum.
     assert np.abs(both[inside]).max() == pytest.approx(2 * epsilon)
     assert math.isfinite(epsilon)
+
+
+def test_one_records_value_does_not_decide_on_those_of_others():
+    # As an array, [1, 2, "1"] is text and [1, 2, 1.5] is not: one record more would move all others.
+    for odd in ("1", None, 1.5, True, (1, 2), [1], math.nan, 10**40, b"1"):
+        values = [1, 2, 1, 2]
+        without = BudgetAccountant(1.0).parallel(by=values, parts=[1, 2])
+        with_it = BudgetAccountant(1.0).parallel(by=[*values, odd], parts=[1, 2])
+        for name in (1, 2):
+            np.testing.assert_array_equal(with_it[name].take(np.arange(5)), without[name].take(np.arange(4)))
+
+
+def test_a_truth_value_is_no_number():
+    values = [1, True, 0, False, np.True_, np.int8(1), 1.0]
+    numbers = BudgetAccountant(1.0).parallel(by=values, parts=[1, 0])
+    np.testing.assert_array_equal(numbers[1].take(np.arange(7)), [0, 5, 6])
+    truths = BudgetAccountant(1.0).parallel(by=values, parts=[True, False])
+    np.testing.assert_array_equal(truths[True].take(np.arange(7)), [1, 4])
+
+
+def test_what_a_closed_division_cost_stays(accountant_of):
+    accountant = accountant_of(1.0)
+    for _ in range(3):
+        with accountant.parallel(by=REGION, parts=PARTS) as parts:
+            for part in parts:
+                part.accountant.spend(0.25)
+    assert accountant.total() == Budget(0.75, 0.0)
+    assert accountant.remaining() == Budget(0.25, 0.0)
+    # Not every division that ever was is carried along with each charge.
+    assert all(not division.parts for division in accountant._store.state().divisions)
+    assert [record.part for record in accountant.records] == list(PARTS) * 3

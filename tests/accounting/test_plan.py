@@ -164,3 +164,30 @@ def test_costs_are_found_in_guarantees():
     guarantee = model.privacy_plan(n_features=2)
     assert as_costs([guarantee, guarantee.cost]) == (guarantee.cost,) * 2
     assert isinstance(guarantee.cost.events[0], GaussianEvent)
+
+
+def test_rounding_of_many_small_events_is_on_the_safe_side():
+    # Convolutions of floating-point numbers lose mass in proportion to the number of events; exact for Gaussian ones.
+    n, delta = 20_000, 1e-9
+    mu = gaussian_mu(1.0, delta) / math.sqrt(n + 1)
+    entries = [gaussian_cost(mu, 1e-12)] * n + [pure_cost(1e-6)]
+    plan = BudgetAccountant(2.0, delta, plan=entries)
+    for entry in entries[:3]:
+        plan.charge(entry)
+    assert plan.total().epsilon >= gaussian_epsilon(mu * math.sqrt(n), delta)
+
+
+def test_a_delta_below_the_rounding_is_not_computed_with():
+    entries = [gaussian_cost(0.01, 1e-16), pure_cost(0.01)]
+    plan = BudgetAccountant(5.0, 1e-14, plan=entries)
+    assert plan.total() == Budget(0.0, 0.0)
+    plan.charge(entries[0])
+    assert plan.total().epsilon >= gaussian_epsilon(0.01, 1e-14)
+
+
+@pytest.mark.parametrize("epsilon", [200.0, 2e4])
+def test_plans_of_any_size_are_composed(epsilon):
+    entries = [pure_cost(epsilon / 4), gaussian_cost(0.5), pure_cost(epsilon / 4)]
+    plan = BudgetAccountant(epsilon, DELTA, plan=entries)
+    plan.charge(entries[0])
+    assert plan.total().epsilon <= epsilon
