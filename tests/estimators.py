@@ -1,11 +1,15 @@
-"""One table of instances feeds every common test; expected failures of scikit-learn's checks live here too."""
+"""One table of instances feeds every common test: their data, what they leave behind, and which checks fail."""
+
+import numpy as np
+from sklearn.base import clone, is_classifier, is_regressor
 
 from skdp.linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
+from tests.linear_model.data import blobs
 
 # A large epsilon, because scikit-learn's checks ask for accuracy on a few dozen rows. The noise is real all the same.
 _GENEROUS = {"epsilon": 500.0, "data_norm": 30.0}
 
-CLASSIFIERS = [
+PERTURBATION = [
     estimator(**_GENEROUS, **variant)
     for estimator in (OutputPertLogReg, ObjPertLogReg)
     for variant in ({"delta": 1e-5}, {"delta": 0.0}, {"delta": 1e-5, "loss": "huber"}, {"delta": 0.0, "loss": "huber"})
@@ -30,7 +34,12 @@ FUNCTIONAL = [
     ],
 ]
 
-ESTIMATORS = CLASSIFIERS + FUNCTIONAL
+ESTIMATORS = PERTURBATION + FUNCTIONAL
+
+CLASSIFIERS = [estimator for estimator in ESTIMATORS if is_classifier(estimator)]
+
+#: For tests of what does not depend on the variant.
+ONE_EACH = list({type(estimator): estimator for estimator in reversed(ESTIMATORS)}.values())[::-1]
 
 _ITERATIONS = "the number of iterations depends on private data and is not kept"
 
@@ -42,21 +51,51 @@ EXPECTED_FAILURES = {
     "ObjPertLogReg": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
 }
 
-# What fit may leave behind: functions of releases and of public parameters.
-FITTED_ATTRIBUTES = {
-    "OutputPertLogReg": {"coef_", "intercept_", "classes_", "C_", "privacy_", "n_features_in_", "feature_names_in_"},
-    "FunctionalMechLinReg": {"coef_", "intercept_", "alpha_", "privacy_", "n_features_in_", "feature_names_in_"},
-    "FunctionalMechLogReg": {
-        "coef_",
-        "intercept_",
-        "classes_",
-        "alpha_",
-        "privacy_",
-        "n_features_in_",
-        "feature_names_in_",
-    },
-    "ObjPertLogReg": {"coef_", "intercept_", "classes_", "C_", "privacy_", "n_features_in_", "feature_names_in_"},
+# What fit may leave behind: functions of releases ...
+RELEASED = {
+    "OutputPertLogReg": {"coef_", "intercept_"},
+    "ObjPertLogReg": {"coef_", "intercept_"},
+    "FunctionalMechLinReg": {"coef_", "intercept_", "alpha_"},
+    "FunctionalMechLogReg": {"coef_", "intercept_"},
 }
+
+# ... and of public parameters.
+PUBLIC = {
+    "OutputPertLogReg": {"C_"},
+    "ObjPertLogReg": {"C_"},
+    "FunctionalMechLinReg": set(),
+    "FunctionalMechLogReg": {"alpha_"},
+}
+
+
+def public_attributes(estimator):
+    """Names of what a fit to a frame leaves behind that says nothing about the rows."""
+    common = {"privacy_", "n_features_in_", "feature_names_in_"}
+    return PUBLIC[type(estimator).__name__] | common | ({"classes_"} if is_classifier(estimator) else set())
+
+
+def released(model):
+    """All numbers of a fitted model that come from releases."""
+    return _flat([getattr(model, name) for name in sorted(RELEASED[type(model).__name__])])
+
+
+def _flat(value):
+    if isinstance(value, list | tuple):
+        return np.concatenate([_flat(part) for part in value]) if value else np.empty(0)
+    return np.ravel(np.asarray(value, dtype=float))
+
+
+def declared(estimator, n_classes=2, **parameters):
+    """A copy that neither warns nor depends on labels."""
+    if is_classifier(estimator):
+        parameters = {"classes": list(range(n_classes)), **parameters}
+    return clone(estimator).set_params(**parameters)
+
+
+def data_for(estimator, n_classes=2, n_rows=400, n_features=5, seed=0):
+    """Overlapping clusters with rows of norm up to about 3, and their numbers or a linear function with noise."""
+    X, y = blobs(n_classes, n_rows, n_features, seed)
+    return X, (20 * X[:, 0] - 7.0 * y if is_regressor(estimator) else y)
 
 
 def name_of(estimator):

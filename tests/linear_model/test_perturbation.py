@@ -11,11 +11,12 @@ import pytest
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
-from skdp import ObjPertLogReg, OutputPertLogReg
+from skdp import BudgetAccountant, ObjPertLogReg, OutputPertLogReg
 from skdp.accounting import gaussian_delta, gaussian_noise_multiplier
 from skdp.linear_model._logistic import INTERCEPT_CONSTANT, Geometry, solve
 from skdp.linear_model._objective_perturbation import largest_kappa, pure_price
 from skdp.sensitivity import clip_rows
+from tests.estimators import PERTURBATION, declared, name_of
 from tests.linear_model.data import blobs, saturating_pair
 
 FALSE_ALARM = 1e-6
@@ -326,3 +327,48 @@ def test_a_weight_whose_residual_would_underflow_is_refused():
     model = OutputPertLogReg(epsilon=1.0, delta=1e-5, data_norm=1e-80, C=1e-85, classes=[0, 1])
     with pytest.raises(ValueError, match="C is too small"):
         model.fit(np.full((3, 1), 1e-80), [1, 1, 1])
+
+
+# --- parameters ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", PERTURBATION, ids=name_of)
+def test_more_epsilon_or_delta_never_means_more_noise(estimator):
+    # Relative to the weight C, because C="auto" moves with epsilon.
+    def noise(**parameters):
+        plan = declared(estimator, **parameters).privacy_plan(n_features=6)
+        return plan.releases[0].mechanism.scale / plan.releases[0].sensitivity
+
+    assert np.all(np.diff([noise(epsilon=float(epsilon), C="auto") for epsilon in np.logspace(-3, 2, 21)]) < 0)
+    if estimator.delta > 0:
+        assert np.all(np.diff([noise(epsilon=1.0, delta=float(delta)) for delta in np.logspace(-15, -2, 14)]) < 0)
+
+
+@pytest.mark.parametrize("estimator", PERTURBATION, ids=name_of)
+def test_probabilities_belong_to_the_log_loss(estimator):
+    assert hasattr(declared(estimator).fit(*blobs()), "predict_proba") == (estimator.loss == "log_loss")
+
+
+NAN, INF = float("nan"), float("inf")
+
+BAD_PARAMETERS = [
+    *[("data_norm", value, ValueError) for value in (None, 5e-324, 1e200)],
+    *[("C", value, ValueError) for value in (0, -1, NAN, INF)],
+    *[("C", value, TypeError) for value in ("automatic", None, True)],
+    *[("loss", value, ValueError) for value in ("hinge", 3)],
+    *[("tol", value, ValueError) for value in (0, -1e-6, NAN, 1.0)],
+    *[("max_iter", value, ValueError) for value in (0, -1)],
+    *[("max_iter", value, TypeError) for value in (2.5, "9", True)],
+]
+
+
+@pytest.mark.parametrize("estimator", PERTURBATION[::4], ids=name_of)
+@pytest.mark.parametrize(("name", "value", "error"), BAD_PARAMETERS, ids=str)
+def test_bad_parameter_is_named_and_costs_nothing(estimator, name, value, error):
+    accountant = BudgetAccountant(epsilon=1e5, delta=0.5, composition="basic")
+    model = declared(estimator, accountant=accountant).set_params(**{name: value})
+    with pytest.raises(error, match=name):
+        model.fit(*blobs())
+    with pytest.raises(error, match=name):
+        model.privacy_plan(n_features=3)
+    assert len(accountant) == 0
