@@ -1,6 +1,7 @@
 """One table of instances feeds every common test; expected failures of scikit-learn's checks live here too."""
 
 from skdp.linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
+from skdp.naive_bayes import DPNaiveBayes
 
 # A large epsilon, because scikit-learn's checks ask for accuracy on a few dozen rows. The noise is real all the same.
 _GENEROUS = {"epsilon": 500.0, "data_norm": 30.0}
@@ -30,7 +31,17 @@ FUNCTIONAL = [
     ],
 ]
 
-ESTIMATORS = CLASSIFIERS + FUNCTIONAL
+NAIVE_BAYES = [
+    DPNaiveBayes(**_WIDE, **variant)
+    for variant in (
+        {"delta": 1e-5},
+        {"delta": 0.0},
+        {"delta": 1e-5, "numeric": "gaussian"},
+        {"delta": 0.0, "numeric": "gaussian"},
+    )
+]
+
+ESTIMATORS = CLASSIFIERS + FUNCTIONAL + NAIVE_BAYES
 
 _ITERATIONS = "the number of iterations depends on private data and is not kept"
 
@@ -56,12 +67,26 @@ FITTED_ATTRIBUTES = {
         "feature_names_in_",
     },
     "ObjPertLogReg": {"coef_", "intercept_", "classes_", "C_", "privacy_", "n_features_in_", "feature_names_in_"},
+    "DPNaiveBayes": {
+        "classes_",
+        "class_count_",
+        "class_prior_",
+        "feature_log_prob_",
+        "bin_edges_",
+        "theta_",
+        "var_",
+        "exponent_",
+        "privacy_",
+        "n_features_in_",
+        "feature_names_in_",
+        "_columns",
+    },
 }
 
 
 def name_of(estimator):
     """Label an instance by what tells it from the others."""
-    variant = [getattr(estimator, name, None) for name in ("loss", "solver", "calibration")]
+    variant = [getattr(estimator, name, None) for name in ("loss", "solver", "calibration", "numeric")]
     kind = "gaussian" if estimator.delta else "pure"
     return "-".join([type(estimator).__name__, *[v for v in variant if v is not None], kind])
 

@@ -187,7 +187,6 @@ def _column_name(name: Any, parameter: str) -> Any:
 
 
 def _check_n_categories(value: Any, n_columns: int) -> tuple[int, ...]:
-    counts: list[Any]
     if value is None:
         if n_columns == 0:
             return ()
@@ -195,10 +194,7 @@ def _check_n_categories(value: Any, n_columns: int) -> tuple[int, ...]:
             "n_categories must be given: the number of categories of each categorical feature, from its code book. "
             "Categories are coded 0, 1, ... They are never read from the data, because that would be a release"
         )
-    if np.ndim(value) == 0:
-        counts = [value] * max(n_columns, 1)
-    else:
-        counts = np.asarray(value).tolist()
+    counts = [value] * max(n_columns, 1) if np.ndim(value) == 0 else np.asarray(value).tolist()
     checked = [check_integer(count, "n_categories", least=1) for count in counts]
     if len(checked) != n_columns:
         raise ValueError(
