@@ -13,6 +13,9 @@ from ._sums import Layout
 
 Array = NDArray[np.float64]
 
+#: Records without evidence that are added to a cell, as a multiple of the standard deviation of its noise.
+PRIOR_RECORDS = 0.5
+
 #: A class's mean is drawn to that of all by the variance of its noise over this one, and its variance likewise: squares
 #: of how much classes commonly differ, in units of half the bounds' width.
 SPREAD_OF_MEANS = 0.05
@@ -131,12 +134,11 @@ def smoothed(cells: Array, totals: Array, noise: float) -> tuple[Array, Array]:
 def shrunk(cells: Array, counts: Array, noise: Array, alpha: float) -> Array:
     """Return probabilities of cells by class, drawn to those of all records where a cell has few.
 
-    To each cell, `alpha` records are added for each class, and some that are divided as the classes are: as many as
-    leave a cell with many more records than noise alone, and outweigh one with fewer.
+    To each cell, `alpha` records are added for each class, and some that are divided as the classes are, by the noise
+    in the cell. They say nothing, and outweigh what the noise might say.
     """
-    pooled = cells.sum(axis=1, keepdims=True) + noise
-    added = len(counts) * noise**2 / np.where(pooled > 0, pooled, 1.0)
-    weights = cells + alpha + added * (counts / counts.sum())[:, None]
+    added = PRIOR_RECORDS * noise * (counts / counts.sum())[:, None]
+    weights = cells + alpha + added
     table: Array = weights / weights.sum(axis=-1, keepdims=True)
     return table
 
