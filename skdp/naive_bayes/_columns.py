@@ -175,7 +175,8 @@ def _named_columns(value: Any) -> tuple[int | None, tuple[Any, ...]]:
         raise ValueError(message)
     if array.dtype.kind == "b":
         return len(array), tuple(np.flatnonzero(array).tolist())
-    return None, tuple(_column_name(name, "categorical_features") for name in (array.tolist()))
+    names = value.tolist() if hasattr(value, "tolist") else list(value)
+    return None, tuple(_column_name(name, "categorical_features") for name in names)
 
 
 def _column_name(name: Any, parameter: str) -> Any:

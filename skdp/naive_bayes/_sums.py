@@ -32,6 +32,9 @@ WEIGHT_L1 = 1.0
 # Lattice of scaled values, in bits behind the point.
 _VALUE_BITS = 20
 
+# Rows of a block.
+_LEAST_ROWS, _MOST_ROWS = 2**11, 2**17
+
 # Bits of an integer that doubles hold exactly.
 _DOUBLE_BITS = 53
 
@@ -112,7 +115,9 @@ def sums_by_class(X: NDArray, codes: NDArray[np.intp], layout: Layout, mechanism
     bits = None if isinstance(mechanism, NoNoise) else _VALUE_BITS
     if isinstance(mechanism, DiscreteLaplaceMechanism) and layout.n_moments:
         bits = -round(math.log2(mechanism.step))
-    total = sum_over_rows(_Statistic(layout, bits), X, codes)
+    # Where tables are large, blocks are, too: each has a total of its own.
+    rows = min(max(_LEAST_ROWS, layout.size // layout.columns.n_features), _MOST_ROWS)
+    total = sum_over_rows(_Statistic(layout, bits), X, codes, block_rows=rows)
     n_counts = layout.width - 2 * layout.n_moments
     weight = moment_weight(mechanism)
     if bits is not None:
@@ -151,7 +156,7 @@ class _Statistic:
             )
         if layout.n_moments:
             values = self._values(X)
-            # The products are integers below 2**31 in all, so that doubles add them exactly.
+            # The products are integers below 2**37 in all, so that doubles add them exactly.
             sums = (codes == self._classes[:, None]).astype(np.float64) @ values
             half = 0.5 if self._bits is None else float(2 ** (self._bits - 1))
             sums[:, layout.n_moments :] -= half * records[:, None]

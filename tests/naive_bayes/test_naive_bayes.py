@@ -429,7 +429,7 @@ def test_plan_does_not_need_names(estimator):
     frame = pd.DataFrame(X, columns=list("abcde"))
     assert named.fit(frame, y).privacy_ == named.privacy_plan(n_features=5)
     by_position = declared(estimator, random_state=0).fit(X, y)
-    for form in (["a", "c"], pd.Index(["a", "c"]), np.array([True, False, True, False, False]), (0, 2)):
+    for form in (["a", "c"], pd.Index(["a", "c"]), ["a", 2], np.array([True, False, True, False, False]), (0, 2)):
         other = declared(estimator, categorical_features=form, random_state=0).fit(frame, y)
         np.testing.assert_array_equal(released(other), released(by_position))
 
@@ -764,6 +764,17 @@ def test_bounds_may_be_for_numeric_columns_alone_or_absent_without_them():
     assert none.fit(X[:, [0, 2]], y).predict(X[:, [0, 2]]).shape == y.shape
     edges = DPNaiveBayes(bin_edges={0: [0, 1, 1000]}, classes=[0, 1, 2])
     assert edges.fit(X[:, [4]], y).predict(X[:, [4]]).shape == y.shape
+
+
+def test_many_cells_are_handled_in_larger_blocks():
+    rng = np.random.default_rng(0)
+    X = rng.integers(20_000, size=(30_000, 2))
+    y = X[:, 0] % 2
+    model = DPNaiveBayes(
+        epsilon=INF, dependence=0, categorical_features=[0, 1], n_categories=20_000, classes=[0, 1], alpha=1e-3
+    )
+    theirs = CategoricalNB(alpha=1e-3, min_categories=20_000).fit(X, y)
+    np.testing.assert_allclose(model.fit(X, y).predict_proba(X[:500]), theirs.predict_proba(X[:500]), atol=1e-9)
 
 
 # --- memory -------------------------------------------------------------------------------------------------------
