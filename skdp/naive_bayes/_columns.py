@@ -217,7 +217,7 @@ def _check_edges(value: Any) -> tuple[tuple[Any, Array], ...]:
             array = np.array(edges, dtype=np.float64)
         except (TypeError, ValueError):
             array = np.empty(0)
-        if array.ndim != 1 or len(array) < 2 or not np.all(np.isfinite(array)) or not np.all(np.diff(array) > 0):
+        if array.ndim != 1 or len(array) < 2 or not np.all(np.isfinite(array)) or not np.all(array[:-1] < array[1:]):
             raise ValueError(f"bin_edges must have two finite edges or more for a column, increasing; {name!r} has not")
         checked.append((_column_name(name, "bin_edges"), array))
     return tuple(checked)

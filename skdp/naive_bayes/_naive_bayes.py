@@ -16,7 +16,7 @@ from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import classification_data, validate_quietly
+from .._data import FLOATS, classification_data, validate_quietly
 from .._params import check_choice, check_classes, check_integer, check_positive
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..accounting import GaussianEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon, gaussian_mu
@@ -28,6 +28,9 @@ from ._model import Options, estimate
 from ._sums import SUMS, Layout, moment_weight, noise_scale, plan, sums_by_class
 
 Array = NDArray[np.float64]
+
+# Types that X may have without being copied; codes of categories are often integers.
+_DTYPES = (*FLOATS, np.int64, np.int32, np.int16, np.int8)
 
 # Rows whose probabilities are computed at once.
 _PREDICTED_ROWS = 4096
@@ -204,7 +207,7 @@ class DPNaiveBayes(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         accountant = check_accountant(self.accountant)
         parameters = self._check_parameters()
         source = NoiseSource(self.random_state)
-        X, codes, classes = classification_data(self, X, y, check_classes(self.classes))
+        X, codes, classes = classification_data(self, X, y, check_classes(self.classes), _DTYPES)
         priors = check_priors(self.priors, len(classes))
         columns = columns_for(parameters.columns, X.shape[1], getattr(self, "feature_names_in_", None))
         layout = Layout(columns, len(classes))
@@ -287,7 +290,7 @@ class DPNaiveBayes(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
     def _joint_log_scores(self, X: Any) -> Array:
         """Logarithms of probabilities of classes given rows, each row's up to a constant."""
         check_is_fitted(self, "privacy_")
-        X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = validate_quietly(self, X, dtype=list(_DTYPES), reset=False)
         with np.errstate(divide="ignore"):
             prior = np.log(self.class_prior_)
         columns, reader = self._columns, Reader(self._columns)

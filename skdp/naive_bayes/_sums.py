@@ -82,13 +82,19 @@ def plan(epsilon: float, delta: float, layout: Layout) -> PrivacyGuarantee:
         mechanism = NoNoise(class_sums_l2(touched, moments, WEIGHT_L2))
     elif delta > 0:
         mu = gaussian_mu(epsilon, delta)
-        mechanism = GaussianMechanism(mu, class_sums_l2(touched, moments, WEIGHT_L2), layout.size)
+        sensitivity = class_sums_l2(touched, moments, WEIGHT_L2)
+        mechanism = GaussianMechanism(mu, sensitivity, layout.size, _gaussian_bits(sensitivity / mu))
         event = GaussianEvent(mu)
     else:
         sensitivity = class_sums_l1(touched, moments, WEIGHT_L1)
         step = math.ldexp(1.0, -_laplace_bits(sensitivity / epsilon)) if moments else 1.0
         mechanism = DiscreteLaplaceMechanism(epsilon, sensitivity, layout.size, step)
     return PrivacyGuarantee(epsilon, delta, (event,), (Release(SUMS, mechanism, 1.0, THEOREM),))
+
+
+def _gaussian_bits(scale: float) -> int:
+    # Steps of 2**-31 and more, which leave room for 2**30 records.
+    return min(max(31 + math.floor(math.log2(scale)), 16), 30)
 
 
 def _laplace_bits(scale: float) -> int:

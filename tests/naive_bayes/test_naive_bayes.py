@@ -624,6 +624,33 @@ def test_form_and_order_of_the_data_do_not_matter(estimator):
         np.testing.assert_array_equal(released(declared(estimator, random_state=1).fit(form, target)), reference)
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8, np.uint8, np.uint64, bool])
+@pytest.mark.parametrize("numeric", ["binned", "gaussian"])
+def test_integers_are_read_as_floats_are(dtype, numeric):
+    rng = np.random.default_rng(0)
+    X = rng.integers(2 if dtype is bool else 5, size=(300, 3)).astype(dtype)
+    y = rng.integers(2, size=300)
+    model = DPNaiveBayes(
+        bounds=(0, 3),
+        categorical_features=[0],
+        n_categories=3,
+        bin_edges={2: [0, 1, 5]},
+        numeric=numeric,
+        classes=[0, 1],
+        random_state=0,
+    )
+    other = clone(model).fit(X.astype(float), y)
+    np.testing.assert_array_equal(released(model.fit(X, y)), released(other))
+    np.testing.assert_array_equal(model.predict_proba(X), other.predict_proba(X.astype(float)))
+
+
+def test_one_bin_and_one_category_say_nothing():
+    X, y = mixed()
+    model = DPNaiveBayes(categorical_features=[0], n_categories=1, bin_edges={1: [0, 1]}, classes=[0, 1, 2])
+    model.fit(X[:, :2], y)
+    np.testing.assert_allclose(model.predict_proba(X[:, :2]), np.tile(model.class_prior_, (len(X), 1)))
+
+
 @every
 def test_labels_may_be_anything(estimator):
     X, y = mixed()
@@ -781,15 +808,15 @@ def test_many_cells_are_handled_in_larger_blocks():
 
 
 @pytest.mark.parametrize("numeric", ["binned", "gaussian"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32])
 def test_memory_mapped_rows_need_little_memory(tmp_path, dtype, numeric):
     n_rows, n_features = 200_000, 10
     X = np.lib.format.open_memmap(tmp_path / "X.npy", mode="w+", dtype=dtype, shape=(n_rows, n_features))
     rng = np.random.default_rng(0)
-    X[:] = rng.uniform(-1, 1, size=X.shape)
+    X[:] = 1000 * rng.uniform(-1, 1, size=X.shape)
     y = (X[:, 0] > 0).astype(int)
     X = np.load(tmp_path / "X.npy", mmap_mode="r")
-    model = DPNaiveBayes(epsilon=1.0, delta=1e-5, bounds=(-1, 1), numeric=numeric, classes=[0, 1], random_state=0)
+    model = DPNaiveBayes(epsilon=1.0, delta=1e-5, bounds=(-1e3, 1e3), numeric=numeric, classes=[0, 1], random_state=0)
     tracemalloc.start()
     try:
         model.fit(X, y)
