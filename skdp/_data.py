@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from .exceptions import PrivacyAssumptionWarning
+
+#: Types of rows for estimators that compute with them.
+FLOATS = (np.float64, np.float32)
 
 # Kinds of labels that can be told equal to one another.
 _LABEL_KINDS = {
@@ -96,7 +100,7 @@ def regression_data(estimator: Any, X: Any, y: Any) -> tuple[NDArray, NDArray]:
 
 
 def classification_data(
-    estimator: Any, X: Any, y: Any, classes: NDArray | None
+    estimator: Any, X: Any, y: Any, classes: NDArray | None, dtypes: Sequence[type] = FLOATS
 ) -> tuple[NDArray, NDArray[np.intp], NDArray]:
     """Validate the data of a classifier, and encode labels by the public label set.
 
@@ -113,6 +117,8 @@ def classification_data(
         Labels.
     classes : ndarray or None
         Declared labels, sorted; None to declare those that occur.
+    dtypes : sequence of type
+        Types that X is left in, without a copy; others are converted to the first.
 
     Returns
     -------
@@ -123,7 +129,7 @@ def classification_data(
         The label set.
     """
     least = 1 if classes is None else 0
-    X, y = validate_quietly(estimator, X, y, dtype=[np.float64, np.float32], ensure_min_samples=least)
+    X, y = validate_quietly(estimator, X, y, dtype=list(dtypes), ensure_min_samples=least)
     y = column_or_1d(y)
     if classes is None:
         with warnings.catch_warnings():

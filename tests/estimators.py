@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 
 from skdp.linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
+from skdp.naive_bayes import DPNaiveBayes
 from tests.linear_model.data import blobs
 
 # A large epsilon, because scikit-learn's checks ask for accuracy on a few dozen rows. The noise is real all the same.
@@ -34,9 +35,24 @@ FUNCTIONAL = [
     ],
 ]
 
-ESTIMATORS = PERTURBATION + FUNCTIONAL
+NAIVE_BAYES = [
+    DPNaiveBayes(**_WIDE, **variant)
+    for variant in (
+        {"delta": 1e-5},
+        {"delta": 0.0},
+        {"delta": 1e-5, "numeric": "gaussian"},
+        {"delta": 0.0, "numeric": "gaussian"},
+    )
+]
 
-CLASSIFIERS = [estimator for estimator in ESTIMATORS if is_classifier(estimator)]
+ESTIMATORS = PERTURBATION + FUNCTIONAL + NAIVE_BAYES
+
+# With columns of their own, which scikit-learn's checks do not have.
+COLUMNS = {"categorical_features": [0], "n_categories": 3, "bin_edges": {1: [-5, -1, 0, 0.5, 1, 5]}}
+
+VARIANTS = ESTIMATORS + [clone(estimator).set_params(**COLUMNS) for estimator in NAIVE_BAYES]
+
+CLASSIFIERS = [estimator for estimator in VARIANTS if is_classifier(estimator)]
 
 #: For tests of what does not depend on the variant.
 ONE_EACH = list({type(estimator): estimator for estimator in reversed(ESTIMATORS)}.values())[::-1]
@@ -57,6 +73,7 @@ RELEASED = {
     "ObjPertLogReg": {"coef_", "intercept_"},
     "FunctionalMechLinReg": {"coef_", "intercept_", "alpha_"},
     "FunctionalMechLogReg": {"coef_", "intercept_"},
+    "DPNaiveBayes": {"class_count_", "class_prior_", "feature_log_prob_", "theta_", "var_", "exponent_"},
 }
 
 # ... and of public parameters.
@@ -65,6 +82,7 @@ PUBLIC = {
     "ObjPertLogReg": {"C_"},
     "FunctionalMechLinReg": set(),
     "FunctionalMechLogReg": {"alpha_"},
+    "DPNaiveBayes": {"bin_edges_", "_columns"},
 }
 
 
@@ -76,10 +94,16 @@ def public_attributes(estimator):
 
 def released(model):
     """All numbers of a fitted model that come from releases."""
-    return _flat([getattr(model, name) for name in sorted(RELEASED[type(model).__name__])])
+    values = {name: _flat(getattr(model, name)) for name in sorted(RELEASED[type(model).__name__])}
+    for name in {"theta_", "var_"} & set(values):
+        # Columns of another kind have no moments.
+        values[name] = values[name][~np.isnan(values[name])]
+    return np.concatenate(list(values.values()))
 
 
 def _flat(value):
+    if value is None:
+        return np.empty(0)
     if isinstance(value, list | tuple):
         return np.concatenate([_flat(part) for part in value]) if value else np.empty(0)
     return np.ravel(np.asarray(value, dtype=float))
@@ -100,9 +124,10 @@ def data_for(estimator, n_classes=2, n_rows=400, n_features=5, seed=0):
 
 def name_of(estimator):
     """Label an instance by what tells it from the others."""
-    variant = [getattr(estimator, name, None) for name in ("loss", "solver", "calibration")]
+    variant = [getattr(estimator, name, None) for name in ("loss", "solver", "calibration", "numeric")]
     kind = "gaussian" if estimator.delta else "pure"
-    return "-".join([type(estimator).__name__, *[v for v in variant if v is not None], kind])
+    columns = ["columns"] if getattr(estimator, "categorical_features", None) is not None else []
+    return "-".join([type(estimator).__name__, *[v for v in variant if v is not None], kind, *columns])
 
 
 def expected_failures(estimator):

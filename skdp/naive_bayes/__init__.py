@@ -1,0 +1,5 @@
+"""Naive Bayes."""
+
+from ._naive_bayes import DPNaiveBayes
+
+__all__ = ["DPNaiveBayes"]

@@ -1,0 +1,280 @@
+"""The columns of a data set, as far as they are public, and how a record is read by them.
+
+A column is categorical, binned or Gaussian. The first two put each record into one cell of a table; the third is scaled
+into [-1, 1]. Each record is read by itself, so that neighbouring data sets stay neighbours.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._params import check_bounds, check_integer, columns_of
+
+Array = NDArray[np.float64]
+
+NUMERIC = ("binned", "gaussian")
+
+_MOST_CELLS = 10**6
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Checked parameters that say what the columns are; columns are still named as the user named them."""
+
+    categorical: tuple[Any, ...]
+    n_categories: tuple[int, ...]
+    edges: tuple[tuple[Any, Array], ...]
+    numeric: str
+    n_bins: int
+    bounds: tuple[Array, Array] | None
+    mask_length: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What each column is, by position. All of it is public.
+
+    Tables are listed in this order: categorical columns, columns with equal bins, columns with bins of their own.
+    """
+
+    n_features: int
+    categorical: NDArray[np.intp]
+    n_categories: NDArray[np.intp]
+    equal: NDArray[np.intp]
+    n_bins: int
+    uneven: NDArray[np.intp]
+    edges: tuple[Array, ...]
+    gaussian: NDArray[np.intp]
+    lower: Array
+    upper: Array
+
+    @property
+    def tables(self) -> NDArray[np.intp]:
+        """The columns that have tables."""
+        return np.concatenate([self.categorical, self.equal, self.uneven])
+
+    @property
+    def sizes(self) -> NDArray[np.intp]:
+        """Cells of each table. A categorical column has one more, for values that are no category."""
+        bins = [len(edges) - 1 for edges in self.edges]
+        return np.concatenate([self.n_categories + 1, [self.n_bins] * len(self.equal), bins]).astype(np.intp)
+
+    @property
+    def centre(self) -> Array:
+        """Centres of the Gaussian columns' bounds."""
+        return self.lower[self.gaussian] / 2 + self.upper[self.gaussian] / 2
+
+    @property
+    def half(self) -> Array:
+        """Half widths of the Gaussian columns' bounds."""
+        return self.upper[self.gaussian] / 2 - self.lower[self.gaussian] / 2
+
+    def bin_edges(self) -> list[Array | None]:
+        """Return the edges of each table's bins; None for categories."""
+        equal = np.linspace(self.lower[self.equal], self.upper[self.equal], self.n_bins + 1, axis=-1)
+        return [None] * len(self.categorical) + [*equal, *self.edges]
+
+
+class Reader:
+    """Reads blocks of rows by their columns.
+
+    Parameters
+    ----------
+    columns : Columns
+        What the columns are.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._all = np.arange(columns.n_features)
+        self._lower = columns.lower[columns.equal]
+        self._rate = columns.n_bins / (columns.upper[columns.equal] - self._lower)
+        self._centre, self._half = columns.centre, columns.half
+
+    def _take(self, X: NDArray, which: NDArray[np.intp]) -> NDArray:
+        return X if len(which) == len(self._all) else X[:, which]
+
+    def cells(self, X: NDArray) -> NDArray[np.intp]:
+        """Return the cell of each record in each table, of shape (n_rows, n_tables)."""
+        c = self._columns
+        parts = []
+        if len(c.categorical):
+            # What lies beyond is moved to the two numbers next to the categories first, so that it can be cast.
+            values = np.clip(self._take(X, c.categorical), -1, c.n_categories)
+            codes = values.astype(np.intp)
+            parts.append(np.where((codes == values) & (codes >= 0), codes, c.n_categories))
+        if len(c.equal):
+            with np.errstate(over="ignore", under="ignore"):
+                place = self._take(X, c.equal) - self._lower
+                place *= self._rate
+            np.maximum(place, 0.0, out=place)
+            np.minimum(place, c.n_bins - 1, out=place)
+            parts.append(place.astype(np.intp))
+        if len(c.uneven):
+            parts.append(
+                np.column_stack(
+                    [
+                        np.searchsorted(edges[1:-1], X[:, column], side="right")
+                        for column, edges in zip(c.uneven, c.edges, strict=True)
+                    ]
+                )
+            )
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate(parts, axis=1) if parts else np.empty((len(X), 0), dtype=np.intp)
+
+    def scaled(self, X: NDArray, largest: float = 1.0) -> Array:
+        """Return the Gaussian columns, with their bounds mapped to -`largest` and `largest`, and clipped there."""
+        c = self._columns
+        with np.errstate(over="ignore", under="ignore"):
+            values: Array = self._take(X, c.gaussian) - self._centre
+            values *= largest / self._half
+        np.maximum(values, -largest, out=values)
+        np.minimum(values, largest, out=values)
+        return values
+
+
+def check_columns(
+    categorical_features: Any, n_categories: Any, numeric: str, n_bins: object, bin_edges: Any, bounds: Any
+) -> Parameters:
+    """Check the parameters that say what the columns are, as far as that goes without their number."""
+    mask_length, categorical = _named_columns(categorical_features)
+    edges = _check_edges(bin_edges)
+    taken = [*categorical, *(name for name, _ in edges)]
+    if len(set(taken)) < len(taken):
+        raise ValueError("a column may occur once only in categorical_features and bin_edges together")
+    bins = check_integer(n_bins, "n_bins", least=2)
+    if bins > _MOST_CELLS:
+        raise ValueError(f"n_bins must be at most {_MOST_CELLS}, got {n_bins!r}")
+    return Parameters(
+        categorical=categorical,
+        n_categories=_check_n_categories(n_categories, len(categorical)),
+        edges=edges,
+        numeric=numeric,
+        n_bins=bins,
+        bounds=None if bounds is None else check_bounds(bounds, "bounds", "the numeric features"),
+        mask_length=mask_length,
+    )
+
+
+def _named_columns(value: Any) -> tuple[int | None, tuple[Any, ...]]:
+    """Return the length of a mask, if it is one, and columns by position or by name."""
+    message = "categorical_features must be a sequence of positions or names of columns, or a mask"
+    if value is None:
+        return None, ()
+    if isinstance(value, str | bytes):
+        raise ValueError(message)
+    array = np.asarray(value)
+    if array.ndim != 1:
+        raise ValueError(message)
+    if array.dtype.kind == "b":
+        return len(array), tuple(np.flatnonzero(array).tolist())
+    names = value.tolist() if hasattr(value, "tolist") else list(value)
+    return None, tuple(_column_name(name, "categorical_features") for name in names)
+
+
+def _column_name(name: Any, parameter: str) -> Any:
+    if isinstance(name, str):
+        return name
+    if isinstance(name, bool) or not isinstance(name, numbers.Integral) or name < 0:
+        raise ValueError(f"{parameter} must hold positions, from 0, or names of columns, got {name!r}")
+    return int(name)
+
+
+def _check_n_categories(value: Any, n_columns: int) -> tuple[int, ...]:
+    if value is None:
+        if n_columns == 0:
+            return ()
+        raise ValueError(
+            "n_categories must be given: the number of categories of each categorical feature, from its code book. "
+            "Categories are coded 0, 1, ... They are never read from the data, because that would be a release"
+        )
+    counts = [value] * max(n_columns, 1) if np.ndim(value) == 0 else np.asarray(value).tolist()
+    checked = [check_integer(count, "n_categories", least=1) for count in counts]
+    if len(checked) != n_columns:
+        raise ValueError(
+            f"n_categories must have one entry for each of the {n_columns} categorical features, got {len(checked)}"
+        )
+    if sum(checked) > _MOST_CELLS:
+        raise ValueError(f"n_categories must add up to at most {_MOST_CELLS}")
+    return tuple(checked)
+
+
+def _check_edges(value: Any) -> tuple[tuple[Any, Array], ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, Mapping):
+        raise TypeError(f"bin_edges must map columns to edges, got {type(value).__name__}")
+    checked = []
+    for name, edges in value.items():
+        try:
+            array = np.array(edges, dtype=np.float64)
+        except (TypeError, ValueError):
+            array = np.empty(0)
+        if array.ndim != 1 or len(array) < 2 or not np.all(np.isfinite(array)) or not np.all(array[:-1] < array[1:]):
+            raise ValueError(f"bin_edges must have two finite edges or more for a column, increasing; {name!r} has not")
+        checked.append((_column_name(name, "bin_edges"), array))
+    return tuple(checked)
+
+
+def columns_for(parameters: Parameters, n_features: int, names: NDArray | None, named: bool = True) -> Columns:
+    """Return what each of `n_features` columns is.
+
+    Without `named`, names stand for any columns that are left: for a plan, it does not matter which.
+    """
+    if parameters.mask_length not in (None, n_features):
+        raise ValueError(
+            f"categorical_features is a mask of {parameters.mask_length} columns, and there are {n_features}"
+        )
+    if named:
+        positions = {} if names is None else {name: i for i, name in enumerate(names)}
+
+        def position(name: Any, parameter: str) -> int:
+            found = positions.get(name) if isinstance(name, str) else name if name < n_features else None
+            if found is None:
+                raise ValueError(f"{parameter} names the column {name!r}, which X does not have")
+            return int(found)
+
+    else:
+        used = {name for name in parameters.categorical if not isinstance(name, str)}
+        used |= {name for name, _ in parameters.edges if not isinstance(name, str)}
+        free = iter([i for i in range(n_features) if i not in used])
+
+        def position(name: Any, parameter: str) -> int:
+            found = next(free, n_features) if isinstance(name, str) else int(name)
+            if found >= n_features:
+                raise ValueError(f"{parameter} names the column {name!r}, and there are {n_features} columns")
+            return found
+
+    categorical = [position(name, "categorical_features") for name in parameters.categorical]
+    uneven = [position(name, "bin_edges") for name, _ in parameters.edges]
+    if len({*categorical, *uneven}) < len(categorical) + len(uneven):
+        raise ValueError("a column may occur once only in categorical_features and bin_edges together")
+    rest = np.setdiff1d(np.arange(n_features), [*categorical, *uneven])
+    lower, upper = np.zeros(n_features), np.ones(n_features)
+    if len(rest):
+        bounds = check_bounds(parameters.bounds, "bounds", "the numeric features")
+        if bounds[0].ndim and len(bounds[0]) == len(rest):
+            lower[rest], upper[rest] = bounds
+        else:
+            lower, upper = columns_of(bounds, "bounds", n_features)
+    binned = parameters.numeric == "binned"
+    nothing = rest[:0]
+    return Columns(
+        n_features=n_features,
+        categorical=np.array(categorical, dtype=np.intp),
+        n_categories=np.array(parameters.n_categories, dtype=np.intp),
+        equal=rest if binned else nothing,
+        n_bins=parameters.n_bins,
+        uneven=np.array(uneven, dtype=np.intp),
+        edges=tuple(edges for _, edges in parameters.edges),
+        gaussian=nothing if binned else rest,
+        lower=lower,
+        upper=upper,
+    )
