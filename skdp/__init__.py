@@ -9,11 +9,13 @@ if TYPE_CHECKING:
     from ._allocation import allocate
     from .accounting import BudgetAccountant
     from .linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
+    from .tree import DPRandomTree
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "BudgetAccountant",
+    "DPRandomTree",
     "FunctionalMechLinReg",
     "FunctionalMechLogReg",
     "ObjPertLogReg",
@@ -25,6 +27,7 @@ __all__ = [
 # Imported on first use, so that `import skdp` stays quick.
 _HOME = {
     "BudgetAccountant": "accounting",
+    "DPRandomTree": "tree",
     "FunctionalMechLinReg": "linear_model",
     "FunctionalMechLogReg": "linear_model",
     "ObjPertLogReg": "linear_model",

@@ -1,6 +1,7 @@
 """One table of instances feeds every common test; expected failures of scikit-learn's checks live here too."""
 
 from skdp.linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
+from skdp.tree import DPRandomTree
 
 # A large epsilon, because scikit-learn's checks ask for accuracy on a few dozen rows. The noise is real all the same.
 _GENEROUS = {"epsilon": 500.0, "data_norm": 30.0}
@@ -30,7 +31,17 @@ FUNCTIONAL = [
     ],
 ]
 
-ESTIMATORS = CLASSIFIERS + FUNCTIONAL
+TREES = [
+    DPRandomTree(**_WIDE, **variant)
+    for variant in (
+        {"delta": 1e-5},
+        {"delta": 0.0},
+        {"delta": 1e-5, "thresholds": "quantile"},
+        {"delta": 0.0, "thresholds": "quantile", "weights": "equal"},
+    )
+]
+
+ESTIMATORS = CLASSIFIERS + FUNCTIONAL + TREES
 
 _ITERATIONS = "the number of iterations depends on private data and is not kept"
 
@@ -55,13 +66,25 @@ FITTED_ATTRIBUTES = {
         "n_features_in_",
         "feature_names_in_",
     },
+    "DPRandomTree": {
+        "forest_",
+        "leaf_counts_",
+        "leaf_proba_",
+        "class_prior_",
+        "tree_weights_",
+        "intercept_",
+        "classes_",
+        "privacy_",
+        "n_features_in_",
+        "feature_names_in_",
+    },
     "ObjPertLogReg": {"coef_", "intercept_", "classes_", "C_", "privacy_", "n_features_in_", "feature_names_in_"},
 }
 
 
 def name_of(estimator):
     """Label an instance by what tells it from the others."""
-    variant = [getattr(estimator, name, None) for name in ("loss", "solver", "calibration")]
+    variant = [getattr(estimator, name, None) for name in ("loss", "solver", "calibration", "thresholds", "weights")]
     kind = "gaussian" if estimator.delta else "pure"
     return "-".join([type(estimator).__name__, *[v for v in variant if v is not None], kind])
 
