@@ -8,14 +8,15 @@ Proof. One more record raises :math:`n/2` by one half and :math:`r(o)` by 0 or 1
 at most, up or down: the range over edges is at most 1 (see :mod:`skdp.mechanisms.exponential`).
 
 Both sides of a cut are then cut in the same way, and so on. The records of the parts of one level are disjoint: one
-record changes the scores in one part only, each of whose outcomes it moves by a factor of :math:`e^{\varepsilon}` at
-most, so that a level costs what one cut costs (Kaplan, Schnapp and Stemmer 2022). Each part uses its own number of
-records. Where many records share one value, cuts gather around it, and later ones divide what is left.
+record changes the law of one cut only, so that a level, given those before it, costs what one cut costs (Kaplan,
+Schnapp and Stemmer 2022); levels add up. Each part uses its own number of records. Where many records share one value,
+cuts gather around it, and later ones divide what is left.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -91,7 +92,7 @@ class GridQuantiles(Mechanism):
             for _ in range(self.levels):
                 cuts = [
                     start + mechanism.select(bisection_scores(column[start:stop]), stream)
-                    for start, stop in zip(ends[:-1], ends[1:], strict=True)
+                    for start, stop in pairwise(ends)
                 ]
                 ends = [end for pair in zip(ends, cuts, strict=False) for end in pair] + ends[-1:]
             edges[:] = ends[1:-1]

@@ -64,7 +64,7 @@ def _named(value: Any) -> tuple[int | None, tuple[Any, ...]]:
         return len(array), tuple(np.flatnonzero(array).tolist())
     names = array.tolist()
     for name in names:
-        good = isinstance(name, str) or (isinstance(name, numbers.Integral) and name >= 0)
+        good = isinstance(name, str) or (isinstance(name, numbers.Integral) and int(name) >= 0)
         if not good:
             raise ValueError(f"categorical_features must hold positions, from 0, or names of columns, got {name!r}")
     if len(set(names)) < len(names):

@@ -43,7 +43,7 @@ def export_text(estimator: Any, feature_names: Sequence[str] | None = None, *, t
     >>> len(export_text(model).splitlines())
     4
     """
-    check_is_fitted(estimator)
+    check_is_fitted(estimator, "privacy_")
     structure = estimator.forest_
     if check_integer(tree, "tree", least=0) >= structure.n_trees:
         raise ValueError(f"tree must be below the number of trees, {structure.n_trees}, got {tree!r}")

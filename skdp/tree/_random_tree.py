@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -64,9 +65,8 @@ _CUT_SHARE, _STEP_SHARE = 0.1, 0.2
 #: Cut points: levels of bisection, and cells of the grid.
 _LEVELS, _GRID = 3, 1024
 
-#: Ridge of the Newton step, in units of the largest eigenvalue of the noise. Noise of the L2 mechanism has more of it
-#: in a few directions than its largest eigenvalue says.
-_RIDGE = {True: 2.0, False: 0.5}
+#: Ridge of the Newton step, in units of the largest eigenvalue of the noise.
+_RIDGE = 0.5
 
 #: Depth without `expected_n`, and the deepest that is chosen with it.
 _DEPTH, _DEEPEST = 5, 8
@@ -211,7 +211,7 @@ def count_mechanism(
         return NoNoise(leaf_counts_l2(n_trees)), PureEvent(epsilon)
     if delta > 0:
         mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
-        # Counts lie on the lattice unless the noise is huge; what rounding there could move is allowed for all the same.
+        # Counts lie on the lattice, unless the noise is huge: then what rounding moves is allowed for.
         return GaussianMechanism(mu, leaf_counts_l2(n_trees), size), GaussianEvent(mu)
     mechanism = DiscreteLaplaceMechanism(epsilon * share, leaf_counts_l1(n_trees), size)
     return mechanism, PureEvent(epsilon * share)
@@ -240,7 +240,7 @@ class Bisection(NoNoise):
         for column in np.asarray(value, dtype=np.float64):
             ends = [0, len(column)]
             for _ in range(self.levels):
-                cuts = [a + int(np.argmax(bisection_scores(column[a:b]))) for a, b in zip(ends, ends[1:], strict=False)]
+                cuts = [a + int(np.argmax(bisection_scores(column[a:b]))) for a, b in pairwise(ends)]
                 ends = sorted(ends + cuts)
             out.append(ends[1:-1])
         return np.array(out, dtype=np.float64)
@@ -278,9 +278,12 @@ def leaf_counts(forest: Forest, X: NDArray, codes: NDArray[np.intp], n_classes: 
 
 
 def leaf_scores(forest: Forest, table: Array, X: NDArray) -> Array:
-    """Look up the scores of rows in each tree, of shape (n_trees, n_rows, n_scores)."""
-    leaves = forest.leaves(X)
-    return np.stack([scores.take(leaf, axis=0) for scores, leaf in zip(table, leaves, strict=True)])
+    """Look up the scores of rows in each tree, of shape (n_trees, n_scores, n_rows)."""
+    out = np.empty((forest.n_trees, table.shape[2], len(X)))
+    for tree, (values, leaves) in enumerate(zip(table, forest.leaves(X), strict=True)):
+        for k in range(table.shape[2]):
+            out[tree, k] = values[:, k].take(leaves)
+    return out
 
 
 def _postprocess_cuts(columns: Columns, edges: Array) -> dict[int, Array]:
@@ -298,9 +301,10 @@ def _postprocess_weights(plan: Plan, step: Step, released: Array, start: Array) 
     mechanism = plan.mechanism(_STEP)
     if mechanism is None:
         return start
+    spread = math.sqrt(coordinate_variance(mechanism))
     # The largest eigenvalue of a symmetric Gaussian matrix of this size.
-    largest = math.sqrt(coordinate_variance(mechanism) * 2 * step.n_weights) * step.curvature
-    return newton_step(step, released, start, _RIDGE[plan.guarantee.delta == 0] * largest)
+    largest = spread * math.sqrt(2 * step.n_weights) * step.curvature
+    return newton_step(step, released, start, _RIDGE * largest, spread * step.gradient)
 
 
 class DPRandomTree(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
@@ -485,14 +489,15 @@ class DPRandomTree(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
 
         step = Step(plan.n_trees, len(classes))
         weights = step.first_weights(sum(n_seen) / X.shape[1])
-        if plan.mechanism(_STEP) is not None:
+        mechanism = plan.mechanism(_STEP)
+        if mechanism is not None:
             base, table, start = log_odds(np.log(prior)), scores(distributions, prior), weights
 
             def terms(rows: NDArray, labels: NDArray[np.intp]) -> tuple[Array, Array]:
                 return record_terms(step, leaf_scores(forest, table, rows), base, start, labels)
 
             sums = newton_sums(step, terms, X, codes)
-            released = session.release(_STEP, within_reach(plan.mechanism(_STEP), sums))
+            released = session.release(_STEP, within_reach(mechanism, sums))
             weights = _postprocess_weights(plan, step, released, start)
         self.forest_ = forest
         self.leaf_counts_ = counts
@@ -560,7 +565,7 @@ class DPRandomTree(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         )
 
     def _rows(self, X: Any) -> NDArray:
-        check_is_fitted(self)
+        check_is_fitted(self, "privacy_")
         rows: NDArray = validate_quietly(self, X, reset=False, dtype=[np.float64, np.float32])
         return rows
 
@@ -582,7 +587,7 @@ class DPRandomTree(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         weights = np.concatenate([self.tree_weights_, self.intercept_])
         return np.concatenate(
             [
-                probabilities(decision(base, leaf_scores(self.forest_, table, X[start : start + _ROUTED]), weights))
+                probabilities(decision(base, leaf_scores(self.forest_, table, X[start : start + _ROUTED]), weights)).T
                 for start in range(0, max(len(X), 1), _ROUTED)
             ]
         )

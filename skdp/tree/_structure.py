@@ -266,5 +266,7 @@ def _thresholds(columns: Columns, features: NDArray[np.intp], cut: Array, warps:
     for f in np.flatnonzero(~columns.categorical).tolist():
         here = (features == f) & np.isfinite(cut)
         known = warps.get(f, np.array([columns.lower[f], columns.upper[f]]))
-        out[here] = np.interp(cut[here], np.linspace(0.0, 1.0, len(known)), known)
+        values = np.interp(cut[here], np.linspace(0.0, 1.0, len(known)), known)
+        # Below the upper bound, so that what lies beyond goes where the bound itself goes.
+        out[here] = np.minimum(values, np.nextafter(columns.upper[f], columns.lower[f]))
     return out

@@ -1,14 +1,17 @@
 r"""Weights of the trees, by one private Newton step of logistic regression on their scores.
 
-Every tree scores the classes of a record (`_smoothing.scores`); the model is the softmax of the prior's log-odds, plus a
-weighted sum of the trees' scores, plus a constant for each class. From public weights, the step
+Every tree scores the classes of a record (`_smoothing.scores`); the model is the softmax of the prior's log-odds, plus
+a weighted sum of the trees' scores, plus a constant for each class. From public weights, the step
 :math:`(H + \lambda I)^{-1} g` goes towards the most likely ones, for the sums over records of
 
 .. math:: g_i = Z_i^\top (e_{y_i} - p_i), \qquad H_i = Z_i^\top (\mathrm{diag}(p_i) - p_i p_i^\top) Z_i ,
 
-where the rows of :math:`Z_i` hold what the weights are multiplied with, and :math:`p_i` are the model's probabilities at
-the public weights. A record's pair :math:`(H_i, g_i)` is scaled down to a public norm as a whole: such a record counts
-less, and says the same.
+where the columns of :math:`Z_i` hold what the weights are multiplied with, and :math:`p_i` are the model's
+probabilities at the public weights. A record's pair :math:`(H_i, g_i)` is scaled down to a public norm as a whole: such
+a record counts less, and says the same.
+
+What a record adds is computed by operations on single elements, in a fixed order, so that it is the same to the last
+bit wherever the record stands, and rounded to a lattice before it is summed.
 """
 
 from __future__ import annotations
@@ -85,13 +88,14 @@ class Step:
         r"""Bound on the L2 norm of what one record adds to the release.
 
         It adds :math:`(\mathrm{svec}(H_i)/a, g_i/b)`, scaled down to norm 1, but for rounding. The factor :math:`Q` of
-        :math:`H_i = Q^\top Q` has :math:`\|Q\|_F^2 = \mathrm{tr} H_i \le \sqrt{r}\,\|H_i\|_F` for its rank
-        :math:`r \le` `n_scores`. If its entries, `n_scores` times `n_weights` of them, are rounded by half a step,
-        :math:`E` in all, :math:`H_i` moves by at most :math:`2\|Q\|_F\|E\|_F + \|E\|_F^2`, and :math:`g_i` by the
-        rounding of its `n_weights` entries.
+        :math:`H_i = Q Q^\top` has :math:`\|Q\|_F^2 = \mathrm{tr} H_i`, and it is this trace, no less than
+        :math:`\|H_i\|_F`, that is scaled down to :math:`a`. If the entries, `n_scores` times `n_weights` of them, are
+        rounded by half a step, :math:`E` in all, :math:`H_i` moves by at most :math:`2\|Q\|_F\|E\|_F + \|E\|_F^2`, and
+        :math:`g_i` by the rounding of its `n_weights` entries. For two classes, :math:`H_i` has rank 1, and a record
+        that is scaled down attains the bound, but for rounding.
         """
         moved = self.factor_step / 2 * math.sqrt(self.n_scores * self.n_weights)
-        longest = math.sqrt(math.sqrt(self.n_scores) * self.curvature)
+        longest = math.sqrt(self.curvature)
         curvature = (2 * longest * moved + moved**2) / self.curvature
         gradient = self.factor_step / 2 * math.sqrt(self.n_weights) / self.gradient
         return (1 + math.hypot(curvature, gradient)) * (1 + 2.0**-40)
@@ -117,34 +121,41 @@ class Step:
 
 
 def decision(base: Array, leaf_scores: Array, weights: Array) -> Array:
-    """Return scores of classes, of shape (n_rows, n_scores).
+    """Return scores of classes, of shape (n_scores, n_rows).
 
     Parameters
     ----------
     base : ndarray of shape (n_scores,)
         The prior's.
-    leaf_scores : ndarray of shape (n_trees, n_rows, n_scores)
+    leaf_scores : ndarray of shape (n_trees, n_scores, n_rows)
         The trees'.
     weights : ndarray of shape (n_weights,)
         Of trees, and constants.
     """
     n_trees = len(leaf_scores)
-    total: Array = np.einsum("tnm,t->nm", leaf_scores, weights[:n_trees]) + base
-    total += constants(weights[n_trees:])
+    constants = weights[n_trees:]
+    # Of three classes or more, only differences between constants matter.
+    level = base + (constants if len(constants) == 1 else constants - constants.mean())
+    total = np.repeat(level[:, None], leaf_scores.shape[2], axis=1)
+    for weight, scores in zip(weights.tolist(), leaf_scores, strict=False):
+        total += weight * scores
     return total
 
 
-def constants(values: Array) -> Array:
-    """Return what constants add to the scores: of three classes or more, only their differences matter."""
-    return values if len(values) == 1 else values - values.mean()
-
-
 def probabilities(scores: Array) -> Array:
-    """Return probabilities of all classes from scores."""
-    if scores.shape[1] == 1:
-        return np.hstack([special.expit(-scores), special.expit(scores)])
-    p: Array = special.softmax(scores, axis=1)
-    return p
+    """Return probabilities of all classes from scores, classes first."""
+    if len(scores) == 1:
+        return np.concatenate([special.expit(-scores), special.expit(scores)])
+    raised = np.exp(scores - scores.max(axis=0))
+    return raised / _in_order(raised)
+
+
+def _in_order(terms: Array) -> Array:
+    """Sum over the first axis, one after the other."""
+    total = np.zeros(terms.shape[1:])
+    for term in terms:
+        total += term
+    return total
 
 
 def record_terms(
@@ -156,7 +167,7 @@ def record_terms(
     ----------
     step : Step
         The release.
-    leaf_scores : ndarray of shape (n_trees, n_rows, n_scores)
+    leaf_scores : ndarray of shape (n_trees, n_scores, n_rows)
         Scores of the trees.
     base : ndarray of shape (n_scores,)
         The prior's.
@@ -167,7 +178,7 @@ def record_terms(
 
     Returns
     -------
-    factors : ndarray of shape (n_weights, n_rows, n_scores)
+    factors : ndarray of shape (n_weights, n_scores, n_rows)
         A record's curvature is the product of its factor with itself.
     gradients : ndarray of shape (n_weights, n_rows)
         A record's gradient.
@@ -175,21 +186,20 @@ def record_terms(
     n_rows = len(codes)
     p = probabilities(decision(base, leaf_scores, weights))
     if step.n_scores == 1:
-        z = np.concatenate([leaf_scores, np.ones((1, n_rows, 1))])
-        gradients = z[:, :, 0] * ((codes == 1) - p[:, 1])
-        factors = z * np.sqrt(p[:, 1] * p[:, 0])[:, None]
+        centred = np.concatenate([leaf_scores, np.ones((1, 1, n_rows))])
+        gradients = centred[:, 0] * ((codes == 1) - p[1])
+        factors = centred * np.sqrt(p[0] * p[1])
     else:
-        shifts = np.eye(step.n_scores) - 1 / step.n_scores
-        z = np.concatenate([leaf_scores, np.broadcast_to(shifts[:, None, :], (step.n_scores, n_rows, step.n_scores))])
-        centred = z - np.einsum("pnk,nk->pn", z, p)[:, :, None]
-        gradients = np.take_along_axis(centred, codes[None, :, None], axis=2)[:, :, 0]
+        mean = _in_order(leaf_scores.transpose(1, 0, 2) * p[:, None])
+        constants = np.eye(step.n_scores)[:, :, None] - p[:, None]
+        centred = np.concatenate([leaf_scores - mean[:, None], constants])
+        gradients = np.take_along_axis(centred, codes[None, None, :], axis=1)[:, 0]
         factors = centred * np.sqrt(p)
-    # The Frobenius norm of a product is that of the product the other way round, which is small.
-    small = np.einsum("pnk,pnl->nkl", factors, factors)
-    curvature = np.einsum("nkl,nkl->n", small, small) / step.curvature**2
-    gradient = np.einsum("pn,pn->n", gradients, gradients) / step.gradient**2
-    weight = (1 - 2.0**-42) / np.sqrt(np.maximum(curvature + gradient, 1.0))
-    return factors * np.sqrt(weight)[:, None], gradients * weight
+    # The trace, which for two classes is the Frobenius norm, and otherwise more.
+    curvature = _in_order(_in_order((factors**2).transpose(1, 0, 2))) / step.curvature
+    gradient = np.sqrt(_in_order(gradients**2)) / step.gradient
+    weight = (1 - 2.0**-42) / np.sqrt(np.maximum(curvature**2 + gradient**2, 1.0))
+    return factors * np.sqrt(weight), gradients * weight
 
 
 def newton_sums(step: Step, terms, *arrays: NDArray) -> Array:  # type: ignore[no-untyped-def]
@@ -220,7 +230,7 @@ def newton_sums(step: Step, terms, *arrays: NDArray) -> Array:  # type: ignore[n
     return step.pack(total[:, :p] * unit**2, total[:, p] * unit)
 
 
-def newton_step(step: Step, released: Array, start: Array, ridge: float) -> Array:
+def newton_step(step: Step, released: Array, start: Array, ridge: float, spread: float) -> Array:
     """Return the weights that one step leads to, from released sums.
 
     Parameters
@@ -233,6 +243,8 @@ def newton_step(step: Step, released: Array, start: Array, ridge: float) -> Arra
         Where the step starts.
     ridge : float
         Holds the weights to where they start; one record's worth is added.
+    spread : float
+        Standard deviation of the noise in an entry of the gradient, which is shrunk as by James and Stein.
 
     Returns
     -------
@@ -240,5 +252,7 @@ def newton_step(step: Step, released: Array, start: Array, ridge: float) -> Arra
         Of the trees, and constants.
     """
     curvature, gradient = step.unpack(released)
+    square, by_chance = float(gradient @ gradient), step.n_weights * spread**2
+    shrunk = 1 - by_chance / square if square > by_chance else 0.0
     values, vectors = np.linalg.eigh(curvature)
-    return start + vectors @ ((vectors.T @ gradient) / (np.maximum(values, 0.0) + ridge + 1.0))
+    return start + shrunk * vectors @ ((vectors.T @ gradient) / (np.maximum(values, 0.0) + ridge + 1.0))
