@@ -9,12 +9,13 @@ if TYPE_CHECKING:
     from ._allocation import allocate
     from .accounting import BudgetAccountant
     from .linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
-    from .tree import DPRandomTree
+    from .tree import DPGreedyTree, DPRandomTree
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "BudgetAccountant",
+    "DPGreedyTree",
     "DPRandomTree",
     "FunctionalMechLinReg",
     "FunctionalMechLogReg",
@@ -27,6 +28,7 @@ __all__ = [
 # Imported on first use, so that `import skdp` stays quick.
 _HOME = {
     "BudgetAccountant": "accounting",
+    "DPGreedyTree": "tree",
     "DPRandomTree": "tree",
     "FunctionalMechLinReg": "linear_model",
     "FunctionalMechLogReg": "linear_model",

@@ -1,7 +1,7 @@
 """One table of instances feeds every common test; expected failures of scikit-learn's checks live here too."""
 
 from skdp.linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
-from skdp.tree import DPRandomTree
+from skdp.tree import DPGreedyTree, DPRandomTree
 
 # A large epsilon, because scikit-learn's checks ask for accuracy on a few dozen rows. The noise is real all the same.
 _GENEROUS = {"epsilon": 500.0, "data_norm": 30.0}
@@ -41,6 +41,16 @@ TREES = [
     )
 ]
 
+TREES += [
+    DPGreedyTree(**_WIDE, **variant)
+    for variant in (
+        {"delta": 1e-5},
+        {"delta": 0.0},
+        {"delta": 1e-5, "criterion": "max"},
+        {"delta": 0.0, "criterion": "max"},
+    )
+]
+
 ESTIMATORS = CLASSIFIERS + FUNCTIONAL + TREES
 
 _ITERATIONS = "the number of iterations depends on private data and is not kept"
@@ -66,8 +76,17 @@ FITTED_ATTRIBUTES = {
         "n_features_in_",
         "feature_names_in_",
     },
+    "DPGreedyTree": {
+        "structure_",
+        "leaf_counts_",
+        "leaf_proba_",
+        "classes_",
+        "privacy_",
+        "n_features_in_",
+        "feature_names_in_",
+    },
     "DPRandomTree": {
-        "forest_",
+        "structure_",
         "leaf_counts_",
         "leaf_proba_",
         "class_prior_",
@@ -84,7 +103,10 @@ FITTED_ATTRIBUTES = {
 
 def name_of(estimator):
     """Label an instance by what tells it from the others."""
-    variant = [getattr(estimator, name, None) for name in ("loss", "solver", "calibration", "thresholds", "weights")]
+    variant = [
+        getattr(estimator, name, None)
+        for name in ("loss", "solver", "calibration", "thresholds", "weights", "criterion")
+    ]
     kind = "gaussian" if estimator.delta else "pure"
     return "-".join([type(estimator).__name__, *[v for v in variant if v is not None], kind])
 

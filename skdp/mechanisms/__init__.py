@@ -3,6 +3,7 @@
 from ._base import Mechanism, NoNoise
 from ._bits import BitStream, NoiseSource
 from ._calibrated import TOTAL_BITS, coordinate_variance, l2_mechanism, within_reach
+from .choices import GroupChoices
 from .discrete_gaussian import discrete_gaussian
 from .discrete_laplace import DiscreteLaplaceMechanism, discrete_laplace
 from .exponential import ExponentialMechanism
@@ -19,6 +20,7 @@ __all__ = [
     "GammaMechanism",
     "GaussianMechanism",
     "GridQuantiles",
+    "GroupChoices",
     "Mechanism",
     "NoNoise",
     "NoiseSource",

@@ -44,7 +44,7 @@ def export_text(estimator: Any, feature_names: Sequence[str] | None = None, *, t
     4
     """
     check_is_fitted(estimator, "privacy_")
-    structure = estimator.forest_
+    structure = estimator.structure_
     if check_integer(tree, "tree", least=0) >= structure.n_trees:
         raise ValueError(f"tree must be below the number of trees, {structure.n_trees}, got {tree!r}")
     if feature_names is None:

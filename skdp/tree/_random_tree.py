@@ -16,9 +16,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
-from .._data import classification_data, validate_quietly
+from .._data import classification_data
 from .._params import check_choice, check_classes, check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..accounting import (
@@ -33,8 +32,6 @@ from ..accounting import (
 )
 from ..base import DPEstimatorMixin
 from ..mechanisms import (
-    DiscreteLaplaceMechanism,
-    GaussianMechanism,
     GridQuantiles,
     Mechanism,
     NoiseSource,
@@ -45,7 +42,9 @@ from ..mechanisms import (
     within_reach,
 )
 from ..sensitivity import sum_over_rows
+from ._base import ROUTED, TreeClassifier, check_optional
 from ._columns import ColumnParameters, check_columns, columns_for
+from ._counts import count_mechanism, leaf_counts
 from ._smoothing import class_distributions, log_odds, scores
 from ._structure import Columns, Forest, grow
 from ._weights import Step, decision, newton_step, newton_sums, probabilities, record_terms
@@ -70,46 +69,6 @@ _RIDGE = 0.5
 
 #: Depth without `expected_n`, and the deepest that is chosen with it.
 _DEPTH, _DEEPEST = 5, 8
-
-# Rows that are routed at once.
-_ROUTED = 8192
-
-
-def leaf_counts_l1(n_trees: int) -> float:
-    """Bound the L1 norm of what one record adds to the class counts of all leaves.
-
-    The trees do not depend on the data. A record reaches one leaf of each tree, and raises the count of its class there
-    by 1: `n_trees` entries change by 1. Every record attains the bound.
-
-    Parameters
-    ----------
-    n_trees : int
-        Number of trees.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound.
-    """
-    return float(n_trees)
-
-
-def leaf_counts_l2(n_trees: int) -> float:
-    """Bound the L2 norm of what one record adds to the class counts of all leaves.
-
-    `n_trees` entries change by 1, see `leaf_counts_l1`. Every record attains the bound.
-
-    Parameters
-    ----------
-    n_trees : int
-        Number of trees.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound.
-    """
-    return math.sqrt(n_trees)
 
 
 @dataclass(frozen=True)
@@ -203,20 +162,6 @@ def make_plan(parameters: Parameters, n_features: int, n_classes: int, n_numeric
     return Plan(guarantee, n_trees, depth, math.sqrt(coordinate_variance(counts)))
 
 
-def count_mechanism(
-    epsilon: float, delta: float, share: float, n_trees: int, size: int
-) -> tuple[Mechanism, PrivacyEvent]:
-    """Return the mechanism for leaf counts: discrete Laplace by L1, or Gaussian by L2 sensitivity."""
-    if epsilon == math.inf:
-        return NoNoise(leaf_counts_l2(n_trees)), PureEvent(epsilon)
-    if delta > 0:
-        mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
-        # Counts lie on the lattice, unless the noise is huge: then what rounding moves is allowed for.
-        return GaussianMechanism(mu, leaf_counts_l2(n_trees), size), GaussianEvent(mu)
-    mechanism = DiscreteLaplaceMechanism(epsilon * share, leaf_counts_l1(n_trees), size)
-    return mechanism, PureEvent(epsilon * share)
-
-
 def cut_mechanism(epsilon: float, delta: float, share: float, n_columns: int) -> tuple[Mechanism, PrivacyEvent]:
     """Return the mechanism for cut points of so many columns, and its event."""
     n_cuts = _LEVELS * n_columns
@@ -262,21 +207,6 @@ def grid_counts(columns: Columns, X: NDArray) -> Array:
     return sum_over_rows(block, X).reshape(len(numeric), _GRID).astype(np.float64)
 
 
-def leaf_counts(forest: Forest, X: NDArray, codes: NDArray[np.intp], n_classes: int) -> Array:
-    """Count classes in the leaves of all trees, of shape (n_trees, n_leaves, n_classes)."""
-    shape = forest.n_trees, forest.n_leaves, n_classes
-    first = (np.arange(forest.n_trees) * forest.n_leaves)[:, None]
-
-    def block(rows: NDArray, classes: NDArray) -> NDArray:
-        cells = forest.leaves(rows)
-        cells += first
-        cells *= n_classes
-        cells += classes
-        return np.bincount(cells.ravel(), minlength=math.prod(shape))
-
-    return sum_over_rows(block, X, codes, block_rows=_ROUTED).reshape(shape).astype(np.float64)
-
-
 def leaf_scores(forest: Forest, table: Array, X: NDArray) -> Array:
     """Look up the scores of rows in each tree, of shape (n_trees, n_scores, n_rows)."""
     out = np.empty((forest.n_trees, table.shape[2], len(X)))
@@ -307,7 +237,7 @@ def _postprocess_weights(plan: Plan, step: Step, released: Array, start: Array) 
     return newton_step(step, released, start, _RIDGE * largest, spread * step.gradient)
 
 
-class DPRandomTree(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
+class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstimator):
     r"""Differentially private forest of random trees with noisy leaf counts.
 
     The trees are drawn at random from public numbers. The class counts of all their leaves are released with noise, and
@@ -360,7 +290,7 @@ class DPRandomTree(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
 
     Attributes
     ----------
-    forest_ : Forest
+    structure_ : Forest
         The trees' structure; a function of public numbers, and of released cut points.
     leaf_counts_ : ndarray of shape (n_trees, n_leaves, n_classes)
         Noisy counts; 0 in leaves that no record can reach.
@@ -499,7 +429,7 @@ class DPRandomTree(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
             sums = newton_sums(step, terms, X, codes)
             released = session.release(_STEP, within_reach(mechanism, sums))
             weights = _postprocess_weights(plan, step, released, start)
-        self.forest_ = forest
+        self.structure_ = forest
         self.leaf_counts_ = counts
         self.leaf_proba_ = distributions
         self.class_prior_ = prior
@@ -525,14 +455,8 @@ class DPRandomTree(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
             Equal to ``privacy_`` after a fit on such data.
         """
         parameters = self._check_parameters()
-        classes = check_classes(self.classes)
-        if classes is not None:
-            n_classes = len(classes)
-        elif n_classes is None:
-            raise ValueError("n_classes must be given, since classes is None")
-        n_features = check_integer(n_features, "n_features", least=1)
+        n_features, n_classes = self._check_shape(n_features, n_classes)
         columns = columns_for(parameters.columns, n_features, None, named=False)
-        n_classes = check_integer(n_classes, "n_classes", least=2)
         return make_plan(parameters, n_features, n_classes, int(np.sum(~columns.categorical))).guarantee
 
     def _fixed_cost(self) -> PrivacyCost | None:
@@ -543,31 +467,18 @@ class DPRandomTree(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         return make_plan(parameters, 1, 2, 0).guarantee.cost
 
     def _check_parameters(self) -> Parameters:
-        def optional(value: object, name: str, least: int, most: int) -> int | None:
-            if value is None:
-                return None
-            checked = check_integer(value, name, least=least)
-            if checked > most:
-                raise ValueError(f"{name} must be at most {most}, got {value!r}")
-            return checked
-
         return Parameters(
             epsilon=check_epsilon(self.epsilon),
             delta=check_delta(self.delta),
             columns=check_columns(self.bounds, self.categorical_features, self.n_categories),
-            n_estimators=optional(self.n_estimators, "n_estimators", 1, 10_000),
-            max_depth=optional(self.max_depth, "max_depth", 0, 16),
-            max_features=optional(self.max_features, "max_features", 1, 10_000),
-            expected_n=optional(self.expected_n, "expected_n", 1, 10**12),
+            n_estimators=check_optional(self.n_estimators, "n_estimators", 1, 10_000),
+            max_depth=check_optional(self.max_depth, "max_depth", 0, 16),
+            max_features=check_optional(self.max_features, "max_features", 1, 10_000),
+            expected_n=check_optional(self.expected_n, "expected_n", 1, 10**12),
             thresholds=check_choice(self.thresholds, "thresholds", THRESHOLDS),
             weights=check_choice(self.weights, "weights", WEIGHTS),
             structure_seed=check_integer(self.structure_seed, "structure_seed", least=0),
         )
-
-    def _rows(self, X: Any) -> NDArray:
-        check_is_fitted(self, "privacy_")
-        rows: NDArray = validate_quietly(self, X, reset=False, dtype=[np.float64, np.float32])
-        return rows
 
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities.
@@ -587,57 +498,7 @@ class DPRandomTree(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         weights = np.concatenate([self.tree_weights_, self.intercept_])
         return np.concatenate(
             [
-                probabilities(decision(base, leaf_scores(self.forest_, table, X[start : start + _ROUTED]), weights)).T
-                for start in range(0, max(len(X), 1), _ROUTED)
+                probabilities(decision(base, leaf_scores(self.structure_, table, X[start : start + ROUTED]), weights)).T
+                for start in range(0, max(len(X), 1), ROUTED)
             ]
-        )
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return logarithms of class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        return np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny))
-
-    def predict(self, X: Any) -> NDArray:
-        """Return the most likely labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            From ``classes_``.
-        """
-        best = self.predict_proba(X).argmax(axis=1)
-        labels: NDArray = self.classes_[best]
-        return labels
-
-    def apply(self, X: Any) -> NDArray[np.intp]:
-        """Return the leaves that rows reach.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        leaves : ndarray of shape (n_samples, n_trees)
-            Positions in the second axis of ``leaf_counts_``.
-        """
-        X = self._rows(X)
-        return np.concatenate(
-            [self.forest_.leaves(X[start : start + _ROUTED]).T for start in range(0, max(len(X), 1), _ROUTED)]
         )

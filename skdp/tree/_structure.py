@@ -44,6 +44,13 @@ class Columns:
     def categorical(self) -> NDArray[np.bool_]:
         return self.n_categories > 0
 
+    def codes(self, values: NDArray, feature: int) -> NDArray[np.intp]:
+        """Return codes of categories, and their number for what is none."""
+        unknown = int(self.n_categories[feature])
+        codes = np.clip(values, -1, unknown).astype(np.intp)
+        codes[(codes != values) | (codes < 0)] = unknown
+        return codes
+
 
 @dataclass(frozen=True, eq=False)
 class Forest:
@@ -114,7 +121,7 @@ class Forest:
         """
         n_rows = len(X)
         across = np.ascontiguousarray(X.T)
-        codes = {feature: self._codes(across[feature], feature) for feature in self.places}
+        codes = {feature: self.columns.codes(across[feature], feature) for feature in self.places}
         rows = np.arange(n_rows)
         out = np.zeros((self.n_trees, n_rows), dtype=np.intp)
         for t in range(self.n_trees):
@@ -148,13 +155,6 @@ class Forest:
         right = np.flatnonzero(self.places[feature][tree, :-1] > threshold)
         codes = "{" + ", ".join(map(str, right)) + "}"
         return f"{names[feature]} not in {codes}", f"{names[feature]} in {codes}"
-
-    def _codes(self, values: NDArray, feature: int) -> NDArray[np.intp]:
-        """Return codes of categories; the last entry of `places` is for what is none."""
-        unknown = int(self.columns.n_categories[feature])
-        codes = np.clip(values, -1, unknown).astype(np.intp)
-        codes[(codes != values) | (codes < 0)] = unknown
-        return codes
 
 
 def uniforms(shape: tuple[int, ...], stream: BitStream) -> Array:

@@ -14,7 +14,8 @@ from skdp import DPRandomTree
 from skdp.accounting import gaussian_mu
 from skdp.mechanisms import NoiseSource
 from skdp.tree import _random_tree, export_text
-from skdp.tree._random_tree import leaf_counts, leaf_counts_l1, leaf_counts_l2, leaf_scores
+from skdp.tree._counts import leaf_counts, leaf_counts_l1, leaf_counts_l2
+from skdp.tree._random_tree import leaf_scores
 from skdp.tree._smoothing import LARGEST_LOG_ODDS, class_distributions, log_odds, scores
 from skdp.tree._structure import Columns, grow
 from skdp.tree._weights import Step, decision, newton_step, newton_sums, probabilities, record_terms
@@ -93,7 +94,7 @@ def test_all_features_are_seen_before_any_is_seen_again():
 def test_structure_does_not_depend_on_the_data_or_on_the_noise():
     first, second = mixed(500), mixed(3, seed=9)
     fits = [
-        DPRandomTree(**MIXED, classes=[0, 1], delta=delta, random_state=seed, n_estimators=6).fit(*data).forest_
+        DPRandomTree(**MIXED, classes=[0, 1], delta=delta, random_state=seed, n_estimators=6).fit(*data).structure_
         for data, seed, delta in ((first, 0, 1e-5), (second, 1, 1e-5), (first, None, 0.0))
     ]
     for other in fits[1:]:
@@ -102,14 +103,14 @@ def test_structure_does_not_depend_on_the_data_or_on_the_noise():
         np.testing.assert_array_equal(fits[0].slots, other.slots)
         for feature, places in fits[0].places.items():
             np.testing.assert_array_equal(places, other.places[feature])
-    another = DPRandomTree(**MIXED, classes=[0, 1], structure_seed=1, n_estimators=6).fit(*first).forest_
+    another = DPRandomTree(**MIXED, classes=[0, 1], structure_seed=1, n_estimators=6).fit(*first).structure_
     assert not np.array_equal(another.thresholds, fits[0].thresholds)
 
 
 def test_cut_points_are_all_that_the_structure_takes_from_the_data():
     data = mixed(500)
     fits = [
-        DPRandomTree(**MIXED, classes=[0, 1], thresholds="quantile", random_state=seed).fit(*data).forest_
+        DPRandomTree(**MIXED, classes=[0, 1], thresholds="quantile", random_state=seed).fit(*data).structure_
         for seed in (0, 1)
     ]
     assert not np.array_equal(fits[0].thresholds, fits[1].thresholds)
@@ -347,7 +348,7 @@ def test_predictions_are_those_of_the_released_numbers():
     expected = np.exp(total) / np.exp(total).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-12)
     np.testing.assert_array_equal(model.predict(X), expected.argmax(axis=1))
-    np.testing.assert_array_equal(leaf_scores(model.forest_, table, X)[1].T, table[1][leaves[:, 1]])
+    np.testing.assert_array_equal(leaf_scores(model.structure_, table, X)[1].T, table[1][leaves[:, 1]])
 
 
 # --- defaults -----------------------------------------------------------------------------------------------------
@@ -368,7 +369,7 @@ def test_number_of_trees(delta, n_features, expected):
 def test_depth_follows_the_number_of_records_and_the_noise():
     def depth(**parameters):
         model = DPRandomTree(bounds=(0, 1), classes=[0, 1], delta=1e-5, n_estimators=3, **parameters)
-        return model.fit(np.empty((0, 2)), np.empty(0)).forest_.depth
+        return model.fit(np.empty((0, 2)), np.empty(0)).structure_.depth
 
     assert depth() == 5
     assert depth(max_depth=3) == 3
@@ -397,15 +398,15 @@ def test_quantile_thresholds_help_with_wide_bounds():
 def test_text_of_a_tree():
     X, y = mixed(500)
     model = noiseless(max_depth=2, n_estimators=4).fit(X, y)
-    of_numbers = int(np.flatnonzero(model.forest_.features[:, 0] == 0)[0])
+    of_numbers = int(np.flatnonzero(model.structure_.features[:, 0] == 0)[0])
     first = export_text(model, ["age", "job", "hours", "region"], tree=of_numbers).splitlines()
     assert len(first) == 6 + 4 - 4 + 4
-    threshold = model.forest_.thresholds[of_numbers, 0]
+    threshold = model.structure_.thresholds[of_numbers, 0]
     assert first[0] == f"|--- age <= {threshold:.2f}"
     counts = model.leaf_counts_[of_numbers, 0]
     assert first[2].startswith("|   |   |--- class: ")
     assert f"counts [{counts[0]:.2f}, {counts[1]:.2f}]" in first[2]
-    of_categories = int(np.flatnonzero(model.forest_.features[:, 0] == 3)[0])
+    of_categories = int(np.flatnonzero(model.structure_.features[:, 0] == 3)[0])
     text = export_text(model, tree=of_categories)
     assert "feature_3 in {" in text
     assert text.count("class:") == 3, "one leaf for each of three categories"

@@ -15,8 +15,8 @@ import pytest
 from skdp import DPRandomTree
 from skdp.accounting import GaussianEvent
 from skdp.mechanisms import DiscreteLaplaceMechanism, GammaMechanism, GaussianMechanism, NoiseSource
-from skdp.tree import _random_tree
-from skdp.tree._random_tree import leaf_counts
+from skdp.tree import _counts, _random_tree
+from skdp.tree._counts import leaf_counts
 from skdp.tree._weights import Step, decision, newton_sums, probabilities, record_terms
 from tests.auditing import epsilon_lower_bound, mu_lower_bound, separating_event, shift_over_spread
 
@@ -45,7 +45,7 @@ class Reader:
         self.pair = [(ROW[:n], np.ones(n, dtype=int)) for n in (0, 1)]
         (self.claim,) = self.model.privacy_plan(n_features=2).events
         self.mechanism = self.model.privacy_plan(n_features=2).releases[0].mechanism
-        forest = self.model.fit(*self.pair[0]).forest_
+        forest = self.model.fit(*self.pair[0]).structure_
         self.counts = [leaf_counts(forest, *data, 2) for data in self.pair]
         self.ties = np.random.default_rng(0)
         self.place = range(TREES), forest.leaves(ROW)[:, 0], 1
@@ -113,8 +113,8 @@ def scale_noise(monkeypatch, factor):
 
 def one_tree(monkeypatch):
     """The sensitivity of one tree, for all of them."""
-    monkeypatch.setattr(_random_tree, "leaf_counts_l1", lambda n_trees: 1.0)
-    monkeypatch.setattr(_random_tree, "leaf_counts_l2", lambda n_trees: 1.0)
+    monkeypatch.setattr(_counts, "leaf_counts_l1", lambda n_trees: 1.0)
+    monkeypatch.setattr(_counts, "leaf_counts_l2", lambda n_trees: 1.0)
 
 
 # --- leaf counts, pure --------------------------------------------------------------------------------------------
@@ -183,14 +183,14 @@ def test_gaussian_audit_rejects_noise_for_one_tree(monkeypatch):
 def test_structure_from_the_data_is_seen(monkeypatch):
     """Trees are alike on both data sets; a twin whose trees follow the data gives it away without any statistics."""
     reader = Reader(GAUSSIAN, 1e-5)
-    one, other = (reader.model.fit(*data).forest_.thresholds for data in reader.pair)
+    one, other = (reader.model.fit(*data).structure_.thresholds for data in reader.pair)
     np.testing.assert_array_equal(one, other)
     whole = _random_tree.grow
     twins = []
     for data in reader.pair:
         middle = np.array([0, 0.1 + data[0].sum() / 2, 1])
         monkeypatch.setattr(_random_tree, "grow", lambda *args, middle=middle: whole(*args[:-1], {0: middle}))
-        twins.append(reader.model.fit(*data).forest_.thresholds)
+        twins.append(reader.model.fit(*data).structure_.thresholds)
     assert not np.array_equal(*twins)
 
 

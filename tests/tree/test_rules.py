@@ -18,7 +18,7 @@ from skdp import BudgetAccountant, allocate
 from skdp.accounting import gaussian_mu
 from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SeededNoiseWarning
 from skdp.mechanisms import NoiseSource
-from skdp.tree import _random_tree
+from skdp.tree import _greedy_tree, _random_tree
 from tests.estimators import FITTED_ATTRIBUTES, TREES, name_of
 from tests.tree.data import MIXED, mixed
 
@@ -70,8 +70,10 @@ def test_nothing_is_computed_when_the_budget_is_too_small(estimator, monkeypatch
     def touched(*args, **kwargs):
         raise AssertionError("the data were used")
 
-    for name in ("sum_over_rows", "newton_sums", "leaf_counts", "grid_counts"):
+    for name in ("newton_sums", "leaf_counts", "grid_counts"):
         monkeypatch.setattr(_random_tree, name, touched)
+    for name in ("histogram", "leaf_counts"):
+        monkeypatch.setattr(_greedy_tree, name, touched)
     accountant = BudgetAccountant(epsilon=1.0, delta=1e-6)
     model = declared(estimator, accountant=accountant)
     with pytest.raises(BudgetError, match="remains"):
@@ -259,7 +261,9 @@ def test_memory_mapped_rows_are_read_in_blocks(estimator, tmp_path):
     X, y = mixed(100_000)
     np.save(tmp_path / "X.npy", np.tile(X, (1, 5)))
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    model = clone(estimator).set_params(classes=[0, 1], bounds=(0, 3), n_estimators=10, random_state=0)
+    model = clone(estimator).set_params(classes=[0, 1], bounds=(0, 3), random_state=0)
+    if "n_estimators" in model.get_params():
+        model.set_params(n_estimators=10)
     model.fit(mapped[:10], y[:10])
     tracemalloc.start()
     model.fit(mapped, y)
