@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
-from skdp import DPRandomTree
+from skdp import DPGreedyTree, DPRandomTree
 
 ROUNDS = 7
 
@@ -55,6 +55,7 @@ def main():
         }.items()
         for delta in (1e-5, 0.0)
     }
+    models |= {f"greedy tree, delta={delta:g}": DPGreedyTree(delta=delta, **public) for delta in (1e-5, 0.0)}
     for name, model in models.items():
         model.fit(X[:10], y[:10])
         ratios, own = [], []

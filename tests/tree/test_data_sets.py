@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from skdp import DPRandomTree
+from skdp import DPGreedyTree, DPRandomTree
 from skdp.datasets import load_adult
 
 NURSERY = [
@@ -104,4 +104,20 @@ def test_random_trees_on_adult(adult, epsilon, delta, limits):
 )
 def test_random_trees_on_nursery(nursery, epsilon, delta, limit):
     reached = scores(DPRandomTree, nursery, epsilon=epsilon, delta=delta)
+    assert reached[0] >= limit, reached
+
+
+@pytest.mark.adult
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "limits"), [(1.0, 1e-5, (0.828, 0.855)), (0.1, 1e-5, (0.80, 0.81)), (1.0, 0.0, (0.828, 0.855))]
+)
+def test_greedy_tree_on_adult(adult, epsilon, delta, limits):
+    reached = scores(DPGreedyTree, adult, epsilon=epsilon, delta=delta)
+    assert np.all(reached >= limits), reached
+
+
+@pytest.mark.nursery
+@pytest.mark.parametrize(("epsilon", "delta", "limit"), [(1.0, 1e-5, 0.85), (0.1, 1e-5, 0.80), (1.0, 0.0, 0.85)])
+def test_greedy_tree_on_nursery(nursery, epsilon, delta, limit):
+    reached = scores(DPGreedyTree, nursery, epsilon=epsilon, delta=delta)
     assert reached[0] >= limit, reached
