@@ -46,7 +46,7 @@ class GroupChoices(Mechanism):
     monotone: bool = False
     bounded_range: bool = False
 
-    norm = "largest change of a score"
+    norm = "score"
 
     @property
     def name(self) -> str:  # type: ignore[override]

@@ -60,7 +60,7 @@ class GridQuantiles(Mechanism):
     levels: int
 
     name = "exponential (quantiles)"
-    norm = "range of scores"
+    norm = "score range"
     sensitivity = 1.0
 
     @property

@@ -145,7 +145,7 @@ def make_plan(parameters: Parameters, n_features: int, n_classes: int, n_numeric
 
     if cut_share:
         cuts, event = cut_mechanism(epsilon, delta, cut_share, n_numeric)
-        add(_CUTS, cuts, event, cut_share, "2")
+        add(_CUTS, cuts, event, cut_share, "3")
     # The size of the vector depends on the depth, and on it a little of the noise; the depth only on its scale.
     depth = parameters.depth(
         math.sqrt(coordinate_variance(count_mechanism(epsilon, delta, count_share, n_trees, 1)[0]))
@@ -157,7 +157,7 @@ def make_plan(parameters: Parameters, n_features: int, n_classes: int, n_numeric
             mechanism, event = l2_mechanism(epsilon, delta, step_share, step.sensitivity, step.size)
         else:
             mechanism = NoNoise(step.sensitivity)
-        add(_STEP, mechanism, event, step_share, "3")
+        add(_STEP, mechanism, event, step_share, "2")
     guarantee = PrivacyGuarantee(epsilon, delta, tuple(events), tuple(releases))
     return Plan(guarantee, n_trees, depth, math.sqrt(coordinate_variance(counts)))
 
