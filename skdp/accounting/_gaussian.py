@@ -205,8 +205,8 @@ def bounded_range_mu(epsilon: float) -> float:
     :math:`\mathbb{E}_{D'}[e^L] = 1`. Among such losses, the one that takes the two ends only dominates all others. Its
     trade-off curve has its kink at error rates :math:`(a, b)` with :math:`(a + c)(b + c) = c (1 + c)` for
     :math:`c = 1/(e^\varepsilon - 1)`, whichever the interval. Of the points of that hyperbola, the one with
-    :math:`a = b = 1/(1 + e^{\varepsilon/2})` needs the largest :math:`\mu`: that of :math:`\varepsilon/2`-DP (user guide,
-    trees, theorem 5).
+    :math:`a = b = 1/(1 + e^{\varepsilon/2})` needs the largest :math:`\mu`: that of :math:`\varepsilon/2`-DP (user
+    guide, trees, theorem 5).
 
     Parameters
     ----------
