@@ -14,11 +14,12 @@ from .._params import check_integer
 def export_text(estimator: Any, feature_names: Sequence[str] | None = None, *, tree: int = 0, decimals: int = 2) -> str:
     """Write a tree as text, with its released numbers.
 
-    Branches that no record can reach are left out. What is printed was released: it is as private as the estimator.
+    Branches that no record can reach, or that were taken back, are left out. What is printed was released: it is as
+    private as the estimator.
 
     Parameters
     ----------
-    estimator : DPRandomTree
+    estimator : DPRandomTree or DPGreedyTree
         A fitted estimator of this module.
     feature_names : sequence of str, optional
         One for each feature. By default those of the data that the estimator was fitted on, or ``feature_0``, ...
@@ -58,15 +59,14 @@ def export_text(estimator: Any, feature_names: Sequence[str] | None = None, *, t
 
     def write(level: int, node: int, indent: int) -> None:
         start = "|   " * indent + "|--- "
-        if level == structure.depth:
-            proba, counts = estimator.leaf_proba_[tree, node], estimator.leaf_counts_[tree, node]
+        question = structure.question(tree, level, node, names, decimals) if level < structure.depth else None
+        if question is None:
+            width = 2 ** (structure.depth - level)
+            below = slice(node * width, (node + 1) * width)
+            proba, counts = estimator.leaf_proba_[tree, below][0], estimator.leaf_counts_[tree, below].sum(axis=0)
             best = int(np.argmax(proba))
             numbers = ", ".join(f"{count:.{decimals}f}" for count in counts)
             lines.append(f"{start}class: {estimator.classes_[best]} ({proba[best]:.{decimals}f}), counts [{numbers}]")
-            return
-        question = structure.question(tree, level, node, names, decimals)
-        if question is None:
-            write(level + 1, 2 * node, indent)
             return
         for side, text in enumerate(question):
             lines.append(start + text)

@@ -8,7 +8,7 @@ the leaves.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from .._data import classification_data
-from .._params import check_choice, check_classes, check_integer
+from .._params import check_boolean, check_choice, check_classes, check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..accounting import (
     GaussianEvent,
@@ -34,7 +34,7 @@ from ..sensitivity import sum_over_rows
 from ._base import ROUTED, TreeClassifier, check_optional
 from ._columns import ColumnParameters, check_columns, columns_for
 from ._counts import count_mechanism, leaf_counts
-from ._smoothing import class_distributions
+from ._smoothing import class_distributions, few_records
 from ._structure import Columns
 
 Array = NDArray[np.float64]
@@ -198,11 +198,14 @@ class Splits:
         Numbers up to this one go left.
     categories : ndarray of shape (n_inner,)
         The category that goes right; -1 for numeric features.
+    merged : ndarray of shape (n_inner,)
+        Nodes below which all leaves say the same.
     """
 
     features: NDArray[np.intp]
     thresholds: Array
     categories: NDArray[np.intp]
+    merged: NDArray[np.bool_]
 
     n_trees = 1
 
@@ -248,11 +251,14 @@ class Splits:
             np.concatenate([self.features, features]),
             np.concatenate([self.thresholds, thresholds]),
             np.concatenate([self.categories, categories]),
+            np.concatenate([self.merged, np.zeros(len(features), dtype=bool)]),
         )
 
-    def question(self, tree: int, level: int, node: int, names: list[str], decimals: int) -> tuple[str, str]:
-        """Say what sends records left and right."""
+    def question(self, tree: int, level: int, node: int, names: list[str], decimals: int) -> tuple[str, str] | None:
+        """Say what sends records left and right, if they are split here."""
         i = 2**level - 1 + node
+        if self.merged[i]:
+            return None
         name, category, threshold = names[self.features[i]], self.categories[i], self.thresholds[i]
         if category >= 0:
             return f"{name} is not {category}", f"{name} is {category}"
@@ -291,6 +297,7 @@ class Parameters:
     max_depth: int
     n_thresholds: int
     criterion: str
+    prune: bool
 
 
 def make_plan(parameters: Parameters, n_classes: int) -> PrivacyGuarantee:
@@ -318,6 +325,15 @@ def make_plan(parameters: Parameters, n_classes: int) -> PrivacyGuarantee:
     releases.append(Release(_COUNTS, counts, rest, "Trees, theorem 1"))
     events.append(event)
     return PrivacyGuarantee(epsilon, delta, tuple(events), tuple(releases))
+
+
+def _postprocess_leaves(levels: list[Array], merged: NDArray[np.bool_]) -> Array:
+    """Return class distributions of leaves; below merged nodes, that of the highest one."""
+    proba = levels[0]
+    for level, below in enumerate(levels[1:]):
+        above = merged[2**level - 1 : 2 ** (level + 1) - 1]
+        proba = np.where(np.repeat(above, 2)[None, :, None], np.repeat(proba, 2, axis=1), below)
+    return np.array(proba)
 
 
 class DPGreedyTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstimator):
@@ -351,6 +367,8 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
     criterion : {"gini", "max"}, default="gini"
         What a good split is: one with little Gini impurity, or with few records outside the largest classes of the
         children.
+    prune : bool, default=True
+        Whether splits of nodes with too few records for the noise, going by the noisy counts, are taken back.
     classes : array-like, default=None
         The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
         in `y` are taken to be public, with a warning.
@@ -419,6 +437,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         max_depth: int | None = None,
         n_thresholds: int = 31,
         criterion: str = "gini",
+        prune: bool = True,
         classes: Any = None,
         accountant: Any = None,
         random_state: Any = None,
@@ -431,6 +450,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         self.max_depth = max_depth
         self.n_thresholds = n_thresholds
         self.criterion = criterion
+        self.prune = prune
         self.classes = classes
         self.accountant = accountant
         self.random_state = random_state
@@ -465,7 +485,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
         candidates = Candidates(columns, parameters.n_thresholds)
         nothing = np.empty(0, dtype=np.intp)
-        splits = Splits(nothing, np.empty(0), nothing)
+        splits = Splits(nothing, np.empty(0), nothing, nothing.astype(bool))
         for level in range(parameters.max_depth):
             counted = histogram(candidates, splits, X, codes, len(classes))
             values = split_scores(*candidates.children(counted), parameters.criterion)
@@ -474,8 +494,10 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         counts = session.release(_COUNTS, leaf_counts(splits, X, codes, len(classes)))
 
         noise = math.sqrt(coordinate_variance(guarantee.releases[-1].mechanism))
-        self.leaf_proba_ = np.array(class_distributions(counts, splits.reachable(), noise)[0])
-        self.structure_ = splits
+        levels = class_distributions(counts, splits.reachable(), noise)
+        merged = few_records(counts[0], noise) if parameters.prune else splits.merged
+        self.leaf_proba_ = _postprocess_leaves(levels, merged)
+        self.structure_ = replace(splits, merged=merged)
         self.leaf_counts_ = counts
         self.classes_ = classes
         self.privacy_ = guarantee
@@ -516,6 +538,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
             max_depth=_DEPTH if depth is None else depth,
             n_thresholds=thresholds,
             criterion=check_choice(self.criterion, "criterion", CRITERIA),
+            prune=check_boolean(self.prune, "prune"),
         )
 
     def predict_proba(self, X: Any) -> Array:

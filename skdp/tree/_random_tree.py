@@ -415,7 +415,8 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         forest = grow(columns, n_seen, plan.depth, stream, warps)
         reachable = forest.reachable()
         counts = session.release(_COUNTS, leaf_counts(forest, X, codes, len(classes))) * reachable[:, :, None]
-        distributions, prior = class_distributions(counts, reachable, plan.noise)
+        levels = class_distributions(counts, reachable, plan.noise)
+        distributions, prior = np.array(levels[-1]), np.array(levels[0][0, 0])
 
         step = Step(plan.n_trees, len(classes))
         weights = step.first_weights(sum(n_seen) / X.shape[1])

@@ -14,8 +14,8 @@ PRIOR_RECORDS = 2.0
 LARGEST_LOG_ODDS = 3.0
 
 
-def class_distributions(counts: Array, reachable: NDArray[np.bool_], noise: float) -> tuple[Array, Array]:
-    r"""Estimate class distributions in leaves, from the root down.
+def class_distributions(counts: Array, reachable: NDArray[np.bool_], noise: float) -> list[Array]:
+    r"""Estimate class distributions in nodes, from the root down.
 
     A node's counts are the sums of its leaves'. With :math:`N` their total, :math:`q` the parent's distribution and
     :math:`s` the standard deviation of the noise in each, the deviation :math:`d = c - Nq` is shrunk as by James and
@@ -33,10 +33,8 @@ def class_distributions(counts: Array, reachable: NDArray[np.bool_], noise: floa
 
     Returns
     -------
-    leaves : ndarray of shape (n_trees, n_leaves, n_classes)
-        Positive, of sum 1.
-    prior : ndarray of shape (n_classes,)
-        The distribution at the root, which all trees share.
+    levels : list of ndarray of shape (n_trees, n_nodes, n_classes)
+        By level, positive and of sum 1. The first holds the roots, all alike, and the last the leaves.
     """
     n_trees, n_leaves, n_classes = counts.shape
     # The trees count the same records, so that the mean of their totals has less noise.
@@ -45,6 +43,7 @@ def class_distributions(counts: Array, reachable: NDArray[np.bool_], noise: floa
     flat = root_noise + PRIOR_RECORDS
     prior = (prior + flat / n_classes) / (prior.sum() + flat)
     parent = np.broadcast_to(prior, (n_trees, 1, n_classes))
+    levels = [parent]
     width = n_leaves
     while width > 1:
         width //= 2
@@ -60,7 +59,8 @@ def class_distributions(counts: Array, reachable: NDArray[np.bool_], noise: floa
         totals = np.maximum(expected + shrunk * deviation, 0.0)
         pull = spread + PRIOR_RECORDS
         parent = (totals + pull * parent) / (totals.sum(axis=2, keepdims=True) + pull)
-    return parent, prior
+        levels.append(parent)
+    return levels
 
 
 def scores(distributions: Array, prior: Array) -> Array:
@@ -90,3 +90,31 @@ def log_odds(logs: Array) -> Array:
     if logs.shape[-1] == 2:
         return logs[..., 1:] - logs[..., :1]
     return logs - logs.mean(axis=-1, keepdims=True)
+
+
+def few_records(counts: Array, noise: float) -> NDArray[np.bool_]:
+    """Tell nodes that hold too few records to split: less than twice what the noise in one leaf comes to.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_leaves, n_classes)
+        Noisy counts of one tree.
+    noise : float
+        Standard deviation of the noise in one count.
+
+    Returns
+    -------
+    few : ndarray of shape (n_inner,)
+        Nodes level by level; with a node, all below it.
+    """
+    n_leaves, n_classes = counts.shape
+    few = np.zeros(1, dtype=bool)
+    out = []
+    width = n_leaves
+    while width > 1:
+        totals = counts.reshape(-1, width * n_classes).sum(axis=1)
+        few = few | (totals < 2 * noise * np.sqrt(n_classes))
+        out.append(few)
+        few = np.repeat(few, 2)
+        width //= 2
+    return np.concatenate([*out, np.empty(0, dtype=bool)])

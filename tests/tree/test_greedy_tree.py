@@ -16,6 +16,7 @@ from skdp.accounting import bounded_range_mu, gaussian_delta, gaussian_mu
 from skdp.mechanisms import GroupChoices, NoiseSource
 from skdp.tree import _greedy_tree, export_text
 from skdp.tree._greedy_tree import Candidates, Splits, histogram, score_sensitivity, split_scores
+from skdp.tree._smoothing import few_records
 from skdp.tree._structure import Columns
 from tests.auditing import epsilon_lower_bound, separating_event
 from tests.statistics import accept, chi_square, reject
@@ -24,7 +25,7 @@ from tests.tree.data import MIXED, mixed
 FALSE_ALARM = 1e-6
 INF = math.inf
 COLUMNS = Columns(np.array([0.0, 0, 0, 0]), np.array([1.0, 3, 1, 2]), np.array([0, 4, 0, 3]))
-NOTHING = Splits(np.empty(0, dtype=np.intp), np.empty(0), np.empty(0, dtype=np.intp))
+NOTHING = Splits(np.empty(0, dtype=np.intp), np.empty(0), np.empty(0, dtype=np.intp), np.empty(0, dtype=bool))
 
 
 def scores_of(X, y, criterion, n_classes=2, columns=COLUMNS, n_thresholds=3, splits=NOTHING):
@@ -50,7 +51,7 @@ def naive_score(y, right, criterion, n_classes):
 def test_scores_are_those_of_a_naive_loop(criterion):
     X, y = mixed(300, n_classes=3)
     X[:3, 1] = [-1, 4, 1.5]
-    splits = Splits(np.array([2]), np.array([0.4]), np.array([-1]))
+    splits = Splits(np.array([2]), np.array([0.4]), np.array([-1]), np.array([False]))
     found = scores_of(X, y, criterion, 3, splits=splits)
     candidates = Candidates(COLUMNS, 3)
     features, thresholds, categories = candidates.split(np.arange(candidates.n_candidates))
@@ -280,6 +281,38 @@ def test_audit_of_the_first_split(broken, monkeypatch):
         assert max(bounds) > epsilon
     else:
         assert 0.3 * epsilon <= max(bounds) <= epsilon, "false alarm 1e-6, over six bounds"
+
+
+# --- pruning ----------------------------------------------------------------------------------------------------
+
+
+def test_nodes_with_few_records_are_told():
+    counts = np.array([[900.0, 100], [50, 800], [4, -3], [9, 2], [1, 2], [-6, 0], [70, 60], [300, 1]])
+    few = few_records(counts, 10.0)
+    np.testing.assert_array_equal(few, [False, False, False, False, True, True, False])
+    assert not few_records(np.maximum(counts, 0), 0.0).any()
+    assert few_records(counts, 1e4).all()
+    np.testing.assert_array_equal(few_records(counts[:1], 1.0), [])
+
+
+def test_leaves_below_a_merged_node_say_the_same():
+    X, y = mixed(1000)
+    parameters = {**MIXED, "epsilon": 0.4, "classes": [0, 1], "random_state": 0, "max_depth": 6}
+    pruned = DPGreedyTree(**parameters).fit(X, y)
+    whole = DPGreedyTree(**parameters, prune=False).fit(X, y)
+    np.testing.assert_array_equal(pruned.leaf_counts_, whole.leaf_counts_)
+    merged = pruned.structure_.merged
+    assert 0 < merged.sum() < len(merged)
+    assert not whole.structure_.merged.any()
+    for level in range(6):
+        for node, taken_back in enumerate(merged[2**level - 1 : 2 ** (level + 1) - 1]):
+            below = pruned.leaf_proba_[0, node * 2 ** (6 - level) : (node + 1) * 2 ** (6 - level)]
+            if taken_back:
+                assert np.all(below == below[0])
+    text = export_text(pruned, decimals=9)
+    assert text.count("class:") == 1 + np.count_nonzero(~merged)
+    shown = [[float(v) for v in line.split("[")[1][:-1].split(",")] for line in text.splitlines() if "[" in line]
+    np.testing.assert_allclose(np.sum(shown, axis=0), pruned.leaf_counts_[0].sum(axis=0), atol=1e-6)
 
 
 # --- text ---------------------------------------------------------------------------------------------------------

@@ -26,6 +26,12 @@ INF = math.inf
 COLUMNS = Columns(np.array([0.0, 0, 0, 0]), np.array([1.0, 3, 1, 2]), np.array([0, 4, 0, 3]))
 
 
+def leaves_and_prior(counts, reachable, noise):
+    levels = class_distributions(counts, reachable, noise)
+    assert [level.shape[1] for level in levels] == [2**i for i in range(len(levels))]
+    return levels[-1], levels[0][0, 0]
+
+
 def forest_of(n_seen=(1, 2, 3, 4, 2), depth=4, seed=0, warps=None):
     return grow(COLUMNS, list(n_seen), depth, NoiseSource(seed).stream("test"), warps or {})
 
@@ -196,7 +202,7 @@ def test_laplace_noise_of_the_counts():
 def test_without_noise_distributions_are_frequencies_but_for_two_records():
     counts = 1e6 * np.random.default_rng(0).uniform(0.1, 1, size=(3, 8, 4))
     counts[1:] *= counts[0].sum(axis=0) / counts[1:].sum(axis=1, keepdims=True)
-    distributions, prior = class_distributions(counts, np.ones((3, 8), dtype=bool), 0.0)
+    distributions, prior = leaves_and_prior(counts, np.ones((3, 8), dtype=bool), 0.0)
     np.testing.assert_allclose(distributions, counts / counts.sum(axis=2, keepdims=True), atol=1e-4)
     np.testing.assert_allclose(prior, counts[0].sum(axis=0) / counts[0].sum(), atol=1e-4)
 
@@ -204,8 +210,8 @@ def test_without_noise_distributions_are_frequencies_but_for_two_records():
 def test_pure_noise_is_mostly_smoothed_away():
     rng = np.random.default_rng(0)
     reachable = np.ones((20, 32), dtype=bool)
-    flat, _ = class_distributions(rng.normal(scale=50, size=(20, 32, 2)), reachable, 50.0)
-    trusting, _ = class_distributions(rng.normal(scale=50, size=(20, 32, 2)), reachable, 0.0)
+    flat, _ = leaves_and_prior(rng.normal(scale=50, size=(20, 32, 2)), reachable, 50.0)
+    trusting, _ = leaves_and_prior(rng.normal(scale=50, size=(20, 32, 2)), reachable, 0.0)
     assert np.mean(np.abs(flat - 0.5)) < 0.5 * np.mean(np.abs(trusting - 0.5))
     assert np.all((flat > 0) & (flat < 1))
 
@@ -214,7 +220,7 @@ def test_pure_noise_is_mostly_smoothed_away():
 def test_scores_are_bounded_whatever_is_released(n_classes):
     rng = np.random.default_rng(0)
     counts = rng.normal(scale=10.0 ** rng.integers(0, 9, size=(30, 16, 1)), size=(30, 16, n_classes))
-    distributions, prior = class_distributions(counts, np.ones((30, 16), dtype=bool), 1.0)
+    distributions, prior = leaves_and_prior(counts, np.ones((30, 16), dtype=bool), 1.0)
     table = scores(distributions, prior)
     np.testing.assert_allclose(distributions.sum(axis=2), 1)
     if n_classes == 2:

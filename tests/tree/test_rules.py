@@ -392,6 +392,44 @@ def test_bad_parameter_is_named_and_costs_nothing(estimator, name, value, error)
     assert len(accountant) == 0
 
 
+OWN = {
+    "DPRandomTree": [
+        *[("n_estimators", value, ValueError) for value in (0, -3, 10**6)],
+        *[("n_estimators", value, TypeError) for value in (2.0, "10", True)],
+        *[("max_features", value, ValueError) for value in (0, 10**6)],
+        ("max_features", 0.5, TypeError),
+        ("expected_n", 0, ValueError),
+        ("expected_n", 1e4, TypeError),
+        ("thresholds", "median", ValueError),
+        ("weights", None, ValueError),
+        ("structure_seed", -1, ValueError),
+        ("structure_seed", None, TypeError),
+    ],
+    "DPGreedyTree": [
+        ("n_thresholds", 0, ValueError),
+        ("n_thresholds", 10**5, ValueError),
+        ("n_thresholds", 3.5, TypeError),
+        ("criterion", "entropy", ValueError),
+        ("prune", 1, TypeError),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("estimator", "name", "value", "error"),
+    [(estimator, *case) for estimator in TREES[::4] for case in OWN[type(estimator).__name__]],
+    ids=lambda p: str(p)[:20],
+)
+def test_bad_parameter_of_its_own_is_named_and_costs_nothing(estimator, name, value, error):
+    accountant = wide_accountant()
+    model = declared(estimator, accountant=accountant).set_params(**{name: value})
+    with pytest.raises(error, match=name):
+        model.fit(*mixed())
+    with pytest.raises(error, match=name):
+        model.privacy_plan(n_features=4)
+    assert len(accountant) == 0
+
+
 @one_of_each
 def test_plan_needs_the_number_of_classes(estimator):
     model = declared(estimator)
