@@ -10,12 +10,15 @@ if TYPE_CHECKING:
     from .accounting import BudgetAccountant
     from .linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
     from .naive_bayes import DPNaiveBayes
+    from .tree import DPGreedyTree, DPRandomTree
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "BudgetAccountant",
+    "DPGreedyTree",
     "DPNaiveBayes",
+    "DPRandomTree",
     "FunctionalMechLinReg",
     "FunctionalMechLogReg",
     "ObjPertLogReg",
@@ -28,6 +31,8 @@ __all__ = [
 _HOME = {
     "BudgetAccountant": "accounting",
     "DPNaiveBayes": "naive_bayes",
+    "DPGreedyTree": "tree",
+    "DPRandomTree": "tree",
     "FunctionalMechLinReg": "linear_model",
     "FunctionalMechLogReg": "linear_model",
     "ObjPertLogReg": "linear_model",

@@ -3,7 +3,7 @@
 from ._class_sums import class_sums_l1, class_sums_l2
 from ._clipping import ClippedRows, augmented_norm, clip_rows
 from ._minimizer import minimizer_sensitivity, solver_slack_sensitivity
-from ._moments import entry_step, exact_moments, moments_l1, moments_l2, plain_moments, rounded_norm
+from ._moments import entry_step, exact_moments, exact_sum, moments_l1, moments_l2, plain_moments, rounded_norm
 from ._rows import sum_over_rows, weighted_gram
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "clip_rows",
     "entry_step",
     "exact_moments",
+    "exact_sum",
     "minimizer_sensitivity",
     "moments_l1",
     "moments_l2",
