@@ -145,6 +145,16 @@ def _flat(value):
     return np.ravel(np.asarray(value, dtype=float))
 
 
+def needs_y(estimator):
+    """Whether labels or targets belong to the data."""
+    return is_classifier(estimator) or is_regressor(estimator)
+
+
+def output(model, X):
+    """What a fitted model makes of rows."""
+    return model.predict(X) if hasattr(model, "predict") else model.transform(X)
+
+
 def declared(estimator, n_classes=2, **parameters):
     """A copy that neither warns nor depends on labels."""
     if is_classifier(estimator):

@@ -2,7 +2,7 @@
 
 from ._base import Mechanism, NoNoise
 from ._bits import BitStream, NoiseSource
-from ._calibrated import TOTAL_BITS, coordinate_variance, l2_mechanism, within_reach
+from ._calibrated import TOTAL_BITS, coordinate_variance, l2_mechanism, quantile_mechanism, within_reach
 from .choices import GroupChoices
 from .discrete_gaussian import discrete_gaussian
 from .discrete_laplace import DiscreteLaplaceMechanism, discrete_laplace
@@ -10,12 +10,13 @@ from .exponential import ExponentialMechanism
 from .gamma import GammaMechanism, rounded_gamma_vector
 from .gaussian import GaussianMechanism, rounded_normal
 from .permute_and_flip import PermuteAndFlip
-from .quantiles import GridQuantiles, bisection_scores
+from .quantiles import ExactQuantiles, GridQuantiles, even_levels, quantile_depth, quantile_scores
 
 __all__ = [
     "TOTAL_BITS",
     "BitStream",
     "DiscreteLaplaceMechanism",
+    "ExactQuantiles",
     "ExponentialMechanism",
     "GammaMechanism",
     "GaussianMechanism",
@@ -25,11 +26,14 @@ __all__ = [
     "NoNoise",
     "NoiseSource",
     "PermuteAndFlip",
-    "bisection_scores",
     "coordinate_variance",
     "discrete_gaussian",
     "discrete_laplace",
+    "even_levels",
     "l2_mechanism",
+    "quantile_depth",
+    "quantile_mechanism",
+    "quantile_scores",
     "rounded_gamma_vector",
     "rounded_normal",
     "within_reach",

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
+from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, bounded_range_epsilon, gaussian_mu
 from ._base import Mechanism
 from .discrete_laplace import DiscreteLaplaceMechanism
 from .gamma import GammaMechanism
 from .gaussian import GaussianMechanism
+from .quantiles import ExactQuantiles, GridQuantiles, quantile_depth
 
 #: Rounding of the totals adds less than 2**-13 to the sensitivity.
 TOTAL_BITS = 14
@@ -63,6 +64,40 @@ def l2_mechanism(
 
 def _bits(multiplier: float, size: int) -> int:
     return min(max(TOTAL_BITS + math.ceil(math.log2(multiplier * math.sqrt(size))), 0), 42)
+
+
+def quantile_mechanism(
+    epsilon: float, delta: float, share: float, levels: tuple[int, ...], whole: int, n_columns: int
+) -> tuple[Mechanism, PrivacyEvent]:
+    """Return the mechanism for quantiles of columns for a share of the budget, and its event.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The whole budget; an epsilon of infinity is for quantiles without noise.
+    share : float
+        Part of the square of the GDP parameter, or of epsilon if delta is 0.
+    levels : tuple of int
+        Increasing, between 0 and `whole`, exclusive.
+    whole : int
+        Quantiles have levels ``levels / whole``.
+    n_columns : int
+        Number of columns, each of which has these quantiles.
+
+    Returns
+    -------
+    mechanism : GridQuantiles or ExactQuantiles
+        Without noise if epsilon is infinite.
+    event : PrivacyEvent
+        What it costs.
+    """
+    if epsilon == math.inf:
+        return ExactQuantiles(levels, whole), PureEvent(epsilon)
+    n_cuts = quantile_depth(len(levels)) * n_columns
+    if delta > 0:
+        mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
+        return GridQuantiles(bounded_range_epsilon(mu / math.sqrt(n_cuts)), levels, whole), GaussianEvent(mu)
+    return GridQuantiles(epsilon * share / n_cuts, levels, whole), PureEvent(epsilon * share)
 
 
 def within_reach(mechanism: Mechanism, values: ArrayLike) -> NDArray[np.float64]:

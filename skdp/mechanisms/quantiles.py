@@ -1,63 +1,133 @@
-r"""Cut points that divide records evenly, by the exponential mechanism on a public grid.
+r"""Quantiles of columns, by the exponential mechanism on a public grid.
 
-Theorem. Let a column have :math:`c_0, \dots, c_{G-1}` records in the cells of a public grid, and let
-:math:`r(o) = c_0 + \dots + c_{o-1}` be the number of records below edge :math:`o`. Choosing :math:`o` with probability
-proportional to :math:`e^{-\varepsilon\,|r(o) - n/2|}` is :math:`\varepsilon`-DP and :math:`\varepsilon`-bounded-range.
+Theorem. Let a column have :math:`c_0, \dots, c_{G-1}` records in the cells of a public grid, let
+:math:`r(o) = c_0 + \dots + c_{o-1}` be the number of records below edge :math:`o`, and :math:`q = k/m` a public level.
+Choosing :math:`o` with probability proportional to
+:math:`\exp(-\varepsilon\,|m r(o) - k n| / (2 \max(k, m - k)))` is :math:`\varepsilon`-DP and
+:math:`\varepsilon`-bounded-range. For the median, the exponent is :math:`-\varepsilon\,|r(o) - n/2|`.
 
-Proof. One more record raises :math:`n/2` by one half and :math:`r(o)` by 0 or 1, so that every score moves by one half
-at most, up or down: the range over edges is at most 1 (see :mod:`skdp.mechanisms.exponential`).
+Proof. One more record raises :math:`k n` by :math:`k`, and :math:`m r(o)` by 0 or :math:`m`, so that every score moves
+by :math:`\max(k, m - k)` at most, up or down; see :mod:`skdp.mechanisms.exponential`. The scores are integers, and what
+is computed is exact.
 
-Both sides of a cut are then cut in the same way, and so on. The records of the parts of one level are disjoint: one
-record changes the law of one cut only, so that a level, given those before it, costs what one cut costs (Kaplan,
-Schnapp and Stemmer 2022); levels add up. Each part uses its own number of records. Where many records share one value,
-cuts gather around it, and later ones divide what is left.
+Further quantiles are found on both sides of one that was found, each with its level among the records of its side, and
+so on. The sides of one depth are disjoint: one record changes the law of one cut only, so that a depth, given those
+before it, costs what one cut costs (Kaplan, Schnapp and Stemmer 2022); depths add up, and there are
+:math:`\lceil\log_2(p + 1)\rceil` of them for :math:`p` quantiles. Each side uses its own number of records. Where many
+records share one value, cuts gather around it, and later ones divide what is left.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._base import Mechanism
+from ._base import Mechanism, NoNoise
 from ._bits import BitStream
 from .exponential import ExponentialMechanism
 
+Levels = tuple[int, ...]
 
-def bisection_scores(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+
+def even_levels(depth: int) -> tuple[Levels, int]:
+    """Return the levels of bisection, and the whole that they are parts of.
+
+    Parameters
+    ----------
+    depth : int
+        How often parts are halved.
+
+    Returns
+    -------
+    levels : tuple of int
+        1, ..., ``2**depth - 1``.
+    whole : int
+        ``2**depth``.
+    """
+    return tuple(range(1, 2**depth)), 2**depth
+
+
+def quantile_depth(n_levels: int) -> int:
+    """Return how many cuts one record can have a part in.
+
+    Parameters
+    ----------
+    n_levels : int
+        Number of quantiles of a column.
+
+    Returns
+    -------
+    depth : int
+        Of the balanced tree of cuts.
+    """
+    return n_levels.bit_length()
+
+
+def quantile_scores(counts: NDArray[np.float64], level: int, whole: int) -> NDArray[np.float64]:
     """Return the scores of all edges of a part of the grid, its ends included.
 
     Parameters
     ----------
     counts : ndarray of shape (n_cells,)
         Number of records in each cell.
+    level, whole : int
+        The quantile's level is their ratio.
 
     Returns
     -------
     scores : ndarray of shape (n_cells + 1,)
-        Minus the distance from half of the records. One record moves them within a range of 1.
+        Integers: minus the distance of the rank from that of the quantile, times `whole`. One record moves them by
+        ``max(level, whole - level)`` at most.
     """
     below = np.concatenate([[0.0], np.cumsum(counts)])
-    scores: NDArray[np.float64] = -np.abs(below - below[-1] / 2)
+    scores: NDArray[np.float64] = -np.abs(whole * below - level * below[-1])
     return scores
+
+
+def _cuts(
+    column: NDArray[np.float64],
+    levels: Levels,
+    whole: int,
+    choose: Callable[[NDArray[np.float64], int, int], int],
+) -> list[int]:
+    """Return the edges that `choose` finds for one column, by depth, from left to right."""
+    out = [0] * len(levels)
+    ends = (0, *levels, whole)
+    # Of each part: the quantiles that are sought in it, and its cells.
+    parts = [(0, len(levels), 0, len(column))]
+    while parts:
+        smaller = []
+        for first, last, start, stop in parts:
+            middle = (first + last) // 2
+            low, high = ends[first], ends[last + 1]
+            cut = start + choose(column[start:stop], levels[middle] - low, high - low)
+            out[middle] = cut
+            smaller += [(first, middle, start, cut), (middle + 1, last, cut, stop)]
+        parts = [part for part in smaller if part[0] < part[1]]
+    return out
 
 
 @dataclass(frozen=True)
 class GridQuantiles(Mechanism):
-    """Cut points of columns, by repeated bisection.
+    """Quantiles of columns, as edges of a public grid.
 
     Parameters
     ----------
     epsilon : float
-        Of one cut, positive and finite. A column costs `levels` times as much, and columns add up.
-    levels : int
-        ``2**levels - 1`` cuts are made in each column.
+        Of one cut, positive and finite. A column costs ``quantile_depth(len(levels))`` times as much, and columns add
+        up.
+    levels : tuple of int
+        Increasing, between 0 and `whole`, exclusive.
+    whole : int
+        Quantiles have levels ``levels / whole``.
     """
 
     epsilon: float
-    levels: int
+    levels: Levels
+    whole: int
 
     name = "exponential (quantiles)"
     norm = "score range"
@@ -65,11 +135,11 @@ class GridQuantiles(Mechanism):
 
     @property
     def scale(self) -> float:
-        """Number of records that count as one in the exponent."""
+        """Number of records that count as one in the exponent, at the median."""
         return 1 / self.epsilon
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return cut points.
+        """Return quantiles.
 
         Parameters
         ----------
@@ -80,20 +150,63 @@ class GridQuantiles(Mechanism):
 
         Returns
         -------
-        edges : ndarray of shape (n_columns, 2**levels - 1)
-            Increasing positions on the grid, between 0 and `n_cells`.
+        edges : ndarray of shape (n_columns, n_levels)
+            Positions on the grid, between 0 and `n_cells`; none is below the one before.
         """
+
+        def choose(counts: NDArray[np.float64], level: int, whole: int) -> int:
+            mechanism = ExponentialMechanism(self.epsilon, float(max(level, whole - level)))
+            return mechanism.select(quantile_scores(counts, level, whole), stream)
+
         counts = np.asarray(value, dtype=np.float64)
-        # Half the range of the scores' changes on either side of 0.
-        mechanism = ExponentialMechanism(self.epsilon, 0.5)
-        out = np.empty((len(counts), 2**self.levels - 1))
-        for column, edges in zip(counts, out, strict=True):
-            ends = [0, len(column)]
-            for _ in range(self.levels):
-                cuts = [
-                    start + mechanism.select(bisection_scores(column[start:stop]), stream)
-                    for start, stop in pairwise(ends)
-                ]
-                ends = [end for pair in zip(ends, cuts, strict=False) for end in pair] + ends[-1:]
-            edges[:] = ends[1:-1]
-        return out
+        edges = [_cuts(column, self.levels, self.whole, choose) for column in counts]
+        return np.array(edges, dtype=np.float64).reshape(len(counts), len(self.levels))
+
+
+class ExactQuantiles(NoNoise):
+    """The same without noise: the best edges.
+
+    Parameters
+    ----------
+    levels : tuple of int
+        Increasing, between 0 and `whole`, exclusive.
+    whole : int
+        Quantiles have levels ``levels / whole``.
+    """
+
+    def __init__(self, levels: Levels, whole: int) -> None:
+        super().__init__(1.0)
+        self.levels = levels
+        self.whole = whole
+
+    def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
+        """Return quantiles.
+
+        Parameters
+        ----------
+        value : array-like of shape (n_columns, n_cells)
+            Number of records in each cell of each column's grid.
+        stream : BitStream
+            Not used.
+
+        Returns
+        -------
+        edges : ndarray of shape (n_columns, n_levels)
+            Positions on the grid, between 0 and `n_cells`; none is below the one before.
+        """
+
+        def choose(counts: NDArray[np.float64], level: int, whole: int) -> int:
+            return int(np.argmax(quantile_scores(counts, level, whole)))
+
+        counts = np.asarray(value, dtype=np.float64)
+        edges = [_cuts(column, self.levels, self.whole, choose) for column in counts]
+        return np.array(edges, dtype=np.float64).reshape(len(counts), len(self.levels))
+
+    def __repr__(self) -> str:
+        return f"ExactQuantiles(levels={self.levels!r}, whole={self.whole!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExactQuantiles) and (other.levels, other.whole) == (self.levels, self.whole)
+
+    def __hash__(self) -> int:
+        return hash((ExactQuantiles, self.levels, self.whole))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._class_sums import scaled
 from .._params import check_bounds, check_integer, columns_of
 
 Array = NDArray[np.float64]
@@ -132,12 +133,7 @@ class Reader:
     def scaled(self, X: NDArray, largest: float = 1.0) -> Array:
         """Return the Gaussian columns, with their bounds mapped to -`largest` and `largest`, and clipped there."""
         c = self._columns
-        with np.errstate(over="ignore", under="ignore"):
-            values: Array = self._take(X, c.gaussian) - self._centre
-            values *= largest / self._half
-        np.maximum(values, -largest, out=values)
-        np.minimum(values, largest, out=values)
-        return values
+        return scaled(self._take(X, c.gaussian), self._centre, self._half, largest)
 
 
 def check_columns(

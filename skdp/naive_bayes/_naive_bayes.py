@@ -16,6 +16,7 @@ from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._class_sums import moment_weight, noise_scale
 from .._data import FLOATS, classification_data, validate_quietly
 from .._params import check_choice, check_classes, check_integer, check_positive
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
@@ -25,7 +26,7 @@ from ..mechanisms import NoiseSource
 from ._columns import NUMERIC, Columns, Reader, check_columns, columns_for
 from ._columns import Parameters as ColumnParameters
 from ._model import Options, estimate
-from ._sums import SUMS, Layout, moment_weight, noise_scale, plan, sums_by_class
+from ._sums import SUMS, Layout, plan, sums_by_class
 
 Array = NDArray[np.float64]
 

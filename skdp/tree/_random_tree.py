@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -21,27 +20,24 @@ from .._data import classification_data
 from .._params import check_choice, check_classes, check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..accounting import (
-    GaussianEvent,
     PrivacyCost,
     PrivacyEvent,
     PureEvent,
-    bounded_range_epsilon,
     check_delta,
     check_epsilon,
-    gaussian_mu,
 )
 from ..base import DPEstimatorMixin
 from ..mechanisms import (
-    GridQuantiles,
     Mechanism,
     NoiseSource,
     NoNoise,
-    bisection_scores,
     coordinate_variance,
+    even_levels,
     l2_mechanism,
+    quantile_mechanism,
     within_reach,
 )
-from ..sensitivity import sum_over_rows
+from ..sensitivity import cell_counts
 from ._base import ROUTED, TreeClassifier, check_optional
 from ._columns import ColumnParameters, check_columns, columns_for
 from ._counts import count_mechanism, leaf_counts
@@ -144,7 +140,7 @@ def make_plan(parameters: Parameters, n_features: int, n_classes: int, n_numeric
         events.append(event if parameters.private else PureEvent(epsilon))
 
     if cut_share:
-        cuts, event = cut_mechanism(epsilon, delta, cut_share, n_numeric)
+        cuts, event = quantile_mechanism(epsilon, delta, cut_share, *even_levels(_LEVELS), n_numeric)
         add(_CUTS, cuts, event, cut_share, "3")
     # The size of the vector depends on the depth, and on it a little of the noise; the depth only on its scale.
     depth = parameters.depth(
@@ -162,49 +158,17 @@ def make_plan(parameters: Parameters, n_features: int, n_classes: int, n_numeric
     return Plan(guarantee, n_trees, depth, math.sqrt(coordinate_variance(counts)))
 
 
-def cut_mechanism(epsilon: float, delta: float, share: float, n_columns: int) -> tuple[Mechanism, PrivacyEvent]:
-    """Return the mechanism for cut points of so many columns, and its event."""
-    n_cuts = _LEVELS * n_columns
-    if epsilon == math.inf:
-        return Bisection(_LEVELS), PureEvent(epsilon)
-    if delta > 0:
-        mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
-        return GridQuantiles(bounded_range_epsilon(mu / math.sqrt(n_cuts)), _LEVELS), GaussianEvent(mu)
-    return GridQuantiles(epsilon * share / n_cuts, _LEVELS), PureEvent(epsilon * share)
-
-
-class Bisection(NoNoise):
-    """Cut points without noise: the best edges."""
-
-    def __init__(self, levels: int) -> None:
-        super().__init__(1.0)
-        self.levels = levels
-
-    def release(self, value: Any, stream: Any) -> Array:
-        out = []
-        for column in np.asarray(value, dtype=np.float64):
-            ends = [0, len(column)]
-            for _ in range(self.levels):
-                cuts = [a + int(np.argmax(bisection_scores(column[a:b]))) for a, b in pairwise(ends)]
-                ends = sorted(ends + cuts)
-            out.append(ends[1:-1])
-        return np.array(out, dtype=np.float64)
-
-
 def grid_counts(columns: Columns, X: NDArray) -> Array:
     """Count the records in the cells of each numeric column's grid; one record is in one cell of each column."""
     numeric = np.flatnonzero(~columns.categorical)
     lower = columns.lower[numeric]
     rate = _GRID / (columns.upper[numeric] - lower)
-    first = np.arange(len(numeric)) * _GRID
 
-    def block(rows: NDArray) -> NDArray:
+    def places(rows: NDArray) -> NDArray:
         with np.errstate(over="ignore"):
-            place = (rows[:, numeric] - lower) * rate
-        cells = np.clip(place, 0, _GRID - 1).astype(np.intp) + first
-        return np.bincount(cells.ravel(), minlength=len(numeric) * _GRID)
+            return (rows[:, numeric] - lower) * rate
 
-    return sum_over_rows(block, X).reshape(len(numeric), _GRID).astype(np.float64)
+    return cell_counts(places, X, len(numeric), _GRID)
 
 
 def leaf_scores(forest: Forest, table: Array, X: NDArray) -> Array:

@@ -1,37 +1,54 @@
-"""Cut points: the exact law on tiny grids, all neighbours, and the sampler against it."""
+"""Quantiles: the exact law on tiny grids, all neighbours, and the sampler against it."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from skdp.accounting import bounded_range_mu, gaussian_delta
-from skdp.mechanisms import GridQuantiles, NoiseSource, bisection_scores
+from skdp.mechanisms import ExactQuantiles, GridQuantiles, NoiseSource, even_levels, quantile_depth, quantile_scores
 from tests.statistics import accept, chi_square, reject
 
 CELLS = 4
 
+LEVELS = {
+    "median": even_levels(1),
+    "quartiles": even_levels(2),
+    "low": ((1,), 10),
+    "both tails": ((1, 19), 20),
+    "uneven": ((1, 2, 9), 10),
+}
 
-def cut_law(counts, epsilon):
+by_levels = pytest.mark.parametrize("levels", LEVELS.values(), ids=LEVELS.keys())
+
+
+def cut_law(counts, epsilon, q):
     """Probabilities of the edges of one cut."""
     counts = np.asarray(counts, dtype=float)
-    scores = [-abs(counts[:o].sum() - counts.sum() / 2) for o in range(len(counts) + 1)]
-    weights = np.exp(epsilon * np.array(scores))
+    scores = [-abs(counts[:o].sum() - float(q) * counts.sum()) for o in range(len(counts) + 1)]
+    weights = np.exp(epsilon * np.array(scores) / (2 * max(float(q), 1 - float(q))))
     return weights / weights.sum()
 
 
-def law(counts, epsilon, levels):
+def law(counts, epsilon, quantiles):
     """Probabilities of all outcomes, as a dictionary: the sampler's law by enumeration."""
-    if levels == 0:
+    if not quantiles:
         return {(): 1.0}
+    middle = len(quantiles) // 2
+    q = quantiles[middle]
     out = {}
-    for edge, p in enumerate(cut_law(counts, epsilon)):
-        left = law(counts[:edge], epsilon, levels - 1)
-        right = law(counts[edge:], epsilon, levels - 1)
+    for edge, p in enumerate(cut_law(counts, epsilon, q)):
+        left = law(counts[:edge], epsilon, [x / q for x in quantiles[:middle]])
+        right = law(counts[edge:], epsilon, [(x - q) / (1 - q) for x in quantiles[middle + 1 :]])
         for (a, pa), (b, pb) in itertools.product(left.items(), right.items()):
             key = (*a, edge, *(edge + x for x in b))
             out[key] = out.get(key, 0.0) + p * pa * pb
     return out
+
+
+def as_quantiles(levels):
+    return [Fraction(level, levels[1]) for level in levels[0]]
 
 
 def data_sets(most):
@@ -44,73 +61,98 @@ def hockey_stick(first, second, epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
-@pytest.mark.parametrize("levels", [1, 2])
+@by_levels
 def test_all_neighbours_of_all_tiny_data_sets(epsilon, levels):
     """The pure claim, and the Gaussian-DP claim for bounded-range cuts, on every pair."""
-    mu = bounded_range_mu(epsilon) * np.sqrt(levels)
-    at = np.linspace(-1.5, 1.5, 31) * levels * epsilon
+    quantiles, depth = as_quantiles(levels), quantile_depth(len(levels[0]))
+    mu = bounded_range_mu(epsilon) * np.sqrt(depth)
+    at = np.linspace(-1.5, 1.5, 31) * depth * epsilon
     curve = gaussian_delta(at, mu)
     largest, widest = 0.0, 0.0
-    for counts in data_sets(3 if levels > 1 else 5):
-        one = law(counts, epsilon, levels)
+    for counts in data_sets(3 if depth > 1 else 5):
+        one = law(counts, epsilon, quantiles)
         p = np.array(list(one.values()))
         assert p.sum() == pytest.approx(1)
         for cell in range(CELLS):
-            other = law([c + (i == cell) for i, c in enumerate(counts)], epsilon, levels)
+            other = law([c + (i == cell) for i, c in enumerate(counts)], epsilon, quantiles)
             q = np.array([other[o] for o in one])
             losses = np.log(q / p)
             largest = max(largest, np.abs(losses).max())
             widest = max(widest, np.ptp(losses))
             for pair in ((p, q), (q, p)):
                 assert np.all([hockey_stick(*pair, e) for e in at] <= curve + 1e-12)
-    assert largest <= levels * epsilon * (1 + 1e-12)
-    if levels == 1:
-        # With more levels, which part the record is in depends on the first cut, and so does the interval.
+    assert largest <= depth * epsilon * (1 + 1e-12)
+    if depth == 1:
+        # With more, which part the record is in depends on the first cut, and so does the interval.
         assert 0.99 * epsilon <= widest <= epsilon * (1 + 1e-12)
 
 
-def test_twin_with_twice_the_exponent_is_caught():
-    widest = 0.0
-    for counts in data_sets(5):
-        one = cut_law(counts, 2.0)
+@pytest.mark.parametrize(("records", "epsilon", "level"), [(40, 4.0, (1, 2)), (40, 4.0, (1, 10)), (40, 4.0, (9, 10))])
+def test_pure_claim_is_nearly_attained(records, epsilon, level):
+    """Most records in one cell: the edges around it change places."""
+    largest = 0.0
+    for place, cell in itertools.product(range(1, records), range(CELLS)):
+        counts = [place, records - place, 0, 0] if level[0] < level[1] / 2 else [0, 0, place, records - place]
+        p = cut_law(counts, epsilon, Fraction(*level))
+        q = cut_law([c + (i == cell) for i, c in enumerate(counts)], epsilon, Fraction(*level))
+        largest = max(largest, np.abs(np.log(q / p)).max())
+    assert 0.9 * epsilon <= largest <= epsilon * (1 + 1e-12)
+
+
+@by_levels
+def test_twin_with_twice_the_exponent_is_caught(levels):
+    quantiles, depth = as_quantiles(levels), quantile_depth(len(levels[0]))
+    caught, at = 0.0, np.linspace(-1.5, 1.5, 31) * depth
+    curve = gaussian_delta(at, bounded_range_mu(1.0) * np.sqrt(depth))
+    for counts in data_sets(3 if depth > 1 else 5):
+        p = np.array(list(law(counts, 2.0, quantiles).values()))
         for cell in range(CELLS):
-            other = cut_law([c + (i == cell) for i, c in enumerate(counts)], 2.0)
-            widest = max(widest, np.ptp(np.log(other / one)))
-    assert widest > 1.0
+            q = np.array(list(law([c + (i == cell) for i, c in enumerate(counts)], 2.0, quantiles).values()))
+            for pair in ((p, q), (q, p)):
+                caught = max(caught, np.max([hockey_stick(*pair, e) for e in at] - curve))
+    assert caught > 1e-3
 
 
-def test_scores_are_the_ones_of_the_theorem():
-    counts = np.array([3.0, 0, 5, 1])
-    expected = [-abs(counts[:o].sum() - 4.5) for o in range(5)]
-    np.testing.assert_array_equal(bisection_scores(counts), expected)
-    np.testing.assert_array_equal(bisection_scores(np.empty(0)), [0.0])
+@pytest.mark.parametrize(("level", "whole"), [(1, 2), (1, 10), (9, 10), (3, 7)])
+def test_scores_are_integers_and_move_as_claimed(level, whole):
+    claim, largest = max(level, whole - level), 0.0
+    for counts in data_sets(4):
+        scores = quantile_scores(np.array(counts, dtype=float), level, whole)
+        expected = [-abs(whole * sum(counts[:o]) - level * sum(counts)) for o in range(CELLS + 1)]
+        np.testing.assert_array_equal(scores, expected)
+        for cell in range(CELLS):
+            more = np.array([c + (i == cell) for i, c in enumerate(counts)], dtype=float)
+            largest = max(largest, np.ptp(quantile_scores(more, level, whole) - scores) / 2)
+    assert 0.9 * claim <= largest <= claim
+    np.testing.assert_array_equal(quantile_scores(np.empty(0), level, whole), [0.0])
 
 
-def test_sampler_follows_the_law():
+@by_levels
+def test_sampler_follows_the_law(levels):
     counts, epsilon = [2, 0, 1, 3], 0.8
-    exact = law(counts, epsilon, 2)
-    mechanism = GridQuantiles(epsilon, 2)
+    exact = law(counts, epsilon, as_quantiles(levels))
+    mechanism = GridQuantiles(epsilon, *levels)
     stream = NoiseSource(0).stream("cuts")
     runs = 4000
     drawn = np.concatenate([mechanism.release(np.tile(counts, (50, 1)), stream) for _ in range(runs // 50)])
     keys = list(exact)
-    found = {key: 0 for key in keys}
+    found = dict.fromkeys(keys, 0)
     for row in drawn.astype(int).tolist():
         found[tuple(row)] += 1
     observed = [found[key] for key in keys]
     order = np.argsort([exact[key] for key in keys])
     p = np.array([exact[key] for key in keys])
-    accept(chi_square(np.array(observed)[order], p[order]), "cut points")
-    wrong = law(counts, 2 * epsilon, 2)
+    accept(chi_square(np.array(observed)[order], p[order]), "quantiles")
+    wrong = law(counts, 2 * epsilon, as_quantiles(levels))
     q = np.array([wrong[key] for key in keys])
-    reject(chi_square(np.array(observed)[order], q[order]), "cut points with twice the exponent")
+    reject(chi_square(np.array(observed)[order], q[order]), "quantiles with twice the exponent")
 
 
 def test_cuts_divide_records_evenly_and_gather_at_ties():
     counts = np.zeros((2, 64))
     counts[0] = 1e4
     counts[1, 0], counts[1, 32:] = 1e6, 100
-    edges = GridQuantiles(1.0, 3).release(counts, NoiseSource(0).stream("cuts"))
+    edges = GridQuantiles(1.0, *even_levels(3)).release(counts, NoiseSource(0).stream("cuts"))
     np.testing.assert_allclose(edges[0], np.arange(8, 64, 8), atol=1)
     assert np.all(np.diff(edges, axis=1) >= 0)
     assert np.count_nonzero(edges[1] > 31) == 3
@@ -118,6 +160,25 @@ def test_cuts_divide_records_evenly_and_gather_at_ties():
 
 
 def test_no_records_give_any_cuts():
-    edges = GridQuantiles(1.0, 3).release(np.zeros((200, 8)), NoiseSource(0).stream("cuts"))
+    edges = GridQuantiles(1.0, *even_levels(3)).release(np.zeros((200, 8)), NoiseSource(0).stream("cuts"))
     assert edges.min() == 0
     assert edges.max() == 8
+
+
+@by_levels
+def test_without_noise_the_best_edges_are_found(levels):
+    counts = np.random.default_rng(0).integers(1, 9, size=(5, 200)).astype(float)
+    mechanism = ExactQuantiles(*levels)
+    edges = mechanism.release(counts, NoiseSource(0).stream("cuts"))
+    for column, row in zip(counts, edges.astype(int), strict=True):
+        below = np.concatenate([[0], np.cumsum(column)])
+        targets = np.array([float(q) for q in as_quantiles(levels)]) * column.sum()
+        np.testing.assert_allclose(below[row], targets, atol=8)
+    assert mechanism == ExactQuantiles(*levels)
+    assert len({mechanism, ExactQuantiles(*levels)}) == 1
+    assert repr(mechanism) == f"ExactQuantiles(levels={levels[0]}, whole={levels[1]})"
+
+
+@pytest.mark.parametrize("n_levels", range(1, 20))
+def test_depth_is_that_of_the_balanced_tree(n_levels):
+    assert quantile_depth(n_levels) == int(np.ceil(np.log2(n_levels + 1)))

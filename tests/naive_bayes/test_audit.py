@@ -11,9 +11,9 @@ import contextlib
 import numpy as np
 import pytest
 
-from skdp import DPNaiveBayes
+from skdp import DPNaiveBayes, _class_sums
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism
-from skdp.naive_bayes import _naive_bayes, _sums
+from skdp.naive_bayes import _naive_bayes
 from skdp.naive_bayes._columns import Reader, columns_for
 from skdp.naive_bayes._sums import Layout, sums_by_class
 from tests.auditing import epsilon_lower_bound, mu_lower_bound, separating_event, shift_over_spread
@@ -93,7 +93,7 @@ def unclipped(self, X, largest=1.0):
 
 def forget_features(monkeypatch):
     for name in ("class_sums_l1", "class_sums_l2"):
-        monkeypatch.setattr(_sums, name, lambda n_cells, n_moments, weight: 1.0)
+        monkeypatch.setattr(_class_sums, name, lambda n_cells, n_moments, weight: 1.0)
 
 
 # --- pure ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,147 @@
+r"""Counts and scaled moments of records: the mechanism for them, and their exact sums.
+
+A value is clipped to public bounds and scaled to :math:`v \in [-1, 1]`; summed are :math:`v` and :math:`a(v^2 - 1/2)`.
+The values of each record lie on a lattice before anything is added, so that sums are exact. For what one record can
+change, see ``class_sums_l1`` and ``class_sums_l2``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
+from .mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, Mechanism, NoNoise
+from .sensitivity import class_sums_l1, class_sums_l2
+
+Array = NDArray[np.float64]
+
+#: Weight of the second moments, where the L2 norm counts and where the L1 norm does. The first is close to sqrt(2);
+#: both have few bits, so that weighted sums are exact.
+WEIGHT_L2 = 1.375
+WEIGHT_L1 = 1.0
+
+# Lattice of scaled values, in bits behind the point.
+_VALUE_BITS = 20
+
+# Bits of an integer that doubles hold exactly.
+_DOUBLE_BITS = 53
+
+
+def class_sums_mechanism(
+    epsilon: float, delta: float, n_counts: int, n_moments: int, size: int
+) -> tuple[Mechanism, PrivacyEvent]:
+    """Return the mechanism for counts and moments, released jointly, and its event.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget.
+    n_counts : int
+        Number of counts that a record adds to.
+    n_moments : int
+        Number of features whose two moments are summed.
+    size : int
+        Length of the vector.
+
+    Returns
+    -------
+    mechanism : Mechanism
+        Gaussian for a positive delta, otherwise discrete Laplace.
+    event : PrivacyEvent
+        What it costs.
+    """
+    event: PrivacyEvent = PureEvent(epsilon)
+    mechanism: Mechanism
+    if epsilon == math.inf:
+        mechanism = NoNoise(class_sums_l2(n_counts, n_moments, WEIGHT_L2))
+    elif delta > 0:
+        mu = gaussian_mu(epsilon, delta)
+        sensitivity = class_sums_l2(n_counts, n_moments, WEIGHT_L2)
+        mechanism = GaussianMechanism(mu, sensitivity, size, _gaussian_bits(sensitivity / mu))
+        event = GaussianEvent(mu)
+    else:
+        sensitivity = class_sums_l1(n_counts, n_moments, WEIGHT_L1)
+        step = math.ldexp(1.0, -_laplace_bits(sensitivity / epsilon)) if n_moments else 1.0
+        mechanism = DiscreteLaplaceMechanism(epsilon, sensitivity, size, step)
+    return mechanism, event
+
+
+def _gaussian_bits(scale: float) -> int:
+    # Steps of 2**-31 and more, which leave room for 2**30 records.
+    return min(max(31 + math.floor(math.log2(scale)), 16), 30)
+
+
+def _laplace_bits(scale: float) -> int:
+    # The sampler takes scales of up to 2**46 steps.
+    return max(1, min(_VALUE_BITS, 44 - math.ceil(math.log2(scale))))
+
+
+def noise_scale(mechanism: Mechanism) -> float:
+    """Standard deviation of the noise in each number."""
+    return mechanism.scale * (math.sqrt(2) if isinstance(mechanism, DiscreteLaplaceMechanism) else 1.0)
+
+
+def moment_weight(mechanism: Mechanism) -> float:
+    """Weight of the second moments in a release by this mechanism."""
+    return WEIGHT_L1 if isinstance(mechanism, DiscreteLaplaceMechanism) else WEIGHT_L2
+
+
+def moment_bits(mechanism: Mechanism, n_moments: int) -> int | None:
+    """Bits behind the point of the lattice of records' values; None for doubles, if there is to be no noise."""
+    if isinstance(mechanism, NoNoise):
+        return None
+    if isinstance(mechanism, DiscreteLaplaceMechanism) and n_moments:
+        return -round(math.log2(mechanism.step))
+    return _VALUE_BITS
+
+
+def scaled(values: NDArray, centre: Array, half: Array, largest: float = 1.0) -> Array:
+    """Return values with ``centre - half`` and ``centre + half`` mapped to -`largest` and `largest`, clipped there."""
+    with np.errstate(over="ignore", under="ignore"):
+        out: Array = values - centre
+        out *= largest / half
+    np.maximum(out, -largest, out=out)
+    np.minimum(out, largest, out=out)
+    return out
+
+
+def largest_value(bits: int | None) -> float:
+    """What 1 is in units of the lattice."""
+    return 1.0 if bits is None else float(2**bits)
+
+
+def record_moments(first: Array, bits: int | None) -> Array:
+    """Return values and their squares side by side, of shape (n_rows, 2 * n_moments), in units of the lattice.
+
+    `first` holds values of at most `largest_value`, and is overwritten. Rounding leaves both within their intervals.
+    """
+    m = first.shape[1]
+    values = np.empty((len(first), 2 * m))
+    if bits is not None:
+        np.rint(first, out=first)
+    values[:, :m] = first
+    np.multiply(first, first, out=first)
+    if bits is not None:
+        first *= 1 / largest_value(bits)
+        np.rint(first, out=first)
+    values[:, m:] = first
+    return values
+
+
+def in_real_units(total: NDArray, n_counts: int, n_moments: int, mechanism: Mechanism) -> Array:
+    """Return sums in units of the lattice (counts first, then both moments) as what is to be released.
+
+    They were added as integers, and are clipped to what doubles hold exactly, which is a contraction.
+    """
+    bits = moment_bits(mechanism, n_moments)
+    out = np.asarray(total)
+    if bits is not None:
+        most = 2 ** (_DOUBLE_BITS - 4)
+        out = out.clip(-most, most).astype(np.float64)
+        # By powers of two, and by a weight of four bits: exact.
+        out[:, n_counts:] *= math.ldexp(1.0, -bits)
+    out[:, n_counts + n_moments :] *= moment_weight(mechanism)
+    return out
