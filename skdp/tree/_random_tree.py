@@ -51,6 +51,9 @@ from ._weights import Step, decision, newton_step, newton_sums, probabilities, r
 
 Array = NDArray[np.float64]
 
+# Scores that are looked up at once, in `predict_proba`.
+_LOOKED_UP = 2**21
+
 THRESHOLDS = ("uniform", "quantile")
 WEIGHTS = ("newton", "equal")
 
@@ -497,9 +500,10 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         X = self._rows(X)
         table, base = scores(self.leaf_proba_, self.class_prior_), log_odds(np.log(self.class_prior_))
         weights = np.concatenate([self.tree_weights_, self.intercept_])
+        rows = min(ROUTED, max(16, _LOOKED_UP // table[:, 0].size))
         return np.concatenate(
             [
-                probabilities(decision(base, leaf_scores(self.structure_, table, X[start : start + ROUTED]), weights)).T
-                for start in range(0, max(len(X), 1), ROUTED)
+                probabilities(decision(base, leaf_scores(self.structure_, table, X[start : start + rows]), weights)).T
+                for start in range(0, max(len(X), 1), rows)
             ]
         )
