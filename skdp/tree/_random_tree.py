@@ -214,8 +214,7 @@ def leaf_scores(forest: Forest, table: Array, X: NDArray) -> Array:
     """Look up the scores of rows in each tree, of shape (n_trees, n_scores, n_rows)."""
     out = np.empty((forest.n_trees, table.shape[2], len(X)))
     for tree, (values, leaves) in enumerate(zip(table, forest.leaves(X), strict=True)):
-        for k in range(table.shape[2]):
-            out[tree, k] = values[:, k].take(leaves)
+        np.take(values.T, leaves, axis=1, out=out[tree], mode="clip")
     return out
 
 

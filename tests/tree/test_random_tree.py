@@ -331,7 +331,7 @@ def test_size_of_the_blocks_does_not_matter(monkeypatch):
 
 
 def test_many_classes_are_read_in_smaller_blocks():
-    X, y = mixed(20_000, n_classes=100)
+    X, y = mixed(3000, n_classes=100)
     model = DPRandomTree(**MIXED, classes=range(100), delta=1e-5, n_estimators=40, random_state=0)
     tracemalloc.start()
     model.fit(X, y).predict(X)
