@@ -47,6 +47,9 @@ from ._weights import Step, decision, newton_step, newton_sums, probabilities, r
 
 Array = NDArray[np.float64]
 
+# Scores that are looked up at once, in `predict_proba`.
+_LOOKED_UP = 2**21
+
 THRESHOLDS = ("uniform", "quantile")
 WEIGHTS = ("newton", "equal")
 
@@ -175,8 +178,7 @@ def leaf_scores(forest: Forest, table: Array, X: NDArray) -> Array:
     """Look up the scores of rows in each tree, of shape (n_trees, n_scores, n_rows)."""
     out = np.empty((forest.n_trees, table.shape[2], len(X)))
     for tree, (values, leaves) in enumerate(zip(table, forest.leaves(X), strict=True)):
-        for k in range(table.shape[2]):
-            out[tree, k] = values[:, k].take(leaves)
+        np.take(values.T, leaves, axis=1, out=out[tree], mode="clip")
     return out
 
 
@@ -461,9 +463,10 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         X = self._rows(X)
         table, base = scores(self.leaf_proba_, self.class_prior_), log_odds(np.log(self.class_prior_))
         weights = np.concatenate([self.tree_weights_, self.intercept_])
+        rows = min(ROUTED, max(16, _LOOKED_UP // table[:, 0].size))
         return np.concatenate(
             [
-                probabilities(decision(base, leaf_scores(self.structure_, table, X[start : start + ROUTED]), weights)).T
-                for start in range(0, max(len(X), 1), ROUTED)
+                probabilities(decision(base, leaf_scores(self.structure_, table, X[start : start + rows]), weights)).T
+                for start in range(0, max(len(X), 1), rows)
             ]
         )

@@ -37,6 +37,9 @@ FIRST_WEIGHT = 0.5
 
 _BITS = 20
 
+# Entries of a block's factors, at most.
+_ENTRIES = 2**21
+
 
 @dataclass(frozen=True)
 class Step:
@@ -226,7 +229,8 @@ def newton_sums(step: Step, terms, *arrays: NDArray) -> Array:  # type: ignore[n
         flat = np.rint(factors / unit).reshape(p, -1)
         return np.hstack([flat @ flat.T, np.rint(gradients / unit).sum(axis=1)[:, None]])
 
-    total = exact_sum(block, *arrays)
+    rows = min(2048, max(16, _ENTRIES // (p * step.n_scores)))
+    total = exact_sum(block, *arrays, block_rows=rows)
     return step.pack(total[:, :p] * unit**2, total[:, p] * unit)
 
 

@@ -4,6 +4,7 @@ Every stochastic test has a false-alarm probability of 1e-6 and a fixed seed.
 """
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -320,6 +321,23 @@ def test_a_record_adds_the_same_bits_wherever_it_stands(n_classes):
         alone = record_terms(step, table[:, :, part], base, start, codes[part])
         for one, other in zip(whole, alone, strict=True):
             np.testing.assert_array_equal(one[..., part], other)
+
+
+def test_size_of_the_blocks_does_not_matter(monkeypatch):
+    step, table, base, start, codes = problem(4, n_rows=100)
+    whole = sums_of(step, table, base, start, codes)
+    monkeypatch.setattr("skdp.tree._weights._ENTRIES", 1)
+    np.testing.assert_array_equal(sums_of(step, table, base, start, codes), whole)
+
+
+def test_many_classes_are_read_in_smaller_blocks():
+    X, y = mixed(3000, n_classes=100)
+    model = DPRandomTree(**MIXED, classes=range(100), delta=1e-5, n_estimators=40, random_state=0)
+    tracemalloc.start()
+    model.fit(X, y).predict(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2e8
 
 
 def test_without_data_weights_stay_where_they_start():
