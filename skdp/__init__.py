@@ -10,19 +10,25 @@ if TYPE_CHECKING:
     from .accounting import BudgetAccountant
     from .linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
     from .naive_bayes import DPNaiveBayes
+    from .preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, PrivateLabelSet, PublicBinner
     from .tree import DPGreedyTree, DPRandomTree
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "BoundsScaler",
     "BudgetAccountant",
     "DPGreedyTree",
     "DPNaiveBayes",
+    "DPQuantileBinner",
     "DPRandomTree",
+    "DPStandardScaler",
     "FunctionalMechLinReg",
     "FunctionalMechLogReg",
     "ObjPertLogReg",
     "OutputPertLogReg",
+    "PrivateLabelSet",
+    "PublicBinner",
     "__version__",
     "allocate",
 ]
@@ -37,6 +43,11 @@ _HOME = {
     "FunctionalMechLogReg": "linear_model",
     "ObjPertLogReg": "linear_model",
     "OutputPertLogReg": "linear_model",
+    "DPQuantileBinner": "preprocessing",
+    "DPStandardScaler": "preprocessing",
+    "PrivateLabelSet": "preprocessing",
+    "PublicBinner": "preprocessing",
+    "BoundsScaler": "preprocessing",
     "allocate": "_allocation",
 }
 

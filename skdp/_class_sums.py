@@ -142,6 +142,6 @@ def in_real_units(total: NDArray, n_counts: int, n_moments: int, mechanism: Mech
         most = 2 ** (_DOUBLE_BITS - 4)
         out = out.clip(-most, most).astype(np.float64)
         # By powers of two, and by a weight of four bits: exact.
-        out[:, n_counts:] *= math.ldexp(1.0, -bits)
-    out[:, n_counts + n_moments :] *= moment_weight(mechanism)
+        out[..., n_counts:] *= math.ldexp(1.0, -bits)
+    out[..., n_counts + n_moments :] *= moment_weight(mechanism)
     return out

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import numbers
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from .exceptions import PrivacyAssumptionWarning
 
@@ -45,8 +46,30 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", **kwargs:
     -------
     validated : ndarray or tuple of ndarray
     """
+    return _quietly(validate_data, estimator, X, y, **kwargs)
+
+
+def check_quietly(X: Any, **kwargs: Any) -> NDArray:
+    """Call scikit-learn's check_array, and keep values out of its messages.
+
+    Parameters
+    ----------
+    X : array-like
+        The data.
+    **kwargs : dict
+        Passed on.
+
+    Returns
+    -------
+    validated : ndarray
+    """
+    array: NDArray = _quietly(check_array, X, **kwargs)
+    return array
+
+
+def _quietly(validate: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     try:
-        return validate_data(estimator, X, y, **kwargs)
+        return validate(*args, **kwargs)
     except ValueError as error:
         message = _without_values(str(error))
     # Outside the handler, so that the original message is not kept as the context of this one.
@@ -149,13 +172,51 @@ def classification_data(
             stacklevel=3,
         )
         return X, np.searchsorted(classes, y), classes
-    codes = _encode(y, classes)
+    codes = encode_labels(y, classes)
     known = codes >= 0
     return (X, codes, classes) if known.all() else (X[known], codes[known], classes)
 
 
-def _encode(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
-    """Positions of labels in `classes`; -1 for a label that is not there."""
+def label_array(y: Any) -> NDArray:
+    """Validate labels that come without rows: all text, or all finite numbers. There may be none.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Labels.
+
+    Returns
+    -------
+    y : ndarray of shape (n_samples,)
+        Of text, bytes or numbers.
+    """
+    array: NDArray = _quietly(column_or_1d, y)
+    if array.dtype.kind == "O":
+        kind = str if all(isinstance(label, str) for label in array) else numbers.Real
+        if not all(isinstance(label, kind) for label in array):
+            raise TypeError("labels must be all text, or all numbers")
+        array = np.array(array.tolist(), dtype=str if kind is str else None)
+    if array.dtype.kind not in _LABEL_KINDS:
+        raise TypeError("labels must be all text, or all numbers")
+    if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
+        raise ValueError("labels must not contain NaN or infinity")
+    return array
+
+
+def encode_labels(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
+    """Return positions of labels in `classes`; -1 for a label that is not there.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,)
+        Labels.
+    classes : ndarray of shape (n_classes,)
+        Sorted.
+
+    Returns
+    -------
+    codes : ndarray of shape (n_samples,)
+    """
     kinds = _LABEL_KINDS.get(y.dtype.kind), _LABEL_KINDS.get(classes.dtype.kind)
     if None in kinds:
         position = {label: i for i, label in enumerate(classes.tolist())}

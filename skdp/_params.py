@@ -122,13 +122,15 @@ def check_choice(value: object, name: str, choices: Collection[str]) -> str:
     return value
 
 
-def check_classes(classes: Any) -> NDArray | None:
+def check_classes(classes: Any, name: str = "classes") -> NDArray | None:
     """Return the declared label set in sorted order, or None if none was declared.
 
     Parameters
     ----------
     classes : array-like or None
         What a user passed.
+    name : str, default="classes"
+        The parameter's name.
 
     Returns
     -------
@@ -138,16 +140,16 @@ def check_classes(classes: Any) -> NDArray | None:
         return None
     array = np.asarray(classes)
     if array.ndim != 1:
-        raise ValueError("classes must be a one-dimensional sequence of labels")
+        raise ValueError(f"{name} must be a one-dimensional sequence of labels")
     if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
-        raise ValueError("classes must not contain NaN or infinity")
+        raise ValueError(f"{name} must not contain NaN or infinity")
     if array.dtype.kind == "O" and any(c is None or c != c for c in array):
-        raise ValueError("classes must not contain missing values")
+        raise ValueError(f"{name} must not contain missing values")
     distinct = np.unique(array)
     if len(distinct) != len(array):
-        raise ValueError("classes must not contain a label twice")
+        raise ValueError(f"{name} must not contain a label twice")
     if len(distinct) < 2:
-        raise ValueError(f"classes must contain at least 2 labels, got {len(distinct)}")
+        raise ValueError(f"{name} must contain at least 2 labels, got {len(distinct)}")
     return distinct
 
 

@@ -19,6 +19,10 @@ class CertificateError(RuntimeError):
     """
 
 
+class NotEnoughDataError(ValueError):
+    """A private release holds too little to go on: an outcome of the mechanism, which was paid for."""
+
+
 class PrivacyAssumptionWarning(UserWarning):
     """The guarantee rests on an assumption that the user has not stated."""
 

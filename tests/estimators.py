@@ -7,6 +7,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 
 from skdp.linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
 from skdp.naive_bayes import DPNaiveBayes
+from skdp.preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner
 from skdp.tree import DPGreedyTree, DPRandomTree
 from tests.linear_model.data import blobs
 
@@ -68,7 +69,24 @@ TREES += [
     )
 ]
 
-ESTIMATORS = PERTURBATION + FUNCTIONAL + NAIVE_BAYES + TREES
+PREPROCESSING = [
+    DPStandardScaler(**_WIDE, delta=1e-5),
+    DPStandardScaler(**_WIDE, delta=0.0),
+    DPQuantileBinner(**_WIDE, delta=1e-5),
+    DPQuantileBinner(4, **_WIDE, delta=0.0, scale="symlog", encode="ordinal"),
+]
+
+#: Transformers that cost nothing.
+FREE = [
+    BoundsScaler((-5.0, 5.0)),
+    BoundsScaler((-5.0, 5.0), feature_range=(0, 1)),
+    NormClipper(3.0),
+    PublicBinner([-2, -1, 0, 1]),
+    PublicBinner(bounds=(-5.0, 5.0), encode="ordinal"),
+    PublicBinner(bounds=(-5.0, 5.0), n_bins=3, scale="symlog"),
+]
+
+ESTIMATORS = PERTURBATION + FUNCTIONAL + NAIVE_BAYES + TREES + PREPROCESSING
 
 # With columns of their own, which scikit-learn's checks do not have.
 COLUMNS = {"categorical_features": [0], "n_categories": 3, "bin_edges": {1: [-5, -1, 0, 0.5, 1, 5]}}
@@ -88,6 +106,11 @@ _ITERATIONS = "the number of iterations depends on private data and is not kept"
 _EMPTY = "data without rows are a neighbour of data with one, and are fitted like any other"
 
 EXPECTED_FAILURES = {
+    "BoundsScaler": {"check_estimators_empty_data_messages": _EMPTY},
+    "DPQuantileBinner": {"check_estimators_empty_data_messages": _EMPTY},
+    "DPStandardScaler": {"check_estimators_empty_data_messages": _EMPTY},
+    "NormClipper": {"check_estimators_empty_data_messages": _EMPTY},
+    "PublicBinner": {"check_estimators_empty_data_messages": _EMPTY},
     "FunctionalMechLinReg": {"check_estimators_empty_data_messages": _EMPTY},
     "OutputPertLogReg": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
     "ObjPertLogReg": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
@@ -102,6 +125,8 @@ RELEASED = {
     "DPNaiveBayes": {"class_count_", "class_prior_", "feature_log_prob_", "theta_", "var_", "exponent_"},
     "DPRandomTree": {"structure_", "leaf_counts_", "leaf_proba_", "class_prior_", "tree_weights_", "intercept_"},
     "DPGreedyTree": {"structure_", "leaf_counts_", "leaf_proba_"},
+    "DPStandardScaler": {"mean_", "var_", "scale_", "n_samples_estimate_"},
+    "DPQuantileBinner": {"bin_edges_"},
 }
 
 # ... and of public parameters.
@@ -113,6 +138,8 @@ PUBLIC = {
     "DPNaiveBayes": {"bin_edges_", "_columns"},
     "DPRandomTree": set(),
     "DPGreedyTree": set(),
+    "DPStandardScaler": set(),
+    "DPQuantileBinner": set(),
 }
 
 
@@ -172,7 +199,17 @@ def name_of(estimator):
     """Label an instance by what tells it from the others."""
     variant = [
         getattr(estimator, name, None)
-        for name in ("loss", "solver", "calibration", "numeric", "thresholds", "weights", "criterion")
+        for name in (
+            "loss",
+            "solver",
+            "calibration",
+            "numeric",
+            "thresholds",
+            "weights",
+            "criterion",
+            "scale",
+            "encode",
+        )
     ]
     kind = "gaussian" if estimator.delta else "pure"
     columns = ["columns"] if getattr(estimator, "categorical_features", None) is not None else []

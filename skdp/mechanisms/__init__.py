@@ -11,6 +11,7 @@ from .gamma import GammaMechanism, rounded_gamma_vector
 from .gaussian import GaussianMechanism, rounded_normal
 from .permute_and_flip import PermuteAndFlip
 from .quantiles import ExactQuantiles, GridQuantiles, even_levels, quantile_depth, quantile_scores
+from .stability import StabilityThreshold
 
 __all__ = [
     "TOTAL_BITS",
@@ -26,6 +27,7 @@ __all__ = [
     "NoNoise",
     "NoiseSource",
     "PermuteAndFlip",
+    "StabilityThreshold",
     "coordinate_variance",
     "discrete_gaussian",
     "discrete_laplace",

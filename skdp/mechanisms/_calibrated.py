@@ -67,7 +67,13 @@ def _bits(multiplier: float, size: int) -> int:
 
 
 def quantile_mechanism(
-    epsilon: float, delta: float, share: float, levels: tuple[int, ...], whole: int, n_columns: int
+    epsilon: float,
+    delta: float,
+    share: float,
+    levels: tuple[int, ...],
+    whole: int,
+    n_columns: int,
+    weights: tuple[float, ...] = (),
 ) -> tuple[Mechanism, PrivacyEvent]:
     """Return the mechanism for quantiles of columns for a share of the budget, and its event.
 
@@ -83,6 +89,8 @@ def quantile_mechanism(
         Quantiles have levels ``levels / whole``.
     n_columns : int
         Number of columns, each of which has these quantiles.
+    weights : tuple of float, default=()
+        Logarithms of public weights of the edges; empty for none.
 
     Returns
     -------
@@ -92,12 +100,13 @@ def quantile_mechanism(
         What it costs.
     """
     if epsilon == math.inf:
-        return ExactQuantiles(levels, whole), PureEvent(epsilon)
+        return ExactQuantiles(levels, whole, weights), PureEvent(epsilon)
     n_cuts = quantile_depth(len(levels)) * n_columns
     if delta > 0:
         mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
-        return GridQuantiles(bounded_range_epsilon(mu / math.sqrt(n_cuts)), levels, whole), GaussianEvent(mu)
-    return GridQuantiles(epsilon * share / n_cuts, levels, whole), PureEvent(epsilon * share)
+        cut = bounded_range_epsilon(mu / math.sqrt(n_cuts))
+        return GridQuantiles(cut, levels, whole, weights), GaussianEvent(mu)
+    return GridQuantiles(epsilon * share / n_cuts, levels, whole, weights), PureEvent(epsilon * share)
 
 
 def within_reach(mechanism: Mechanism, values: ArrayLike) -> NDArray[np.float64]:

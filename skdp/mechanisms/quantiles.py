@@ -8,7 +8,7 @@ Choosing :math:`o` with probability proportional to
 
 Proof. One more record raises :math:`k n` by :math:`k`, and :math:`m r(o)` by 0 or :math:`m`, so that every score moves
 by :math:`\max(k, m - k)` at most, up or down; see :mod:`skdp.mechanisms.exponential`. The scores are integers, and what
-is computed is exact.
+is computed is exact. Public weights, by which probabilities are multiplied, change nothing of that.
 
 Further quantiles are found on both sides of one that was found, each with its level among the records of its side, and
 so on. The sides of one depth are disjoint: one record changes the law of one cut only, so that a depth, given those
@@ -91,10 +91,15 @@ def _cuts(
     column: NDArray[np.float64],
     levels: Levels,
     whole: int,
-    choose: Callable[[NDArray[np.float64], int, int], int],
+    choose: Callable[[NDArray[np.float64], NDArray[np.float64], int], int],
+    weights: tuple[float, ...],
 ) -> list[int]:
-    """Return the edges that `choose` finds for one column, by depth, from left to right."""
+    """Return the edges that `choose` finds for one column, by depth, from left to right.
+
+    It is handed scores, logarithms of weights, and by how much one record moves a score.
+    """
     out = [0] * len(levels)
+    preference = np.array(weights) if weights else np.zeros(len(column) + 1)
     ends = (0, *levels, whole)
     # Of each part: the quantiles that are sought in it, and its cells.
     parts = [(0, len(levels), 0, len(column))]
@@ -103,7 +108,9 @@ def _cuts(
         for first, last, start, stop in parts:
             middle = (first + last) // 2
             low, high = ends[first], ends[last + 1]
-            cut = start + choose(column[start:stop], levels[middle] - low, high - low)
+            level, total = levels[middle] - low, high - low
+            scores = quantile_scores(column[start:stop], level, total)
+            cut = start + choose(scores, preference[start : stop + 1], max(level, total - level))
             out[middle] = cut
             smaller += [(first, middle, start, cut), (middle + 1, last, cut, stop)]
         parts = [part for part in smaller if part[0] < part[1]]
@@ -123,11 +130,14 @@ class GridQuantiles(Mechanism):
         Increasing, between 0 and `whole`, exclusive.
     whole : int
         Quantiles have levels ``levels / whole``.
+    weights : tuple of float, default=()
+        Logarithms of public weights of the edges, both ends included, as much as `n_cells` and one; empty for none.
     """
 
     epsilon: float
     levels: Levels
     whole: int
+    weights: tuple[float, ...] = ()
 
     name = "exponential (quantiles)"
     norm = "score range"
@@ -154,12 +164,13 @@ class GridQuantiles(Mechanism):
             Positions on the grid, between 0 and `n_cells`; none is below the one before.
         """
 
-        def choose(counts: NDArray[np.float64], level: int, whole: int) -> int:
-            mechanism = ExponentialMechanism(self.epsilon, float(max(level, whole - level)))
-            return mechanism.select(quantile_scores(counts, level, whole), stream)
+        def choose(scores: NDArray[np.float64], weights: NDArray[np.float64], change: int) -> int:
+            # Rounded, so that scores stay integers and exact.
+            scores = scores + np.rint(weights * (2 * change / self.epsilon))
+            return ExponentialMechanism(self.epsilon, float(change)).select(scores, stream)
 
         counts = np.asarray(value, dtype=np.float64)
-        edges = [_cuts(column, self.levels, self.whole, choose) for column in counts]
+        edges = [_cuts(column, self.levels, self.whole, choose, self.weights) for column in counts]
         return np.array(edges, dtype=np.float64).reshape(len(counts), len(self.levels))
 
 
@@ -172,10 +183,13 @@ class ExactQuantiles(NoNoise):
         Increasing, between 0 and `whole`, exclusive.
     whole : int
         Quantiles have levels ``levels / whole``.
+    weights : tuple of float, default=()
+        Logarithms of public weights of the edges, which decide between equal scores; empty for none.
     """
 
-    def __init__(self, levels: Levels, whole: int) -> None:
+    def __init__(self, levels: Levels, whole: int, weights: tuple[float, ...] = ()) -> None:
         super().__init__(1.0)
+        self.weights = weights
         self.levels = levels
         self.whole = whole
 
@@ -195,18 +209,18 @@ class ExactQuantiles(NoNoise):
             Positions on the grid, between 0 and `n_cells`; none is below the one before.
         """
 
-        def choose(counts: NDArray[np.float64], level: int, whole: int) -> int:
-            return int(np.argmax(quantile_scores(counts, level, whole)))
+        def choose(scores: NDArray[np.float64], weights: NDArray[np.float64], change: int) -> int:
+            return int(np.argmax(np.where(scores == scores.max(), weights, -np.inf)))
 
         counts = np.asarray(value, dtype=np.float64)
-        edges = [_cuts(column, self.levels, self.whole, choose) for column in counts]
+        edges = [_cuts(column, self.levels, self.whole, choose, self.weights) for column in counts]
         return np.array(edges, dtype=np.float64).reshape(len(counts), len(self.levels))
 
     def __repr__(self) -> str:
         return f"ExactQuantiles(levels={self.levels!r}, whole={self.whole!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ExactQuantiles) and (other.levels, other.whole) == (self.levels, self.whole)
+        return isinstance(other, ExactQuantiles) and vars(other) == vars(self)
 
     def __hash__(self) -> int:
-        return hash((ExactQuantiles, self.levels, self.whole))
+        return hash((ExactQuantiles, self.levels, self.whole, self.weights))

@@ -1,0 +1,105 @@
+r"""Which of unboundedly many labels occur, by truncated noise and a threshold.
+
+Theorem (Desfontaines, Voss and Gipson 2022). Let every record have one label. Let :math:`K` be discrete Laplace noise,
+:math:`P(j) \propto e^{-a|j|}` with :math:`a \le \varepsilon`, truncated to :math:`|j| \le k`, where :math:`k` is so
+large that :math:`P(k) \le \delta`. Telling of each label that occurs :math:`n` times whether :math:`n + K > k`, with
+independent noise, is :math:`(\varepsilon, \delta)`-DP.
+
+Proof. A label that does not occur is not told of, as :math:`0 + K \le k`: it makes no difference which labels were
+asked about. One record changes the count of one label, from :math:`n` to :math:`n + 1`, say. Let
+:math:`\pi(n) = P(K > k - n)` be the probability that it is told of. For :math:`m = k - n`,
+:math:`\pi(n+1) = \sum_{j=m}^{k} P(j) = P(k) + \sum_{j=m}^{k-1} P(j) \le \delta + e^\varepsilon \sum_{j=m+1}^{k} P(j)
+= \delta + e^\varepsilon \pi(n)`, as :math:`P(j) \le e^a P(j + 1)`. Since :math:`P` is symmetric, the same holds for
+:math:`1 - \pi`: :math:`1 - \pi(n) \le \delta + e^\varepsilon (1 - \pi(n+1))`. The two other inequalities hold because
+:math:`\pi` does not decrease. An event of all labels together is a mixture of events of this one.
+
+No rule tells of a label with higher probability for all :math:`n` where :math:`P(k) = \delta` and
+:math:`a = \varepsilon`; without a positive :math:`\delta`, none tells of anything.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._base import Mechanism
+from ._bits import BitStream
+from .discrete_laplace import DiscreteLaplaceMechanism, discrete_laplace
+
+
+@dataclass(frozen=True)
+class StabilityThreshold(Mechanism):
+    """Choice of the labels that are told of.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive and finite.
+    delta : float
+        In (0, 1).
+    """
+
+    epsilon: float
+    delta: float
+
+    name = "truncated discrete Laplace, threshold"
+    norm = "records of one label"
+    sensitivity = 1.0
+
+    @property
+    def _noise_scale(self) -> Fraction:
+        return DiscreteLaplaceMechanism(self.epsilon, 1.0, 1).lattice_scale
+
+    @property
+    def scale(self) -> float:
+        """Scale of the noise, in records."""
+        return float(self._noise_scale)
+
+    @property
+    def threshold(self) -> int:
+        """Counts are told of if they are above it, noise included; noise is at most as large."""
+        a = 1 / self.scale
+        # From below; the margin is far more than what rounding does to either side.
+        k = max(1, math.floor((math.log(-math.expm1(-a)) - math.log(self.delta) - math.log1p(math.exp(-a))) / a) - 2)
+        while k > 1 and self._tail(k, a) <= math.log(self.delta) - 1e-9:
+            k -= 1
+        while self._tail(k, a) > math.log(self.delta) - 1e-9:
+            k += 1
+        return k
+
+    @staticmethod
+    def _tail(k: int, a: float) -> float:
+        """Logarithm of the probability of the largest noise."""
+        # 1 + exp(-a) - 2 exp(-a (k + 1)), by differences from 1, which cancel nothing.
+        total = 2 * -math.expm1(-a * (k + 1)) + math.expm1(-a)
+        return math.log(-math.expm1(-a)) - a * k - math.log(total)
+
+    def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
+        """Tell which labels are told of.
+
+        Parameters
+        ----------
+        value : array-like of shape (n_labels,)
+            How often labels occur. Labels may be left out that do not.
+        stream : BitStream
+            Source of bits.
+
+        Returns
+        -------
+        told : ndarray of shape (n_labels,)
+            1 or 0. Only the labels with a 1 may be told of; how many others there are is private.
+        """
+        counts = np.asarray(value, dtype=np.int64)
+        k = self.threshold
+        noise = np.empty(counts.size, dtype=np.int64)
+        waiting = np.arange(counts.size)
+        while waiting.size:
+            drawn = discrete_laplace(self._noise_scale, waiting.size, stream)
+            inside = np.abs(drawn) <= k
+            noise[waiting[inside]] = drawn[inside]
+            waiting = waiting[~inside]
+        return (counts > k - noise).astype(np.float64)

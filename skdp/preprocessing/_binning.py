@@ -1,0 +1,242 @@
+"""Values to bins, as numbers or as indicators. Rows are mapped one by one; edges are public, or were released."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._params import check_choice, check_integer
+from ._base import Array, NumericTransformer, PublicTransformer, by_rows, norm_of_entries
+from ._grid import check_grid
+
+ENCODINGS = ("onehot", "ordinal")
+
+_MOST_BINS = 10**4
+
+
+def check_bins(n_bins: object) -> int:
+    """Return a number of bins."""
+    checked = check_integer(n_bins, "n_bins", least=2)
+    if checked > _MOST_BINS:
+        raise ValueError(f"n_bins must be at most {_MOST_BINS}, got {n_bins!r}")
+    return checked
+
+
+class BinTransformer(NumericTransformer):
+    """Base of the binners: everything but where the edges come from."""
+
+    encode: Any
+
+    @abstractmethod
+    def _edges(self, n_features: int) -> list[Array]:
+        """Return the edges of each column's bins."""
+
+    def _checked_encoding(self) -> str:
+        return check_choice(self.encode, "encode", ENCODINGS)
+
+    @property
+    def data_norm_(self) -> float:
+        """Bound on the L2 norm of transformed rows; for indicators, the norm of all of them."""
+        check_is_fitted(self, "n_features_in_")
+        largest: Any = 1.0
+        if self._checked_encoding() == "ordinal":
+            largest = [len(edges) - 2 for edges in self._edges(self.n_features_in_)]
+        return norm_of_entries(largest, self.n_features_in_)
+
+    def transform(self, X: Any) -> NDArray:
+        """Put values into bins.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite rows. Values beyond the outer edges are in the outer bins.
+
+        Returns
+        -------
+        bins : ndarray of shape (n_samples, n_features) or (n_samples, n_indicators)
+            Numbers of bins from 0, or one indicator for each bin of each column.
+        """
+        X = self._rows(X, reset=False)
+        every = self._edges(X.shape[1])
+        sizes = [len(edges) - 1 for edges in every]
+        starts = np.cumsum([0, *sizes])
+
+        def bins(rows: Array) -> Array:
+            return np.column_stack(
+                [
+                    np.searchsorted(edges[1:-1], values, side="right")
+                    for edges, values in zip(every, rows.T, strict=True)
+                ]
+            )
+
+        def indicators(rows: Array) -> Array:
+            out = np.zeros((len(rows), starts[-1]))
+            np.put_along_axis(out, bins(rows) + starts[:-1], 1.0, axis=1)
+            return out
+
+        if self._checked_encoding() == "ordinal":
+            return by_rows(bins, X, X.shape[1])
+        return by_rows(indicators, X, int(starts[-1]))
+
+    def inverse_transform(self, X: Any) -> NDArray:
+        """Return the middles of bins.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or (n_samples, n_indicators)
+            What `transform` returns.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples, n_features)
+            One for each feature.
+        """
+        check_is_fitted(self, "n_features_in_")
+        every = self._edges(self.n_features_in_)
+        sizes = [len(edges) - 1 for edges in every]
+        ordinal = self._checked_encoding() == "ordinal"
+        X = self._transformed_rows(X, len(every) if ordinal else sum(sizes))
+        starts = np.cumsum([0, *sizes])
+
+        def middles(rows: Array) -> Array:
+            out = np.empty((len(rows), len(every)))
+            for j, edges in enumerate(every):
+                if ordinal:
+                    number = np.clip(np.rint(rows[:, j]), 0, sizes[j] - 1).astype(np.intp)
+                else:
+                    number = rows[:, starts[j] : starts[j + 1]].argmax(axis=1)
+                out[:, j] = (edges[:-1] / 2 + edges[1:] / 2)[number]
+            return out
+
+        return by_rows(middles, X, len(every))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray:
+        """Return the names of the columns after the transformation.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names before; those seen in `fit` by default.
+
+        Returns
+        -------
+        names : ndarray of str objects
+            The same for numbers of bins; with the number of the bin appended for indicators.
+        """
+        names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
+        if self._checked_encoding() == "ordinal":
+            return np.asarray(names, dtype=object)
+        every = self._edges(self.n_features_in_)
+        return np.array(
+            [f"{name}_{k}" for name, edges in zip(names, every, strict=True) for k in range(len(edges) - 1)],
+            dtype=object,
+        )
+
+
+class PublicBinner(BinTransformer, PublicTransformer):
+    """Puts values into bins with public edges.
+
+    Parameters
+    ----------
+    bin_edges : array-like or list of array-like, default=None
+        Edges of the bins, increasing: one sequence for all columns, or a list with one for each. The two outer ones
+        only say where the outer bins end on paper: values beyond are counted there. None for bins between `bounds`.
+    n_bins : int, default=8
+        Number of bins of each column, if `bin_edges` is None.
+    bounds : tuple (lower, upper)
+        Between which bins are spaced, if `bin_edges` is None: numbers, or one for each column, from public knowledge.
+    scale : {"linear", "log", "symlog"}, default="linear"
+        How they are spaced: evenly; evenly in logarithms, for positive bounds; or evenly in the inverse hyperbolic sine
+        of values over `unit`, which is linear near 0 and logarithmic far from it, for both signs.
+    unit : float, default=1.0
+        Where ``"symlog"`` turns from linear to logarithmic.
+    encode : {"onehot", "ordinal"}, default="onehot"
+        One indicator for each bin, as linear models want it, or the number of the bin, as trees and naive Bayes do
+        (``categorical_features``, with ``n_categories=n_bins``).
+
+    Attributes
+    ----------
+    bin_edges_ : list of ndarray
+        The edges of each column's bins.
+    data_norm_ : float
+        Bound on the L2 norm of what comes out, for the `data_norm` of what follows. Each row has as many indicators of
+        1 as there are columns: all have the same norm.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    DPQuantileBinner : Bins that hold about equally many records, learned privately.
+
+    Notes
+    -----
+    **Privacy.** Each row is mapped by itself, with public numbers: that costs nothing, and data sets that differ by one
+    record still do. Nothing is learned from values.
+
+    Examples
+    --------
+    >>> from skdp.preprocessing import PublicBinner
+    >>> PublicBinner([0, 10, 100, 1000]).fit_transform([[7], [250], [-3]]).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+
+    def __init__(
+        self,
+        bin_edges: Any = None,
+        *,
+        n_bins: int = 8,
+        bounds: Any = None,
+        scale: str = "linear",
+        unit: float = 1.0,
+        encode: str = "onehot",
+    ) -> None:
+        self.bin_edges = bin_edges
+        self.n_bins = n_bins
+        self.bounds = bounds
+        self.scale = scale
+        self.unit = unit
+        self.encode = encode
+
+    def _check(self, n_features: int) -> list[Array]:
+        self._checked_encoding()
+        if self.bin_edges is not None:
+            return check_edges(self.bin_edges, n_features)
+        parameters = check_grid(self.bounds, check_bins(self.n_bins), self.scale, self.unit)
+        grid = parameters.grid(n_features)
+        positions = np.broadcast_to(np.arange(grid.n_cells + 1), (n_features, grid.n_cells + 1))
+        return list(grid.values(positions))
+
+    def _edges(self, n_features: int) -> list[Array]:
+        return self._check(n_features)
+
+    @property
+    def bin_edges_(self) -> list[Array]:
+        """The edges of each column's bins."""
+        check_is_fitted(self, "n_features_in_")
+        return self._edges(self.n_features_in_)
+
+
+def check_edges(value: Any, n_features: int) -> list[Array]:
+    """Return edges by column."""
+    message = "bin_edges must hold two finite edges or more, increasing: one sequence, or one for each column"
+    try:
+        parts = list(value)
+        one = np.ndim(parts[0]) == 0 if parts else True
+        every = [np.array(edges, dtype=np.float64) for edges in ([parts] if one else parts)]
+    except (TypeError, ValueError):
+        raise ValueError(message) from None
+    for edges in every:
+        if edges.ndim != 1 or len(edges) < 2 or not np.all(np.isfinite(edges)) or not np.all(edges[:-1] < edges[1:]):
+            raise ValueError(message)
+    if one:
+        every *= n_features
+    if len(every) != n_features:
+        raise ValueError(f"bin_edges has edges for {len(every)} columns, and there are {n_features}")
+    return every

@@ -1,0 +1,179 @@
+"""Clipping and scaling by public numbers. Each row is mapped by itself, so that neighbouring data sets stay neighbours.
+
+Nothing is released, and nothing is paid.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._params import check_bounds, check_data_norm, columns_of
+from ..sensitivity import clip_rows
+from ._base import Array, PublicTransformer, by_rows, check_range, norm_of_entries
+
+# What rounding to single precision may add to a norm.
+_SINGLE = 2.0**-22
+
+
+class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
+    r"""Clips each feature to public bounds, and scales these to a range.
+
+    Parameters
+    ----------
+    bounds : tuple (lower, upper)
+        Bounds of the features, from public knowledge: numbers, or one for each column. Values beyond are clipped,
+        silently.
+    feature_range : tuple (low, high), default=(-1, 1)
+        What the bounds are mapped to.
+
+    Attributes
+    ----------
+    data_norm_ : float
+        Bound on the L2 norm of what comes out, for the `data_norm` of what follows.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    DPStandardScaler : Scales by private means and variances.
+    private_bounds : Bounds, where they are not known.
+
+    Notes
+    -----
+    **Privacy.** Each row is mapped by itself, with public numbers: that costs nothing, and data sets that differ by one
+    record still do. Nothing is learned from values.
+
+    Examples
+    --------
+    >>> from skdp.preprocessing import BoundsScaler
+    >>> BoundsScaler(([0, 0], [10, 100])).fit_transform([[5, 100], [12, -3]]).tolist()
+    [[0.0, 1.0], [1.0, -1.0]]
+    """
+
+    def __init__(self, bounds: Any = None, *, feature_range: Any = (-1, 1)) -> None:
+        self.bounds = bounds
+        self.feature_range = feature_range
+
+    def _check(self, n_features: int) -> tuple[Array, Array, float, float]:
+        low, high = check_range(self.feature_range, "feature_range")
+        bounds = check_bounds(self.bounds, "bounds", "the features")
+        return *columns_of(bounds, "bounds", n_features), low, high
+
+    @property
+    def data_norm_(self) -> float:
+        """Bound on the L2 norm of transformed rows."""
+        check_is_fitted(self, "n_features_in_")
+        _, _, low, high = self._check(self.n_features_in_)
+        return norm_of_entries(max(abs(low), abs(high)), self.n_features_in_)
+
+    def transform(self, X: Any) -> NDArray:
+        """Clip and scale.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite rows.
+
+        Returns
+        -------
+        scaled : ndarray of shape (n_samples, n_features)
+            Within `feature_range`.
+        """
+        X = self._rows(X, reset=False)
+        lower, upper, low, high = self._check(X.shape[1])
+
+        def scale(rows: Array) -> Array:
+            shares = (np.clip(rows, lower, upper) - lower) / (upper - lower)
+            return np.clip(low + shares * (high - low), low, high)
+
+        return by_rows(scale, X, X.shape[1])
+
+    def inverse_transform(self, X: Any) -> NDArray:
+        """Undo the scaling; what was clipped stays so.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Scaled rows.
+
+        Returns
+        -------
+        original : ndarray of shape (n_samples, n_features)
+            Within the bounds, if `X` is within `feature_range`.
+        """
+        X = self._transformed_rows(X)
+        lower, upper, low, high = self._check(X.shape[1])
+        return by_rows(lambda rows: lower + (rows - low) / (high - low) * (upper - lower), X, X.shape[1])
+
+
+class NormClipper(OneToOneFeatureMixin, PublicTransformer):
+    """Scales rows down to a public L2 norm; shorter ones stay as they are.
+
+    Private models with a `data_norm` do that themselves. As a step of its own, it is for what has no such parameter, or
+    for rows of a part of the columns.
+
+    Parameters
+    ----------
+    data_norm : float
+        Largest L2 norm of a row, positive.
+
+    Attributes
+    ----------
+    data_norm_ : float
+        The same number.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    BoundsScaler : Bounds each feature by itself.
+
+    Notes
+    -----
+    **Privacy.** Each row is mapped by itself, with public numbers: that costs nothing, and data sets that differ by one
+    record still do. Nothing is learned from values.
+
+    Examples
+    --------
+    >>> from skdp.preprocessing import NormClipper
+    >>> NormClipper(1.0).fit_transform([[3, 4], [0.3, 0.4]]).round(3).tolist()
+    [[0.6, 0.8], [0.3, 0.4]]
+    """
+
+    def __init__(self, data_norm: float | None = None) -> None:
+        self.data_norm = data_norm
+
+    def _check(self, n_features: int) -> float:
+        return check_data_norm(self.data_norm)
+
+    @property
+    def data_norm_(self) -> float:
+        """Bound on the L2 norm of transformed rows."""
+        return check_data_norm(self.data_norm)
+
+    def transform(self, X: Any) -> NDArray:
+        """Clip rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite rows.
+
+        Returns
+        -------
+        clipped : ndarray of shape (n_samples, n_features)
+            Of L2 norm at most `data_norm`.
+        """
+        X = self._rows(X, reset=False)
+        norm = self._check(X.shape[1])
+        target = norm * (1 - _SINGLE) if X.dtype == np.float32 else norm
+        return by_rows(lambda rows: clip_rows(rows, target).array, X, X.shape[1])

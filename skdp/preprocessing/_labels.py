@@ -1,0 +1,202 @@
+"""Which labels occur, privately: for classifiers whose label set is not public."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from .._data import encode_labels, label_array
+from .._params import check_classes, check_positive
+from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from ..accounting import ApproximateEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
+from ..base import DPEstimatorMixin
+from ..exceptions import NotEnoughDataError
+from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, NoNoise, StabilityThreshold
+
+_LABELS = "labels that occur"
+
+
+def make_plan(epsilon: float, delta: float, n_candidates: int | None) -> PrivacyGuarantee:
+    """Return the one release, for so many candidates, or for any."""
+    event: PrivacyEvent = PureEvent(epsilon)
+    mechanism: Mechanism
+    theorem = "Preprocessing, theorem 3"
+    if epsilon == math.inf:
+        mechanism = NoNoise(1.0)
+    elif n_candidates is not None:
+        mechanism = DiscreteLaplaceMechanism(epsilon, 1.0, n_candidates)
+    elif delta > 0:
+        mechanism, event = StabilityThreshold(epsilon, delta), ApproximateEvent(epsilon, delta)
+    else:
+        raise ValueError(
+            "delta must be positive if universe is None: with delta=0, no label of an unbounded universe can be told of"
+        )
+    return PrivacyGuarantee(epsilon, delta, (event,), (Release(_LABELS, mechanism, 1.0, theorem),))
+
+
+def count_threshold(mechanism: Mechanism, n_candidates: int, false_alarm: float) -> int:
+    """Return the least noisy count at which a candidate is told of."""
+    if not isinstance(mechanism, DiscreteLaplaceMechanism):
+        return 1
+    a = 1 / mechanism.scale
+    # P(K >= k) = exp(-a k) / (1 + exp(-a))
+    return max(1, math.ceil((math.log(n_candidates / false_alarm) - math.log1p(math.exp(-a))) / a))
+
+
+class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
+    r"""Releases which labels occur, for the `classes` of what follows.
+
+    Declare the label set where it is public: that costs nothing, and loses no rare label. This is for labels of which
+    even the list is private.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one fit, positive. ``inf`` gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). It has to be positive if `universe` is None, and is not used otherwise.
+    universe : array-like, default=None
+        Public candidates, of at least two; other labels are left out. None for any labels at all.
+    false_alarm : float, default=0.01
+        Probability with which some candidate is told of that does not occur, at most. Used with `universe` only:
+        without, there are no false alarms.
+    accountant : BudgetAccountant, default=None
+        Budget that is charged before any noise is drawn. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
+        be reproduced, and subtracted: for tests only.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_labels,)
+        Labels, sorted: those that occur often enough.
+    threshold_ : int
+        A label is told of if its noisy count is at least so large. A public number.
+    privacy_ : PrivacyGuarantee
+        The guarantee, with mechanism, sensitivity and noise scale.
+
+    Notes
+    -----
+    **Privacy.** One record changes the count of one label by 1. With public candidates, all their counts get discrete
+    Laplace noise. Otherwise, labels that occur are told of by truncated noise and a threshold: a label with a single
+    record is, with probability `delta` at most. That no label is told of is an outcome, too: it raises
+    NotEnoughDataError, and the charge stands. Records with labels that are not told of are left out by the
+    classifiers that are given ``classes_``.
+
+    References
+    ----------
+    .. [1] A. Korolova, K. Kenthapadi, N. Mishra and A. Ntoulas, "Releasing Search Queries and Clicks Privately", WWW
+       2009.
+    .. [2] D. Desfontaines, J. Voss and B. Gipson, "Differentially Private Partition Selection", PoPETs 2022.
+
+    Examples
+    --------
+    >>> from skdp.preprocessing import PrivateLabelSet
+    >>> y = ["flu"] * 500 + ["cold"] * 300 + ["a rare disease"]
+    >>> PrivateLabelSet(epsilon=1.0, delta=1e-6).fit(y).classes_.tolist()
+    ['cold', 'flu']
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        universe: Any = None,
+        false_alarm: float = 0.01,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.universe = universe
+        self.false_alarm = false_alarm
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, y: Any) -> Self:
+        """Learn which labels occur, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            Labels: all text, or all numbers. There may be none.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        NotEnoughDataError
+            If no label is told of. That was paid for.
+        """
+        accountant = check_accountant(self.accountant)
+        plan, universe, threshold = self._check_parameters()
+        source = NoiseSource(self.random_state)
+        labels = label_array(y)
+        codes = None if universe is None else encode_labels(labels, universe)
+
+        session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
+        if universe is None or codes is None:
+            found, counts = np.unique(labels, return_counts=True)
+            told = session.release(_LABELS, counts) >= 1
+        else:
+            found, counts = universe, np.bincount(codes[codes >= 0], minlength=len(universe))
+            told = session.release(_LABELS, counts) >= threshold
+        if not np.any(told):
+            raise NotEnoughDataError(
+                "no label occurs often enough to be told of. This is an outcome of the mechanism, and was paid for"
+            )
+        self.classes_ = _alone(found[told], y)
+        self.threshold_ = threshold
+        self.privacy_ = plan
+        return self
+
+    def privacy_plan(self, *, n_features: int | None = None, n_classes: int | None = None) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, without any data.
+
+        Parameters
+        ----------
+        n_features : int, optional
+            Ignored.
+        n_classes : int, optional
+            Ignored.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit.
+        """
+        return self._check_parameters()[0]
+
+    def _fixed_cost(self) -> PrivacyCost:
+        return self.privacy_plan().cost
+
+    def _check_parameters(self) -> tuple[PrivacyGuarantee, NDArray | None, int]:
+        universe = check_classes(self.universe, "universe")
+        n_candidates = None if universe is None else len(universe)
+        false_alarm = check_positive(self.false_alarm, "false_alarm", least=1e-12, most=0.5)
+        plan = make_plan(check_epsilon(self.epsilon), check_delta(self.delta), n_candidates)
+        mechanism = plan.releases[0].mechanism
+        if isinstance(mechanism, StabilityThreshold):
+            return plan, universe, mechanism.threshold + 1
+        return plan, universe, count_threshold(mechanism, n_candidates or 1, false_alarm)
+
+
+def _alone(labels: NDArray, y: Any) -> NDArray:
+    """Return labels in an array whose type says nothing about labels that are not there."""
+    if isinstance(getattr(y, "dtype", None), np.dtype) and labels.dtype.kind in "biuf" and y.dtype == labels.dtype:
+        # That of the column, which is public.
+        return labels
+    values = labels.tolist()
+    if labels.dtype.kind in "US":
+        return np.array(values)
+    return np.array([int(value) if value == int(value) else value for value in values])

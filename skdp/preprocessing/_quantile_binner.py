@@ -1,0 +1,214 @@
+r"""Bins between private quantiles: about equally many records in each, whatever the range.
+
+Released: the quantiles of each column, as edges of a public grid, drawn by the exponential mechanism.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from .._params import check_integer
+from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
+from ..accounting import PrivacyCost, check_delta, check_epsilon
+from ..base import DPEstimatorMixin
+from ..mechanisms import NoiseSource
+from ._base import Array
+from ._binning import BinTransformer, check_bins
+from ._grid import Grid, GridParameters, check_grid
+from ._quantiles import QUANTILES, check_cells, quantile_plan
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The checked parameters of a fit, all public."""
+
+    epsilon: float
+    delta: float
+    n_bins: int
+    grid: GridParameters
+
+    def plan(self, n_features: int) -> PrivacyGuarantee:
+        levels = tuple(range(1, self.n_bins))
+        return quantile_plan(QUANTILES, self.epsilon, self.delta, levels, self.n_bins, n_features)
+
+
+class DPQuantileBinner(DPEstimatorMixin, BinTransformer):
+    r"""Puts values into bins that hold about equally many records, between differentially private quantiles.
+
+    For features that are skewed, or whose range is unknown: `bounds` may be as wide as imaginable with
+    ``scale="symlog"``. What comes out is bounded, whatever went in.
+
+    Parameters
+    ----------
+    n_bins : int, default=8
+        Number of bins of each column.
+    epsilon : float, default=1.0
+        Privacy budget of one fit, positive. ``inf`` gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, and epsilon is divided by the number
+        of columns times the depth of the search, :math:`\lceil\log_2 n_\mathrm{bins}\rceil`. Otherwise, composition
+        under Gaussian DP divides it by about the square root.
+    bounds : tuple (lower, upper)
+        Between which edges are sought: numbers, or one for each column, from public knowledge. Values beyond are in the
+        outer bins.
+    scale : {"linear", "log", "symlog"}, default="linear"
+        How the grid, of which edges are, is spaced: evenly; evenly in logarithms, for positive bounds; or evenly in the
+        inverse hyperbolic sine of values over `unit`, which is linear near 0 and logarithmic far from it.
+    unit : float, default=1.0
+        Where ``"symlog"`` turns from linear to logarithmic.
+    grid_size : int, default=1024
+        Number of cells of the grid.
+    encode : {"onehot", "ordinal"}, default="onehot"
+        One indicator for each bin, as linear models want it, or the number of the bin, as trees and naive Bayes do
+        (``categorical_features``, with ``n_categories=n_bins``).
+    accountant : BudgetAccountant, default=None
+        Budget that is charged before anything is drawn. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes random bits from the operating system's cryptographic generator. Anything else makes draws that can
+        be reproduced: for tests only.
+
+    Attributes
+    ----------
+    bin_edges_ : ndarray of shape (n_features, n_bins + 1)
+        Edges, of which the outer ones are the bounds. Where many records share a value, several are equal: the bins
+        between are empty, so that the number of columns is public.
+    data_norm_ : float
+        Bound on the L2 norm of what comes out, for the `data_norm` of what follows. Each row has as many indicators of
+        1 as there are columns: all have the same norm.
+    privacy_ : PrivacyGuarantee
+        The guarantee, with mechanism and share.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    PublicBinner : Public edges, which cost nothing.
+    private_quantiles : The quantiles alone.
+
+    Notes
+    -----
+    **Privacy.** The quantiles of a column are drawn by the exponential mechanism among the edges of a public grid, by
+    ranks: the middle one first, then those of the records on either side. See the user guide. Everything else is
+    computed from them. Not covered: that `fit` raises an error for values that are not finite, and how long it takes.
+
+    References
+    ----------
+    .. [1] A. Smith, "Privacy-preserving Statistical Estimation with Optimal Convergence Rates", STOC 2011.
+    .. [2] H. Kaplan, S. Schnapp and U. Stemmer, "Differentially Private Approximate Quantiles", ICML 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.preprocessing import DPQuantileBinner
+    >>> X = np.linspace(0, 1, 10_000)[:, None] ** 4 * 50_000
+    >>> binner = DPQuantileBinner(4, epsilon=1.0, bounds=(0, 1e9), scale="symlog", random_state=0)
+    >>> binner.fit_transform(X).mean(axis=0).round(1).tolist()
+    [0.3, 0.2, 0.3, 0.2]
+    """
+
+    def __init__(
+        self,
+        n_bins: int = 8,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        bounds: Any = None,
+        scale: str = "linear",
+        unit: float = 1.0,
+        grid_size: int = 1024,
+        encode: str = "onehot",
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_bins = n_bins
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.scale = scale
+        self.unit = unit
+        self.grid_size = grid_size
+        self.encode = encode
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn edges, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite features; there may be no rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The fitted transformer.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        accountant = check_accountant(self.accountant)
+        parameters = self._check_parameters()
+        source = NoiseSource(self.random_state)
+        X = self._rows(X, reset=True)
+        grid = parameters.grid.grid(X.shape[1])
+        plan = parameters.plan(X.shape[1])
+
+        session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
+        self.bin_edges_ = _postprocess_edges(session.release(QUANTILES, grid.counts(X)), grid)
+        self.privacy_ = plan
+        return self
+
+    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Ignored.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """
+        parameters = self._check_parameters()
+        n_features = check_integer(n_features, "n_features", least=1)
+        parameters.grid.grid(n_features)
+        return parameters.plan(n_features)
+
+    def _fixed_cost(self) -> PrivacyCost:
+        # More columns share the same budget.
+        return self._check_parameters().plan(1).cost
+
+    def _check_parameters(self) -> Parameters:
+        self._checked_encoding()
+        return Parameters(
+            epsilon=check_epsilon(self.epsilon),
+            delta=check_delta(self.delta),
+            n_bins=check_bins(self.n_bins),
+            grid=check_grid(self.bounds, check_cells(self.grid_size), self.scale, self.unit),
+        )
+
+    def _edges(self, n_features: int) -> list[Array]:
+        check_is_fitted(self, "privacy_")
+        return list(self.bin_edges_)
+
+
+def _postprocess_edges(positions: NDArray, grid: Grid) -> Array:
+    """Return the values at released positions, between the bounds."""
+    ends = np.ones((len(positions), 1))
+    return grid.values(np.hstack([0 * ends, positions, grid.n_cells * ends]))

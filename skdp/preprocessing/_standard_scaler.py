@@ -1,0 +1,307 @@
+r"""Standardisation by private means and variances.
+
+Released, once and jointly: the number of records, and for each feature the sums of :math:`v` and of
+:math:`a(v^2 - 1/2)`, where :math:`v \in [-1, 1]` is the clipped and scaled value. Means and variances are computed from
+these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._class_sums import (
+    class_sums_mechanism,
+    in_real_units,
+    largest_value,
+    moment_bits,
+    moment_weight,
+    noise_scale,
+    record_moments,
+    scaled,
+)
+from .._params import check_bounds, check_integer, check_positive, columns_of
+from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from ..accounting import PrivacyCost, check_delta, check_epsilon
+from ..base import DPEstimatorMixin
+from ..mechanisms import Mechanism, NoiseSource
+from ..sensitivity import sum_over_rows
+from ._base import Array, NumericTransformer, by_rows, norm_of_entries
+
+_SUMS = "number of records, sums and sums of squares"
+
+_THEOREM = "Preprocessing, theorem 1"
+
+#: Variance of values that are spread evenly between the bounds, in units of half their distance.
+_EVEN = 1 / 3
+
+#: The least variance, in the same units.
+_LEAST_VARIANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The checked parameters of a fit, all public."""
+
+    epsilon: float
+    delta: float
+    bounds: tuple[Array, Array]
+    clip: float
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What is made of the release; values are in units of half the bounds' distance, from their middle."""
+
+    count: float
+    means: Array
+    variances: Array
+
+
+def make_plan(parameters: Parameters, n_features: int) -> PrivacyGuarantee:
+    """Return the one release."""
+    epsilon, delta = parameters.epsilon, parameters.delta
+    mechanism, event = class_sums_mechanism(epsilon, delta, 1, n_features, 1 + 2 * n_features)
+    return PrivacyGuarantee(epsilon, delta, (event,), (Release(_SUMS, mechanism, 1.0, _THEOREM),))
+
+
+def record_sums(X: NDArray, centre: Array, half: Array, mechanism: Mechanism) -> Array:
+    """Return the number of records, their sums, and their weighted sums of shifted squares."""
+    d = len(centre)
+    bits = moment_bits(mechanism, d)
+    largest = largest_value(bits)
+
+    def block(rows: NDArray) -> NDArray:
+        out = np.empty(1 + 2 * d, dtype=np.float64 if bits is None else np.int64)
+        # Integers below 2**37 in all, so that doubles add them exactly.
+        sums = np.ones(len(rows)) @ record_moments(scaled(rows, centre, half, largest), bits)
+        sums[d:] -= largest / 2 * len(rows)
+        out[0], out[1:] = len(rows), sums
+        return out
+
+    return in_real_units(sum_over_rows(block, X), 1, d, mechanism)
+
+
+def _postprocess_sums(sums: Array, mechanism: Mechanism) -> Estimate:
+    """Return means and variances.
+
+    A variance is increased by the standard deviation of its noise: a feature that hardly varies is not blown up to a
+    large one that is noise. Where there are fewer records than noise, values count as evenly spread.
+    """
+    d = (len(sums) - 1) // 2
+    noise, weight = noise_scale(mechanism), moment_weight(mechanism)
+    count = max(float(sums[0]), 0.0)
+    if count < max(2 * noise, 0.5):
+        return Estimate(count, np.zeros(d), np.full(d, _EVEN))
+    means = np.clip(sums[1 : 1 + d] / count, -1.0, 1.0)
+    squares = np.clip(sums[1 + d :] / (weight * count) + 0.5, 0.0, 1.0)
+    # Of the mean square, and of the square of the mean; the noise of the count is the same for both, and smaller.
+    error = noise / count * np.sqrt(1 / weight**2 + 4 * means**2)
+    variances = np.maximum(squares - means**2, 0.0) + error
+    return Estimate(count, means, np.clip(variances, _LEAST_VARIANCE, 1.0))
+
+
+class DPStandardScaler(OneToOneFeatureMixin, DPEstimatorMixin, NumericTransformer):
+    r"""Standardises features by differentially private means and variances.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, with noise that grows with the number
+        of features; otherwise it is Gaussian, and grows with its square root.
+    bounds : tuple (lower, upper)
+        Bounds of the features, from public knowledge: numbers, or one for each column. For `fit`, values beyond are
+        clipped, silently.
+    clip : float, default=3.0
+        Standardised values are clipped to [-clip, clip], so that what follows has bounds.
+    accountant : BudgetAccountant, default=None
+        Budget that is charged before any noise is drawn. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
+        be reproduced, and subtracted: for tests only.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+        Noisy means of the clipped features.
+    var_ : ndarray of shape (n_features,)
+        Noisy variances of the clipped features, increased by the standard deviation of their noise.
+    scale_ : ndarray of shape (n_features,)
+        Their square roots.
+    n_samples_estimate_ : float
+        Noisy number of records.
+    data_norm_ : float
+        Bound on the L2 norm of what comes out: `clip` times the square root of the number of columns. Most rows are
+        shorter, of about the square root alone: models that clip rows often do better with a little more than that.
+    privacy_ : PrivacyGuarantee
+        The guarantee, with mechanism, sensitivity and noise scale.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    BoundsScaler : Scales by the bounds, which costs nothing.
+
+    Notes
+    -----
+    **Privacy.** One record adds 1 to the count, and :math:`(v, a(v^2 - 1/2))` for each feature: together it moves them
+    by :math:`\sqrt{1 + (1 + a^2/4) d}` in L2 norm and :math:`1 + (1 + a/2) d` in L1 norm. Everything else is computed
+    from what was released. Not covered: that `fit` raises an error for values that are not finite, and how long it
+    takes.
+
+    Where the noisy number of records is less than twice its noise, the features count as evenly spread between their
+    bounds.
+
+    References
+    ----------
+    .. [1] C. Dwork and A. Smith, "Differential Privacy for Statistics: What We Know and What We Want to Learn", Journal
+       of Privacy and Confidentiality 1, 2009.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skdp.preprocessing import DPStandardScaler
+    >>> X, _ = load_iris(return_X_y=True)
+    >>> scaler = DPStandardScaler(epsilon=1.0, delta=1e-5, bounds=([4, 2, 1, 0], [8, 5, 7, 3]), random_state=0)
+    >>> scaler.fit_transform(X).shape
+    (150, 4)
+    >>> scaler.data_norm_.__round__(3)
+    6.0
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        bounds: Any = None,
+        clip: float = 3.0,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.clip = clip
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn means and variances, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite features, clipped to `bounds`; there may be no rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The fitted scaler.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        accountant = check_accountant(self.accountant)
+        parameters = self._check_parameters()
+        source = NoiseSource(self.random_state)
+        X = self._rows(X, reset=True)
+        lower, upper = columns_of(parameters.bounds, "bounds", X.shape[1])
+        centre, half = lower / 2 + upper / 2, upper / 2 - lower / 2
+        plan = make_plan(parameters, X.shape[1])
+        mechanism = plan.releases[0].mechanism
+
+        session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
+        estimate = _postprocess_sums(session.release(_SUMS, record_sums(X, centre, half, mechanism)), mechanism)
+        self.mean_ = centre + half * estimate.means
+        self.scale_ = half * np.sqrt(estimate.variances)
+        self.var_ = self.scale_**2
+        self.n_samples_estimate_ = estimate.count
+        self.privacy_ = plan
+        return self
+
+    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Ignored.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """
+        parameters = self._check_parameters()
+        n_features = check_integer(n_features, "n_features", least=1)
+        columns_of(parameters.bounds, "bounds", n_features)
+        return make_plan(parameters, n_features)
+
+    def _fixed_cost(self) -> PrivacyCost:
+        # The number of features changes dimensions only.
+        return make_plan(self._check_parameters(), 1).cost
+
+    def _check_parameters(self) -> Parameters:
+        return Parameters(
+            epsilon=check_epsilon(self.epsilon),
+            delta=check_delta(self.delta),
+            bounds=check_bounds(self.bounds, "bounds", "the features"),
+            clip=check_positive(self.clip, "clip"),
+        )
+
+    @property
+    def data_norm_(self) -> float:
+        """Bound on the L2 norm of transformed rows."""
+        check_is_fitted(self, "privacy_")
+        return norm_of_entries(check_positive(self.clip, "clip"), self.n_features_in_)
+
+    def transform(self, X: Any) -> NDArray:
+        """Standardise, and clip.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite rows.
+
+        Returns
+        -------
+        scaled : ndarray of shape (n_samples, n_features)
+            Within [-clip, clip].
+        """
+        check_is_fitted(self, "privacy_")
+        X = self._rows(X, reset=False)
+        clip = check_positive(self.clip, "clip")
+        return by_rows(lambda rows: np.clip((rows - self.mean_) / self.scale_, -clip, clip), X, X.shape[1])
+
+    def inverse_transform(self, X: Any) -> NDArray:
+        """Undo the standardisation; what was clipped stays so.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Standardised rows.
+
+        Returns
+        -------
+        original : ndarray of shape (n_samples, n_features)
+            In the units of the features.
+        """
+        check_is_fitted(self, "privacy_")
+        X = self._transformed_rows(X, self.n_features_in_)
+        return by_rows(lambda rows: rows * self.scale_ + self.mean_, X, X.shape[1])
