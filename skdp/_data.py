@@ -217,6 +217,9 @@ def encode_labels(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
     -------
     codes : ndarray of shape (n_samples,)
     """
+    if y.size == 0:
+        # Of whatever type.
+        return np.empty(0, dtype=np.intp)
     kinds = _LABEL_KINDS.get(y.dtype.kind), _LABEL_KINDS.get(classes.dtype.kind)
     if None in kinds:
         position = {label: i for i, label in enumerate(classes.tolist())}

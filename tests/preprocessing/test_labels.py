@@ -1,0 +1,242 @@
+"""Which labels occur: exact laws, rules, and audits with a false-alarm probability of 1e-6."""
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from skdp import BudgetAccountant, DPNaiveBayes, PrivateLabelSet, allocate
+from skdp.exceptions import BudgetError, NotEnoughDataError, SeededNoiseWarning
+from skdp.mechanisms import DiscreteLaplaceMechanism, NoiseSource, StabilityThreshold
+from tests.auditing import clopper_pearson
+
+OPEN = {"epsilon": 1.0, "delta": 1e-6}
+CLOSED = {"epsilon": 1.0, "universe": ["a", "b", "c", "d"]}
+
+both = pytest.mark.parametrize("parameters", [OPEN, CLOSED], ids=["open", "closed"])
+
+
+def many(**counts):
+    return [label for label, count in counts.items() for _ in range(count)]
+
+
+# --- what is told of ------------------------------------------------------------------------------------------------
+
+
+@both
+@pytest.mark.parametrize("kind", [list, np.array, pd.Series, lambda y: np.array(y, dtype=object)])
+def test_frequent_labels_in_sorted_order(parameters, kind):
+    y = kind(many(c=400, a=900, b=1, x=1))
+    assert PrivateLabelSet(**parameters, random_state=0).fit(y).classes_.tolist() == ["a", "c"]
+
+
+@pytest.mark.parametrize("parameters", [{}, {"universe": ["b", "a", "x", "y"]}], ids=["open", "closed"])
+def test_without_noise_all_labels_that_occur(parameters):
+    labels = PrivateLabelSet(epsilon=math.inf, **parameters).fit(many(b=1, a=3))
+    assert labels.classes_.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("y", [np.repeat([3, 1], 500), np.repeat([3.0, 1.0], 500), [3, 1] * 500, [1.0, 3.0] * 500])
+def test_numbers(y):
+    classes = PrivateLabelSet(**OPEN).fit(y).classes_
+    np.testing.assert_array_equal(classes, [1, 3])
+    assert not isinstance(y, np.ndarray) or classes.dtype == y.dtype
+
+
+@both
+def test_nothing_told_of_is_an_outcome_that_was_paid_for(parameters):
+    for y in ([], ["a"]):
+        accountant = BudgetAccountant(2.0, 1e-5)
+        model = PrivateLabelSet(**parameters, accountant=accountant)
+        with pytest.raises(NotEnoughDataError, match="paid"):
+            model.fit(y)
+        assert len(accountant) == 1
+        assert not hasattr(model, "classes_")
+
+
+def test_type_of_the_array_says_nothing_about_rare_labels():
+    plain = PrivateLabelSet(**OPEN, random_state=0)
+    for y, rare in [(many(a=500, b=500), "a very long label"), ([1, 2] * 500, 1.5), ([1, 2] * 500, 10**12)]:
+        for form in (list, lambda y: np.array(y, dtype=object)):
+            one, other = (pickle.dumps(clone(plain).fit(form(labels)).classes_) for labels in (y, [*y, rare]))
+            assert one == other
+
+
+def test_false_alarms_are_as_rare_as_stated():
+    universe = np.arange(50)
+    alarms = 0
+    for seed in range(300):
+        model = PrivateLabelSet(epsilon=0.7, universe=universe, false_alarm=0.05, random_state=seed)
+        alarms += model.fit([0] * 200).classes_.tolist() != [0]
+    # Binomial with probability 0.05 at most: 41 or more have a probability below 1e-6.
+    assert alarms <= 40
+    assert alarms >= 1
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
+@pytest.mark.parametrize("size", [2, 30])
+def test_closed_law_for_all_counts(epsilon, size):
+    """The probability that a candidate is told of, for all counts, by the discrete Laplace law."""
+    model = PrivateLabelSet(epsilon=epsilon, universe=np.arange(size))
+    plan, _, threshold = model._check_parameters()
+    a = 1 / plan.releases[0].mechanism.scale
+
+    def tail(k):
+        return math.exp(-a * k) / (1 + math.exp(-a)) if k > 0 else 1 - math.exp(-a * (1 - k)) / (1 + math.exp(-a))
+
+    p = np.array([tail(threshold - n) for n in range(3 * threshold)])
+    losses = np.abs(np.concatenate([np.diff(np.log(p)), np.diff(np.log1p(-p[: 2 * threshold]))]))
+    assert 0.9 * epsilon <= losses.max() <= epsilon * (1 + 1e-9)
+    assert size * p[0] <= 0.01
+    assert threshold == 1 or size * tail(threshold - 1) > 0.01
+
+
+def scale_noise(monkeypatch, factor):
+    laplace = DiscreteLaplaceMechanism.lattice_scale.fget
+    scaled = property(lambda self: laplace(self) * int(1000 * factor) / 1000)
+    monkeypatch.setattr(DiscreteLaplaceMechanism, "lattice_scale", scaled)
+
+
+def told_of(parameters, count, runs, first_seed):
+    """How often a label with so many records is told of."""
+    hits = 0
+    for seed in range(first_seed, first_seed + runs):
+        try:
+            model = PrivateLabelSet(**parameters, random_state=seed).fit(["a"] * count)
+        except NotEnoughDataError:
+            continue
+        hits += "a" in model.classes_
+    return hits
+
+
+def audit(parameters, runs=1500):
+    """Lower bound on epsilon, from a label with one record more or less around the threshold."""
+    _, _, threshold = PrivateLabelSet(**parameters)._check_parameters()
+    delta = parameters.get("delta", 0.0)
+    hits = told_of(parameters, threshold, runs, 0), told_of(parameters, threshold - 1, runs, runs)
+    low, high = clopper_pearson(hits[0], runs, 5e-7)[0] - delta, clopper_pearson(hits[1], runs, 5e-7)[1]
+    misses = runs - hits[1], runs - hits[0]
+    other_low, other_high = clopper_pearson(misses[0], runs, 5e-7)[0] - delta, clopper_pearson(misses[1], runs, 5e-7)[1]
+    return math.log(max(low / high, other_low / other_high))
+
+
+AUDITED = [{"epsilon": 2.0, "delta": 1e-3}, {"epsilon": 2.0, "universe": ["a", "b"]}]
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("parameters", AUDITED, ids=["open", "closed"])
+def test_claim_stands_and_is_nearly_used(parameters):
+    bound = audit(parameters)
+    assert 0.6 * 2.0 <= bound <= 2.0, f"at least {bound:.2f} of 2 (false alarm 1e-6)"
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("parameters", AUDITED, ids=["open", "closed"])
+@pytest.mark.parametrize("factor", [0.5, 0.001])
+def test_audit_rejects_too_little_noise(parameters, factor, monkeypatch):
+    stated = PrivateLabelSet(**parameters)._check_parameters()[2]
+    monkeypatch.setattr(StabilityThreshold, "threshold", property(lambda self: stated - 1))
+    scale_noise(monkeypatch, factor)
+    assert audit(parameters) > 2.0
+
+
+# --- rules ------------------------------------------------------------------------------------------------------------
+
+
+@both
+def test_charge_equals_plan_and_precedes_the_data(parameters, monkeypatch):
+    accountant = BudgetAccountant(2.0, 1e-5, composition="basic")
+    model = PrivateLabelSet(**parameters, accountant=accountant).fit(many(a=500, b=400))
+    (record,) = accountant.records
+    assert record.cost == model.privacy_plan().cost == model.privacy_.cost == model._fixed_cost()
+    assert accountant.total() == (model.epsilon, model.delta)
+    assert set(vars(model)) - set(model.get_params()) == {"classes_", "threshold_", "privacy_"}
+    small = BudgetAccountant(0.5, 1e-9)
+    monkeypatch.setattr(NoiseSource, "stream", lambda self, label: pytest.fail("noise was drawn"))
+    with pytest.raises(BudgetError):
+        clone(model).set_params(accountant=small).fit(many(a=500))
+    assert len(small) == 0
+
+
+@both
+def test_noise_is_new_without_a_seed_and_the_same_with_one(parameters):
+    _, _, threshold = PrivateLabelSet(**parameters)._check_parameters()
+    y = many(a=threshold, b=threshold, c=threshold, d=threshold) + ["d"] * 200
+
+    def fits(seeds):
+        return [tuple(PrivateLabelSet(**parameters, random_state=seed).fit(y).classes_) for seed in seeds]
+
+    assert len(set(fits([3] * 5))) == 1
+    assert len(set(fits(range(30)))) > 1
+    assert len(set(fits([None] * 30))) > 1
+    with pytest.warns(SeededNoiseWarning):
+        PrivateLabelSet(**parameters, random_state=0, accountant=BudgetAccountant(2.0, 1e-5)).fit(y)
+
+
+def test_universe_is_all_that_is_asked_about():
+    model = PrivateLabelSet(**CLOSED, random_state=5)
+    y = many(a=300, b=5, c=300)
+    np.testing.assert_array_equal(model.fit(y).classes_, clone(model).fit(y + many(x=10**4)).classes_)
+
+
+def test_budget_is_split_with_a_classifier():
+    accountant = BudgetAccountant(1.0, 1e-5, composition="basic")
+    labels = PrivateLabelSet(epsilon=0.2, delta=5e-6, accountant=accountant)
+    rng = np.random.default_rng(0)
+    y = np.array(many(flu=900, cold=900, rare=1))
+    X = rng.uniform(-1, 0, (1801, 2)) + (y == "flu")[:, None]
+    model = DPNaiveBayes(epsilon=0.8, delta=5e-6, bounds=(-1, 1), accountant=accountant)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.set_params(classes=labels.fit(y).classes_).fit(X, y)
+    assert model.classes_.tolist() == ["cold", "flu"]
+    assert model.score(X, y) > 0.9
+    assert accountant.total().epsilon == pytest.approx(1.0)
+    allocate(clone(labels).set_params(accountant=None), 0.5, 1e-6)
+
+
+BAD = [
+    ({"epsilon": 0}, ValueError, "epsilon"),
+    ({"epsilon": 1.0}, ValueError, "delta"),
+    ({"epsilon": 1.0, "delta": 2}, ValueError, "delta"),
+    ({"epsilon": 1.0, "universe": ["a"]}, ValueError, "universe"),
+    ({"epsilon": 1.0, "universe": [0.0, np.nan]}, ValueError, "universe"),
+    ({**CLOSED, "false_alarm": 0}, ValueError, "false_alarm"),
+    ({**OPEN, "accountant": 1}, TypeError, "accountant"),
+    ({**OPEN, "random_state": "x"}, ValueError, "random_state"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "error", "name"), BAD, ids=str)
+def test_bad_parameters_are_named(parameters, error, name):
+    with pytest.raises(error, match=name):
+        PrivateLabelSet(**parameters).fit(["a"] * 100)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [["a", "b"], ["a", "7731"]],
+        [1.0, np.nan],
+        [1.0, np.inf],
+        np.array(["a", 7731, None], dtype=object),
+        np.array([1, "7731"], dtype=object),
+        [1j, 7731],
+        "7731",
+    ],
+    ids=str,
+)
+@both
+def test_bad_labels_cost_nothing_and_are_not_repeated(y, parameters):
+    accountant = BudgetAccountant(2.0, 1e-5)
+    with pytest.raises((ValueError, TypeError)) as failure:
+        PrivateLabelSet(**parameters, accountant=accountant).fit(y)
+    assert "7731" not in str(failure.value)
+    assert len(accountant) == 0

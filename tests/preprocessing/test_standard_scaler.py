@@ -1,0 +1,269 @@
+"""Private standardisation: what one record moves, known answers, noise that is allowed for, and audits.
+
+Each audit has a false-alarm probability of 1e-6 (two Clopper-Pearson limits of 5e-7 each, or 4.9 standard errors) and
+fixed seeds, and rejects twins that are broken on purpose: half the noise, no clipping, noise for one feature.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import StandardScaler
+
+from skdp import DPStandardScaler, _class_sums
+from skdp._class_sums import class_sums_mechanism, moment_weight, noise_scale
+from skdp.accounting import gaussian_mu
+from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, NoNoise
+from skdp.preprocessing import _standard_scaler
+from skdp.preprocessing._standard_scaler import _postprocess_sums, record_sums
+from tests.auditing import epsilon_lower_bound, mu_lower_bound, separating_event, shift_over_spread
+from tests.linear_model.data import blobs
+
+BOUNDS = ([-4.0, -6, -4, -5, -9], [4.0, 5, 6, 5, 7])
+
+
+def mechanism_of(epsilon, delta, d):
+    return class_sums_mechanism(epsilon, delta, 1, d, 1 + 2 * d)[0]
+
+
+# --- the statistic ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 3, 20])
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_one_record_moves_no_more_than_claimed_and_attains_it(d, delta):
+    mechanism = mechanism_of(1.0, delta, d)
+    norm = np.linalg.norm if delta else lambda z: np.abs(z).sum()
+    rng = np.random.default_rng(0)
+    centre, half = rng.normal(size=d), rng.uniform(0.1, 9, size=d)
+    base = centre + half * rng.normal(size=(50, d))
+    sums = record_sums(base, centre, half, mechanism)
+    largest = 0.0
+    records = [*(centre + half * rng.normal(0, 2, size=(200, d))), centre, centre + half, centre - half, centre + 9e9]
+    for record in records:
+        more = np.vstack([base, record])
+        for other in (record_sums(more, centre, half, mechanism), record_sums(more[::-1], centre, half, mechanism)):
+            largest = max(largest, norm(other - sums))
+        removed = record_sums(np.delete(more, 7, axis=0), centre, half, mechanism)
+        assert norm(record_sums(more, centre, half, mechanism) - removed) <= mechanism.sensitivity
+    assert 0.999 * mechanism.sensitivity <= largest <= mechanism.sensitivity
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_sums_do_not_depend_on_the_order_and_lie_on_a_lattice(delta):
+    mechanism = mechanism_of(1.0, delta, 5)
+    centre, half = np.zeros(5), np.full(5, 4.0)
+    X, _ = blobs(2, 9000, 5, 0)
+    sums = record_sums(X, centre, half, mechanism)
+    np.testing.assert_array_equal(sums, record_sums(X[::-1], centre, half, mechanism))
+    np.testing.assert_array_equal(sums / 2.0**-23, np.rint(sums / 2.0**-23))
+    v = np.clip(X / 4, -1, 1)
+    plain = np.concatenate([[9000], v.sum(axis=0), moment_weight(mechanism) * (v**2 - 0.5).sum(axis=0)])
+    np.testing.assert_allclose(sums, plain, atol=0.05)
+
+
+# --- known answers ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_without_noise_it_is_the_standard_scaler_of_clipped_data(dtype):
+    X, _ = blobs(2, 3000, 5, 1)
+    X = X.astype(dtype)
+    scaler = DPStandardScaler(epsilon=math.inf, bounds=BOUNDS, clip=100.0).fit(X)
+    reference = StandardScaler().fit(np.clip(X.astype(float), *BOUNDS))
+    np.testing.assert_allclose(scaler.mean_, reference.mean_, rtol=1e-9)
+    np.testing.assert_allclose(scaler.var_, reference.var_, rtol=1e-9)
+    np.testing.assert_allclose(scaler.scale_, reference.scale_, rtol=1e-9)
+    assert scaler.n_samples_estimate_ == 3000
+    tolerance = 1e-5 if dtype == np.float32 else 1e-9
+    np.testing.assert_allclose(scaler.transform(X), reference.transform(X), atol=tolerance)
+    np.testing.assert_allclose(scaler.inverse_transform(scaler.transform(X)), X, atol=10 * tolerance)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+def test_constant_columns_are_not_blown_up(epsilon):
+    X = np.tile([1.0, -2, 3, 0, 5], (1000, 1))
+    scaler = DPStandardScaler(epsilon=epsilon, delta=1e-5, bounds=BOUNDS).fit(X)
+    # Scale is at least that of the noise of the mean square, and far more than that of the mean.
+    assert np.abs(scaler.transform(X)).max() < 2
+    np.testing.assert_allclose(scaler.mean_, X[0], atol=0.5)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_mean_square_of_what_comes_out_is_at_most_about_one(delta):
+    """The variance errs on the large side: noise does not make features long."""
+    X, _ = blobs(2, 400, 5, 2)
+    for epsilon in (0.05, 0.2, 1.0, 10.0):
+        for seed in range(20):
+            out = DPStandardScaler(epsilon=epsilon, delta=delta, bounds=BOUNDS, random_state=seed).fit_transform(X)
+            assert np.mean(out**2) < 2.5
+
+
+def test_estimates_come_near_with_many_records():
+    X, _ = blobs(2, 30_000, 5, 3)
+    reference = StandardScaler().fit(np.clip(X, *BOUNDS))
+    for delta in (0.0, 1e-5):
+        scaler = DPStandardScaler(epsilon=1.0, delta=delta, bounds=BOUNDS, random_state=0).fit(X)
+        # Noise of about 10 records of half a bounds' width each, at most.
+        np.testing.assert_allclose(scaler.mean_, reference.mean_, atol=0.03)
+        np.testing.assert_allclose(scaler.scale_, reference.scale_, rtol=0.05)
+        assert scaler.n_samples_estimate_ == pytest.approx(30_000, rel=0.01)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+def test_without_records_values_count_as_evenly_spread(epsilon):
+    scaler = DPStandardScaler(epsilon=epsilon, bounds=(0, 12), random_state=0).fit(np.empty((0, 2)))
+    np.testing.assert_allclose(scaler.mean_, 6)
+    np.testing.assert_allclose(scaler.scale_, np.sqrt(12))
+
+
+def test_postprocessing_by_hand():
+    mechanism = NoNoise(1.0)
+    a = moment_weight(mechanism)
+    values = np.array([0.2, -0.5, 0.7])
+    sums = np.array([3.0, values.sum(), a * (values**2 - 0.5).sum()])
+    estimate = _postprocess_sums(sums, mechanism)
+    assert estimate.count == 3
+    np.testing.assert_allclose([estimate.means[0], estimate.variances[0]], [values.mean(), values.var()])
+    noisy = GaussianMechanism(1.0, 0.1, 3)
+    error = noise_scale(noisy) / 3 * math.sqrt(1 / a**2 + 4 * values.mean() ** 2)
+    np.testing.assert_allclose(_postprocess_sums(sums, noisy).variances[0], values.var() + error)
+    assert _postprocess_sums(np.array([-5.0, 1, 1]), noisy).count == 0
+
+
+# --- noise ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_noise_on_no_data_has_the_stated_scale(delta, monkeypatch):
+    seen = []
+    real = _standard_scaler._postprocess_sums
+    monkeypatch.setattr(_standard_scaler, "_postprocess_sums", lambda s, m: seen.append(s) or real(s, m))
+    scaler = DPStandardScaler(epsilon=1.0, delta=delta, bounds=(-1, 1))
+    for seed in range(100):
+        scaler.set_params(random_state=seed).fit(np.empty((0, 10)))
+    z = np.concatenate(seen) / noise_scale(scaler.privacy_.releases[0].mechanism)
+    # 2100 draws: the error of the mean square is sqrt(2/2100) or, for Laplace noise, sqrt(5/2100).
+    assert np.mean(z**2) == pytest.approx(1, abs=4.9 * math.sqrt((2 if delta else 5) / z.size))
+    d = 10
+    expected = math.sqrt(1 + (1 + 1.375**2 / 4) * d) / gaussian_mu(1.0, 1e-5) if delta else 1 + 1.5 * d
+    assert scaler.privacy_.releases[0].mechanism.scale == pytest.approx(expected, rel=1e-4)
+
+
+# --- audits -----------------------------------------------------------------------------------------------------------
+
+ERROR = 5e-7
+PURE, PURE_RUNS = 3.0, 1200
+GAUSSIAN, GAUSSIAN_RUNS = 8.0, 500
+
+
+class Auditor:
+    """Fits on a record at the upper bounds or on none, and reads the release."""
+
+    def __init__(self, monkeypatch, epsilon, delta, n_features, value=1.0):
+        self.scaler = DPStandardScaler(epsilon=epsilon, delta=delta, bounds=(-1, 1))
+        self.pair = [np.full((n, n_features), value) for n in (0, 1)]
+        self.seen = []
+        self.plan = self.scaler.privacy_plan(n_features=n_features)
+        self.mechanism = self.plan.releases[0].mechanism
+        real = _postprocess_sums
+
+        def reading(sums, mechanism):
+            self.seen.append(sums)
+            return real(sums, mechanism)
+
+        monkeypatch.setattr(_standard_scaler, "_postprocess_sums", reading)
+        self.difference = record_sums(self.pair[1], np.zeros(n_features), np.ones(n_features), self.mechanism)
+
+    def statistic(self, sums):
+        """Log-likelihood ratio of the pair, for noise of the stated law."""
+        if isinstance(self.mechanism, GaussianMechanism):
+            return sums @ self.difference
+        return (np.abs(sums).sum() - np.abs(sums - self.difference).sum()) / self.mechanism.scale
+
+    def outputs(self, data, runs, first_seed):
+        self.seen.clear()
+        for i in range(runs):
+            self.scaler.set_params(random_state=first_seed + i).fit(data)
+        return [self.statistic(sums) for sums in self.seen]
+
+    def samples(self, runs, quantile=0.5):
+        pilot = runs // 4
+        seeds = iter(np.cumsum([0, pilot, pilot, runs]))
+        pilots = [self.outputs(data, pilot, int(next(seeds))) for data in self.pair]
+        finals = [self.outputs(data, runs, int(next(seeds))) for data in self.pair]
+        sign, threshold = separating_event(*pilots, quantile)
+        return (sign, threshold - 1e-9), finals
+
+    def pure_bound(self):
+        event, finals = self.samples(PURE_RUNS)
+        return epsilon_lower_bound(*finals, event, 0.0, ERROR)
+
+    def gaussian_excess(self):
+        """By how much the estimate of mu is above the claim, in standard errors."""
+        mu, error = shift_over_spread(*self.samples(GAUSSIAN_RUNS)[1])
+        return (mu - self.plan.cost.mu()) / error
+
+
+def scale_noise(monkeypatch, factor):
+    gaussian, laplace = GaussianMechanism.scale.fget, DiscreteLaplaceMechanism.lattice_scale.fget
+    monkeypatch.setattr(GaussianMechanism, "scale", property(lambda self: factor * gaussian(self)))
+
+    def lattice_scale(self):
+        return laplace(self) * int(1000 * factor) / 1000
+
+    monkeypatch.setattr(DiscreteLaplaceMechanism, "lattice_scale", property(lattice_scale))
+
+
+def unclipped(values, centre, half, largest=1.0):
+    return (values - centre) * largest / half
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("d", [1, 3])
+def test_pure_claim_stands_and_is_nearly_used(d, monkeypatch):
+    auditor = Auditor(monkeypatch, PURE, 0.0, d)
+    assert np.abs(auditor.difference).sum() / auditor.mechanism.scale >= 0.999 * PURE
+    bound = auditor.pure_bound()
+    # The more numbers, the rarer the event that shows all of it.
+    assert (0.45 if d == 1 else 0.3) * PURE <= bound <= PURE, f"at least {bound:.2f} of {PURE} (false alarm 1e-6)"
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("factor", [0.5, 0.001])
+def test_pure_audit_rejects_too_little_noise(factor, monkeypatch):
+    scale_noise(monkeypatch, factor)
+    assert Auditor(monkeypatch, PURE, 0.0, 1).pure_bound() > PURE
+
+
+@pytest.mark.audit
+def test_pure_audit_rejects_missing_clipping_and_noise_for_one_feature(monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(_standard_scaler, "scaled", unclipped)
+        assert Auditor(patch, PURE, 0.0, 1, value=3.0).pure_bound() > PURE
+    assert Auditor(monkeypatch, PURE, 0.0, 1, value=3.0).pure_bound() <= PURE
+    monkeypatch.setattr(_class_sums, "class_sums_l1", lambda n_cells, n_moments, weight: 1 + 1.5)
+    assert Auditor(monkeypatch, PURE, 0.0, 8).pure_bound() > PURE
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("d", [1, 4])
+def test_gaussian_claim_stands_and_is_used(d, monkeypatch):
+    auditor = Auditor(monkeypatch, GAUSSIAN, 1e-5, d)
+    claim = auditor.plan.cost.mu()
+    assert np.linalg.norm(auditor.difference) / auditor.mechanism.scale == pytest.approx(claim, rel=1e-5)
+    event, finals = auditor.samples(GAUSSIAN_RUNS, 0.2)
+    assert mu_lower_bound(*finals, event, ERROR) <= claim, "claim exceeded (false alarm 1e-6)"
+    assert abs(auditor.gaussian_excess()) <= 4.9
+
+
+@pytest.mark.audit
+def test_gaussian_audit_rejects_broken_twins(monkeypatch):
+    with monkeypatch.context() as patch:
+        scale_noise(patch, 0.5)
+        assert Auditor(patch, GAUSSIAN, 1e-5, 4).gaussian_excess() > 4.9
+    with monkeypatch.context() as patch:
+        patch.setattr(_standard_scaler, "scaled", unclipped)
+        assert Auditor(patch, GAUSSIAN, 1e-5, 1, value=2.0).gaussian_excess() > 4.9
+    monkeypatch.setattr(_class_sums, "class_sums_l2", lambda n_cells, n_moments, weight: 1.5)
+    assert Auditor(monkeypatch, GAUSSIAN, 1e-5, 4).gaussian_excess() > 4.9
