@@ -27,7 +27,7 @@ _WHOLE = 10_000
 MOST_CELLS = 2**16
 
 #: What an edge of private_bounds loses in the logarithm of its weight for each step that it is farther from 0.
-_PER_STEP = 1.0
+_PER_STEP = 2.0
 
 
 def quantile_plan(
@@ -47,9 +47,9 @@ def quantile_plan(
 def _columns(X: Any) -> tuple[NDArray, bool]:
     """Return validated rows, and whether there was only one column, without a second dimension."""
     array = check_quietly(X, dtype=list(FLOATS), ensure_2d=False, ensure_min_samples=0)
-    if array.ndim == 0 or (array.ndim == 2 and array.shape[1] == 0):
+    if array.ndim == 0:
         raise ValueError("X must have one column or more")
-    return array.reshape(len(array), -1), array.ndim == 1
+    return (array[:, None], True) if array.ndim == 1 else (array, False)
 
 
 def _check_levels(quantiles: Any) -> NDArray[np.intp]:
@@ -196,7 +196,8 @@ def private_bounds(
         Privacy budget, for all columns together. ``inf`` gives no privacy.
     delta : float, default=0.0
         Privacy budget, in [0, 1). With 0, epsilon is divided by twice the number of columns; otherwise, composition
-        under Gaussian DP divides it by about the square root.
+        under Gaussian DP divides what is worth less at first by the square root: that pays for three columns or more,
+        and where the rest of the budget is composed under Gaussian DP.
     tail : float, default=0.01
         Share of the records that may lie beyond, on either side.
     exponents : tuple (least, largest), default=(-20, 40)
@@ -223,7 +224,7 @@ def private_bounds(
     beyond the data. Some thousands of records over epsilon are needed for that; with far fewer, bounds are close to
     zero.
 
-    Values at the bounds themselves take part in what is clipped: choose a `tail` that you can spare.
+    The tails are clipped by what follows: choose a `tail` that you can spare.
 
     References
     ----------

@@ -187,3 +187,39 @@ def test_without_noise_the_best_edges_are_found(levels):
 @pytest.mark.parametrize("n_levels", range(1, 20))
 def test_depth_is_that_of_the_balanced_tree(n_levels):
     assert quantile_depth(n_levels) == int(np.ceil(np.log2(n_levels + 1)))
+
+
+# --- weights ----------------------------------------------------------------------------------------------------------
+
+WEIGHTS = (-1.0, -0.5, 0.0, -0.5, -3.0)
+
+
+def weighted_law(counts, epsilon, q):
+    """The law of one cut with public weights, which are rounded to scores of integers over the whole."""
+    weights = cut_law(counts, epsilon, q) * np.exp(WEIGHTS)
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("q", [Fraction(1, 2), Fraction(1, 10)])
+def test_weights_leave_the_claim_as_it_is(q):
+    widest = 0.0
+    for counts in data_sets(4):
+        p = weighted_law(counts, 1.0, q)
+        for cell in range(CELLS):
+            other = weighted_law([c + (i == cell) for i, c in enumerate(counts)], 1.0, q)
+            widest = max(widest, np.ptp(np.log(other / p)))
+            assert np.abs(np.log(other / p)).max() <= 1 + 1e-12
+    assert 0.99 <= widest <= 1 + 1e-12
+
+
+def test_sampler_follows_the_law_with_weights():
+    counts, epsilon = [2, 0, 1, 3], 0.8
+    mechanism = GridQuantiles(epsilon, (1000,), 10_000, WEIGHTS)
+    stream = NoiseSource(0).stream("cuts")
+    drawn = np.concatenate([mechanism.release(np.tile(counts, (50, 1)), stream) for _ in range(80)])
+    observed = np.bincount(drawn[:, 0].astype(int), minlength=CELLS + 1)
+    accept(chi_square(observed, weighted_law(counts, epsilon, Fraction(1, 10))), "weighted quantiles")
+    reject(chi_square(observed, cut_law(counts, epsilon, Fraction(1, 10))), "quantiles without weights")
+    # They decide where no record does.
+    exact = ExactQuantiles((1,), 2, WEIGHTS).release(np.zeros((1, CELLS)), stream)
+    assert exact.tolist() == [[2.0]]

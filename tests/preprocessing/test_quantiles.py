@@ -1,0 +1,300 @@
+"""Private quantiles, bounds and bins: known answers, charges, and an audit with a false-alarm probability of 1e-6."""
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from skdp import BudgetAccountant, DPQuantileBinner
+from skdp.accounting import GaussianEvent, PureEvent, gaussian_mu
+from skdp.exceptions import BudgetError, SeededNoiseWarning
+from skdp.mechanisms import ExponentialMechanism, GridQuantiles, NoiseSource
+from skdp.preprocessing import private_bounds, private_quantiles
+from skdp.preprocessing._grid import check_grid
+from tests.auditing import epsilon_lower_bound
+
+RNG = np.random.default_rng(0)
+SKEWED = np.exp(RNG.normal(8, 2, size=(20_000, 2)))
+
+
+# --- grids ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bounds", "scale"), [((-3.0, 9.0), "linear"), ((0.01, 1e6), "log"), ((-1e9, 1e12), "symlog"), ((0, 1e9), "symlog")]
+)
+def test_records_are_counted_between_the_edges_that_are_returned(bounds, scale):
+    grid = check_grid(bounds, 64, scale, 2.0).grid(2)
+    edges = grid.values(np.tile(np.arange(65), (2, 1)))
+    assert edges[0, 0] == bounds[0]
+    assert edges[0, -1] == bounds[1]
+    assert np.all(np.diff(edges) > 0)
+    X = np.concatenate([SKEWED[:3000] - 50, -SKEWED[:300], [[-1e300, 1e300], bounds]])
+    counts = grid.counts(X)
+    for column, values in zip(counts, X.T, strict=True):
+        inside = np.clip(values, *bounds)
+        expected = np.bincount(np.searchsorted(edges[0, 1:-1], inside, side="right"), minlength=64)
+        # A value at an edge may fall to either side.
+        assert np.abs(column - expected).sum() <= 4
+        assert column.sum() == len(X)
+
+
+def test_one_record_is_in_one_cell_of_each_column():
+    grid = check_grid((0, 1e6), 100, "symlog", 1.0).grid(2)
+    one = grid.counts(SKEWED[:500])
+    other = grid.counts(SKEWED[:501])
+    np.testing.assert_array_equal((other - one).sum(axis=1), 1)
+    assert np.count_nonzero(other - one) == 2
+
+
+@pytest.mark.parametrize("bounds", [(1e10, 1e10 + 2e-6), (1e-100, 1e100), (1, 1 + 1e-15)])
+@pytest.mark.parametrize("scale", ["linear", "log", "symlog"])
+def test_extreme_bounds(bounds, scale):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        values = private_quantiles([1.0, 1e10, -5.0], [0.1, 0.9], epsilon=1.0, bounds=bounds, scale=scale)
+    assert np.all((values >= bounds[0]) & (values <= bounds[1]))
+
+
+# --- quantiles --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("quantiles", [0.5, [0.5], [0.05, 0.5, 0.9], [0.9, 0.1, 0.25, 0.3333]])
+@pytest.mark.parametrize("epsilon", [math.inf, 1e6])
+def test_without_noise_they_are_numpys(quantiles, epsilon):
+    values = private_quantiles(SKEWED, quantiles, epsilon=epsilon, bounds=(1, 1e7), scale="log", grid_size=2**14)
+    reference = np.quantile(SKEWED, quantiles, axis=0)
+    assert values.shape == reference.shape
+    np.testing.assert_allclose(values, reference, rtol=0.01)
+    single = private_quantiles(SKEWED[:, 0], quantiles, epsilon=epsilon, bounds=(1, 1e7), scale="log", grid_size=2**14)
+    np.testing.assert_allclose(single, values[..., 0] if np.ndim(quantiles) == 0 else values[:, 0], rtol=1e-2)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_ranks_are_near_with_noise(delta):
+    quantiles = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
+    values = private_quantiles(
+        SKEWED, quantiles, epsilon=1.0, delta=delta, bounds=(0, 1e9), scale="symlog", random_state=0
+    )
+    ranks = (SKEWED[:, None, :] < values).mean(axis=0)
+    # A record counts as 1/12 in the exponent (3 levels, 2 columns, a factor of 2 for the tails): 300 for 4096 edges.
+    np.testing.assert_allclose(ranks, np.tile(quantiles[:, None], 2), atol=0.02)
+
+
+def test_budget_is_split_over_columns_and_depth():
+    accountant = BudgetAccountant(2.0, 1e-5, composition="basic")
+    for delta in (0.0, 1e-5):
+        private_quantiles(
+            SKEWED[:50], [0.2, 0.4, 0.6, 0.8], epsilon=1.0, delta=delta, bounds=(0, 1), accountant=accountant
+        )
+    pure, gaussian = accountant.records
+    assert (pure.estimator, pure.cost.events) == ("private_quantiles", (PureEvent(1.0),))
+    assert gaussian.cost.events == (GaussianEvent(gaussian_mu(1.0, 1e-5)),)
+    assert accountant.total().epsilon == pytest.approx(2.0)
+    # Four quantiles take three cuts in depth, of two columns.
+    assert pure.releases[0].scale == pytest.approx(6)
+    assert gaussian.releases[0].scale < 6
+    with pytest.raises(BudgetError):
+        private_quantiles(SKEWED, 0.5, epsilon=1.0, bounds=(0, 1), accountant=accountant)
+
+
+def test_functions_warn_of_a_seed_with_a_budget():
+    for function in (
+        lambda **k: private_quantiles(SKEWED, 0.5, bounds=(0, 1), **k),
+        lambda **k: private_bounds([1], **k),
+    ):
+        with pytest.warns(SeededNoiseWarning):
+            function(epsilon=1.0, accountant=BudgetAccountant(1.0), random_state=0)
+
+
+BAD = [
+    ({"quantiles": 0}, "quantiles"),
+    ({"quantiles": 1.0}, "quantiles"),
+    ({"quantiles": []}, "quantiles"),
+    ({"quantiles": "a"}, "quantiles"),
+    ({"quantiles": [np.nan]}, "quantiles"),
+    ({"quantiles": [0.5, 0.50001]}, "quantiles"),
+    ({"epsilon": 0}, "epsilon"),
+    ({"delta": 1}, "delta"),
+    ({"bounds": None}, "bounds"),
+    ({"bounds": ([0] * 3, [1] * 3)}, "bounds"),
+    ({"grid_size": 1}, "grid_size"),
+    ({"scale": "log"}, "bounds"),
+    ({"scale": None}, "scale"),
+    ({"accountant": "me"}, "accountant"),
+    ({"X": np.array([[np.nan, 1.0]])}, "NaN"),
+    ({"X": np.empty((3, 0))}, "feature"),
+    ({"X": 3.0}, "column"),
+]
+
+
+@pytest.mark.parametrize(("changed", "name"), BAD, ids=str)
+def test_bad_arguments_of_quantiles(changed, name):
+    accountant = BudgetAccountant(10.0, 1e-3)
+    given = {"X": SKEWED, "quantiles": 0.5, "epsilon": 1.0, "bounds": (0, 1), "accountant": accountant, **changed}
+    with pytest.raises((ValueError, TypeError), match=name):
+        private_quantiles(given.pop("X"), given.pop("quantiles"), **given)
+    assert len(accountant) == 0
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------------
+
+RANGES = {
+    "ages": (RNG.uniform(17, 90, 20_000), (0, 128)),
+    "temperatures": (RNG.normal(-40, 5, 20_000), (-64, 0)),
+    "both signs": (RNG.normal(0, 1000, 20_000), (-4096, 4096)),
+    "amounts, mostly 0": (np.where(RNG.uniform(size=20_000) < 0.9, 0.0, RNG.uniform(3e4, 5e4, 20_000)), (0, 2**16)),
+    "outliers": (np.concatenate([RNG.uniform(5, 7, 19_960), [1e12] * 40]), (0, 8)),
+    "small": (RNG.uniform(1, 2, 20_000) * 1e-4, (0, 2**-12)),
+    "one value": (np.full(20_000, 30.0), (0, 32)),
+}
+
+
+@pytest.mark.parametrize("name", RANGES)
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (1.0, 1e-5), (math.inf, 0.0)])
+def test_bounds_of_unknown_ranges(name, epsilon, delta):
+    x, (low, high) = RANGES[name]
+    for seed in range(10, 15):
+        lower, upper = private_bounds(x, epsilon=epsilon, delta=delta, random_state=seed)
+        assert np.mean((x < lower) | (x > upper)) <= 0.06
+        if epsilon == math.inf:
+            assert lower == low or lower / low == 2
+            assert upper == high
+        else:
+            # Each step farther has e^-2 of the probability: three have one of 0.0025.
+            assert min(low, 0) * 4 - 1e-3 <= lower <= max(low, 2**-5)
+            assert upper <= 4 * max(high, 1e-3)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+def test_bounds_of_nothing_are_around_zero(epsilon):
+    for x in ([], [5.0]):
+        lower, upper = private_bounds(x, epsilon=epsilon, random_state=0)
+        assert lower < upper
+        assert max(-lower, upper) <= 2**3
+
+
+def test_bounds_of_columns_fit_what_follows():
+    lower, upper = private_bounds(pd.DataFrame(SKEWED), epsilon=1.0, delta=1e-6)
+    assert lower.shape == upper.shape == (2,)
+    DPQuantileBinner(bounds=(lower, upper)).fit(SKEWED)
+    assert np.mean(upper < SKEWED) < 0.05
+    assert np.all(lower <= 64)
+
+
+def test_charge_of_bounds():
+    accountant = BudgetAccountant(2.0, 1e-5)
+    private_bounds(SKEWED, epsilon=1.0, delta=1e-6, accountant=accountant)
+    (record,) = accountant.records
+    assert record.cost.events == (GaussianEvent(gaussian_mu(1.0, 1e-6)),)
+
+
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [
+        ({"tail": 0.5}, "tail"),
+        ({"tail": 0}, "tail"),
+        ({"tail": "a"}, "tail"),
+        ({"tail": [0.1, 0.2]}, "tail"),
+        ({"exponents": 3}, "exponents"),
+        ({"exponents": (3, 3)}, "exponents"),
+        ({"exponents": (0.5, 3)}, "exponents"),
+        ({"exponents": (0, 400)}, "exponents"),
+        ({"epsilon": -1}, "epsilon"),
+    ],
+    ids=str,
+)
+def test_bad_arguments_of_bounds(changed, name):
+    with pytest.raises((ValueError, TypeError), match=name):
+        private_bounds(SKEWED, **{"epsilon": 1.0, **changed})
+
+
+# --- bins -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_bins", [2, 5, 8])
+def test_bins_without_noise_hold_equally_many(n_bins):
+    binner = DPQuantileBinner(n_bins, epsilon=math.inf, bounds=(1, 1e7), scale="log", grid_size=2**14).fit(SKEWED)
+    expected = np.quantile(SKEWED, np.arange(1, n_bins) / n_bins, axis=0).T
+    np.testing.assert_allclose(binner.bin_edges_[:, 1:-1], expected, rtol=0.01)
+    np.testing.assert_allclose(binner.transform(SKEWED).mean(axis=0), 1 / n_bins, atol=0.003)
+
+
+@pytest.mark.parametrize(("delta", "tolerance"), [(0.0, 0.02), (1e-5, 0.02)])
+def test_bins_with_noise_hold_about_equally_many(delta, tolerance):
+    binner = DPQuantileBinner(8, epsilon=1.0, delta=delta, bounds=(-1e12, 1e12), scale="symlog", random_state=0)
+    np.testing.assert_allclose(binner.fit_transform(SKEWED).mean(axis=0), 1 / 8, atol=tolerance)
+
+
+def test_ties_leave_empty_bins_and_a_public_shape():
+    X = np.zeros((5000, 1))
+    X[:500, 0] = RNG.uniform(1, 2, 500)
+    binner = DPQuantileBinner(8, epsilon=1.0, delta=1e-5, bounds=(0, 2), random_state=0).fit(X)
+    assert binner.bin_edges_.shape == (1, 9)
+    assert np.all(np.diff(binner.bin_edges_) >= 0)
+    out = binner.transform(X)
+    assert out.shape == (5000, 8)
+    np.testing.assert_array_equal(out.sum(axis=1), 1)
+    ordinal = clone(binner).set_params(encode="ordinal").fit(X)
+    assert ordinal.data_norm_ == pytest.approx(7)
+    inverse = ordinal.inverse_transform(ordinal.transform(X))
+    assert np.all((inverse >= 0) & (inverse <= 2))
+
+
+def test_what_comes_out_does_not_depend_on_how_far_out_a_value_is():
+    binner = DPQuantileBinner(4, epsilon=1.0, bounds=(0, 1e6), random_state=0).fit(SKEWED)
+    np.testing.assert_array_equal(binner.transform([[2e6, -5]]), binner.transform([[1e300, -1e300]]))
+
+
+# --- audit ------------------------------------------------------------------------------------------------------------
+
+EPSILON, RUNS = 3.0, 2500
+
+
+def low_cuts(first_seed, records):
+    """Median cuts, and whether they are below the fifth of the range that holds one record at its end."""
+    binner = DPQuantileBinner(2, epsilon=EPSILON, bounds=(0, 1), grid_size=10)
+    X = np.array(records)[:, None]
+    edges = [
+        binner.set_params(random_state=seed).fit(X).bin_edges_[0, 1] for seed in range(first_seed, first_seed + RUNS)
+    ]
+    return -np.array(edges)
+
+
+def bound():
+    """One record at 0.25, against it and one at the upper end; edges up to 0.2 have the same rank."""
+    one, other = low_cuts(0, [0.25]), low_cuts(RUNS, [0.25, 1.0])
+    return epsilon_lower_bound(one, other, (1.0, -0.25), 0.0, 5e-7)
+
+
+@pytest.mark.audit
+def test_claim_stands_and_is_nearly_used():
+    # Of 11 edges, 3 are below: 3/11 against 3 / (3 + 7 e^3 + 1), log ratio 2.65 of 3.
+    found = bound()
+    assert 0.6 * EPSILON <= found <= EPSILON, f"at least {found:.2f} of {EPSILON} (false alarm 1e-6)"
+
+
+@pytest.mark.audit
+def test_audit_rejects_twice_the_exponent(monkeypatch):
+    def select(self, counts, stream):
+        return real(GridQuantiles(2 * self.epsilon, self.levels, self.whole), counts, stream)
+
+    real = GridQuantiles.release
+    monkeypatch.setattr(GridQuantiles, "release", select)
+    assert bound() > EPSILON
+
+
+@pytest.mark.audit
+def test_audit_rejects_the_best_edge(monkeypatch):
+    monkeypatch.setattr(ExponentialMechanism, "select", lambda self, scores, stream: int(np.argmax(scores)))
+    one, other = low_cuts(0, [0.25]), low_cuts(RUNS, [0.25, 1.0])
+    assert epsilon_lower_bound(one, other, (1.0, -0.25), 0.0, 5e-7) > EPSILON
+
+
+def test_streams_are_new_without_a_seed():
+    values = {float(private_quantiles(SKEWED[:20, 0], 0.5, epsilon=0.1, bounds=(0, 1e5))) for _ in range(5)}
+    assert len(values) > 1
+    assert NoiseSource(None).seeded is False
