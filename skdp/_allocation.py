@@ -29,6 +29,7 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, ParameterGrid, PredefinedSplit, RandomizedSearchCV, check_cv
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from sklearn.utils import get_tags
 
 from ._release import check_accountant
@@ -156,7 +157,8 @@ def allocate(
     -----
     PrivacyAssumptionWarning
         If anything else depends on the data: another step that learns from them, the choice that a search makes, or
-        folds by row numbers. The whole is private only if what these learn or choose is public.
+        folds by row numbers. The whole is private only if what these learn or choose is public. (``OneHotEncoder`` and
+        ``OrdinalEncoder`` learn nothing if their `categories` are given and `handle_unknown` is not ``"error"``.)
 
     Notes
     -----
@@ -251,7 +253,7 @@ def _walk(estimator: Any, name: str, n_fits: int, variants: Variants) -> Iterato
     for part in _defaults(estimator, children):
         yield _Place(_join(name, part), estimator, n_fits, variants)
     if not any(_holds_private(child) for child in children.values()) and not isinstance(estimator, _ONCE):
-        if get_tags(estimator).requires_fit:
+        if get_tags(estimator).requires_fit and not _has_public_categories(estimator, variants):
             yield _Place(name, estimator, n_fits, variants)
         return
     for child_name, child in children.items():
@@ -262,6 +264,21 @@ def _walk(estimator: Any, name: str, n_fits: int, variants: Variants) -> Iterato
         yield from _walk(child, _join(name, child_name), n_fits * times, below)
     for part in _by_products(estimator):
         yield _Place(_join(name, part), estimator, n_fits, variants)
+
+
+def _has_public_categories(estimator: Any, variants: Variants) -> bool:
+    """Whether this is an encoder whose categories are given, and which lets others pass: it learns nothing."""
+    if not isinstance(estimator, OneHotEncoder | OrdinalEncoder) or variants is None:
+        return False
+    own = estimator.get_params(deep=False)
+    every = [{**own, **variant} for variant in variants]
+    return all(
+        not isinstance(given["categories"], str)
+        and given["handle_unknown"] != "error"
+        and given["min_frequency"] is None
+        and given["max_categories"] is None
+        for given in every
+    )
 
 
 def _join(name: str, part: str) -> str:

@@ -23,7 +23,7 @@ from sklearn.model_selection import (
 )
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from skdp import BudgetAccountant, ObjPertLogReg, OutputPertLogReg, allocate
 from skdp.accounting import Budget
@@ -534,3 +534,39 @@ def test_steps_too_small_to_be_numbers_are_refused():
     search = GridSearchCV(objective(), {"C": list(np.linspace(0.01, 0.1, 400))}, cv=100)
     with pytest.raises(ValueError, match="too little"):
         allocate(search, 1e-3, DELTA, accountant=BudgetAccountant(1e-3, DELTA))
+
+
+# --- encoders with public categories ----------------------------------------------------------------------------------
+
+PUBLIC_ENCODERS = [
+    OneHotEncoder(categories=[["a", "b"]], handle_unknown="ignore"),
+    OrdinalEncoder(categories=[["a", "b"]], handle_unknown="use_encoded_value", unknown_value=-1),
+]
+
+LEARNING_ENCODERS = [
+    OneHotEncoder(),
+    OneHotEncoder(categories=[["a", "b"]]),
+    OneHotEncoder(handle_unknown="ignore"),
+    OneHotEncoder(categories=[["a", "b"]], handle_unknown="infrequent_if_exist", min_frequency=10),
+    OneHotEncoder(categories=[["a", "b"]], handle_unknown="infrequent_if_exist", max_categories=2),
+    OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+]
+
+
+@pytest.mark.parametrize("encoder", PUBLIC_ENCODERS + LEARNING_ENCODERS, ids=str)
+def test_encoders_learn_nothing_if_their_categories_are_given_and_others_pass(encoder):
+    model = make_pipeline(encoder, objective())
+    name = type(encoder).__name__.lower()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyAssumptionWarning)
+        assert allocate(model, 1.0, DELTA).not_private == (() if encoder in PUBLIC_ENCODERS else (name,))
+        search = GridSearchCV(model, {f"{name}__categories": ["auto"]}, cv=2)
+        assert f"estimator__{name}" in allocate(search, 1.0, DELTA).not_private
+
+
+def test_a_given_encoder_says_nothing_about_the_rows():
+    frame = np.array([["a"], ["b"], ["a"]], dtype=object)
+    other = np.array([["b"], ["patient-7731"]], dtype=object)
+    for encoder in PUBLIC_ENCODERS:
+        one, two = clone(encoder).fit(frame), clone(encoder).fit(other)
+        assert {k: str(v) for k, v in vars(one).items()} == {k: str(v) for k, v in vars(two).items()}

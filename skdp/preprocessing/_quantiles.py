@@ -195,9 +195,8 @@ def private_bounds(
     epsilon : float
         Privacy budget, for all columns together. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget, in [0, 1). With 0, epsilon is divided by twice the number of columns; otherwise, composition
-        under Gaussian DP divides what is worth less at first by the square root: that pays for three columns or more,
-        and where the rest of the budget is composed under Gaussian DP.
+        Privacy budget, in [0, 1). With 0, epsilon is divided by twice the number of columns. Otherwise, the cuts are
+        composed under Gaussian DP, which leaves more for each where there are three columns or more.
     tail : float, default=0.01
         Share of the records that may lie beyond, on either side.
     exponents : tuple (least, largest), default=(-20, 40)
