@@ -63,10 +63,9 @@ class StabilityThreshold(Mechanism):
     def threshold(self) -> int:
         """Counts are told of if they are above it, noise included; noise is at most as large."""
         a = 1 / self.scale
-        # From below; the margin is far more than what rounding does to either side.
-        k = max(1, math.floor((math.log(-math.expm1(-a)) - math.log(self.delta) - math.log1p(math.exp(-a))) / a) - 2)
-        while k > 1 and self._tail(k, a) <= math.log(self.delta) - 1e-9:
-            k -= 1
+        # Where P(k) = delta, but for rounding; the margin below is far more than that does to either side.
+        solution = (math.log(2 * self.delta * math.exp(-a) - math.expm1(-a)) - math.log1p(math.exp(-a))) / a
+        k = max(1, math.floor(solution - math.log(self.delta) / a) - 2)
         while self._tail(k, a) > math.log(self.delta) - 1e-9:
             k += 1
         return k

@@ -90,4 +90,7 @@ def test_smallest_and_largest_parameters():
     assert StabilityThreshold(1e-6, 1e-12).release([0, 10**9], stream).tolist() == [0, 1]
     assert StabilityThreshold(1e4, 1e-300).release([0, 1, 9], stream).tolist()[::2] == [0, 1]
     assert StabilityThreshold(1.0, 0.9).threshold == 1
+    # Nearly uniform noise on 2k + 1 numbers.
+    assert StabilityThreshold(1e-6, 0.01).threshold == 50
+    assert StabilityThreshold(1e-6, 1e-6).threshold == pytest.approx(np.log((1 + 2) / 2) * 1e6, rel=1e-3)
     assert StabilityThreshold(1.0, 1e-6).release([], stream).shape == (0,)
