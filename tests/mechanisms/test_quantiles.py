@@ -6,8 +6,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skdp.accounting import bounded_range_mu, gaussian_delta
-from skdp.mechanisms import ExactQuantiles, GridQuantiles, NoiseSource, even_levels, quantile_depth, quantile_scores
+from skdp.accounting import PureEvent, bounded_range_mu, gaussian_delta, gaussian_mu
+from skdp.mechanisms import (
+    ExactQuantiles,
+    GridQuantiles,
+    NoiseSource,
+    even_levels,
+    quantile_depth,
+    quantile_mechanism,
+    quantile_scores,
+)
 from tests.statistics import accept, chi_square, reject
 
 CELLS = 4
@@ -223,3 +231,22 @@ def test_sampler_follows_the_law_with_weights():
     # They decide where no record does.
     exact = ExactQuantiles((1,), 2, WEIGHTS).release(np.zeros((1, CELLS)), stream)
     assert exact.tolist() == [[2.0]]
+
+
+# --- what a share of a budget buys ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("levels", [even_levels(1), even_levels(3), ((1, 99), 100)])
+@pytest.mark.parametrize("n_columns", [1, 5])
+@pytest.mark.parametrize("share", [1.0, 0.1])
+def test_all_cuts_together_cost_the_share(levels, n_columns, share):
+    n_cuts = quantile_depth(len(levels[0])) * n_columns
+    pure, event = quantile_mechanism(2.0, 0.0, share, *levels, n_columns)
+    assert event == PureEvent(2.0 * share)
+    assert pure.epsilon * n_cuts == pytest.approx(2.0 * share)
+    gaussian, event = quantile_mechanism(2.0, 1e-5, share, *levels, n_columns)
+    assert event.mu() == pytest.approx(gaussian_mu(2.0, 1e-5) * np.sqrt(share))
+    assert bounded_range_mu(gaussian.epsilon) * np.sqrt(n_cuts) <= event.mu() * (1 + 1e-9)
+    assert bounded_range_mu(gaussian.epsilon) * np.sqrt(n_cuts) >= event.mu() * 0.999
+    exact, event = quantile_mechanism(np.inf, 1e-5, share, *levels, n_columns)
+    assert (exact, event) == (ExactQuantiles(*levels), PureEvent(np.inf))
