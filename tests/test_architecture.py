@@ -19,6 +19,7 @@ FLOORS = [
     {"accounting"},
     {"mechanisms"},
     {"sensitivity", "_params"},
+    {"_columns"},
     {"_release", "_data"},
     {"base"},
     {"linear_model", "naive_bayes", "tree"},
