@@ -23,7 +23,7 @@ from .._params import check_boolean, check_bounds, check_choice, check_integer, 
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
 from ..base import DPEstimatorMixin
-from ..mechanisms import Mechanism, NoiseSource, NoNoise
+from ..mechanisms import Mechanism, NoiseSource, NoNoise, coordinate_variance, l2_mechanism
 from ..sensitivity import moments_l2
 from ._moments import (
     RIDGE,
@@ -35,8 +35,6 @@ from ._moments import (
     Noise,
     Scaling,
     check_alpha,
-    coordinate_variance,
-    l2_mechanism,
     noise_of,
     plan,
     released_moments,

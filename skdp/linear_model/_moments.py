@@ -8,15 +8,23 @@ less, and says the same. The release is the Gram matrix and the cross moments, j
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._params import check_positive, columns_of
 from .._release import PrivacyGuarantee, Release, ReleaseSession
-from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
-from ..mechanisms import DiscreteLaplaceMechanism, GammaMechanism, GaussianMechanism, Mechanism, NoNoise
+from ..accounting import PrivacyEvent, PureEvent
+from ..mechanisms import (
+    DiscreteLaplaceMechanism,
+    Mechanism,
+    NoNoise,
+    coordinate_variance,
+    l1_mechanism,
+    l2_mechanism,
+    within_reach,
+)
 from ..sensitivity import (
     entry_step,
     exact_moments,
@@ -41,13 +49,6 @@ CROSS_WEIGHT = 0.6
 
 #: The ridge, as a multiple of the noise's largest eigenvalue.
 RIDGE = 0.5
-
-# Rounding of the totals adds less than 2**-13 to the sensitivity.
-_TOTAL_BITS = 14
-
-# What is released is clipped to so many steps of the noise's lattice first: a contraction. Below, the two roundings of
-# a weighted total to a double come to 2**-52 of it, an eighth of a step.
-_MOST_STEPS = 2.0**49
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,38 +234,9 @@ class Noise:
         return self.scale * math.sqrt(2 * self.size)
 
 
-def l2_mechanism(
-    epsilon: float, delta: float, share: float, sensitivity: float, size: int
-) -> tuple[Mechanism, PrivacyEvent]:
-    """Return the mechanism by L2 sensitivity for a share of the budget, and its event.
-
-    Its lattice is as much finer than the noise as keeps the rounding of a long vector small.
-    """
-    # The mechanism allows for its own rounding, by half a step; a quarter more is for the rounding to doubles.
-    if delta > 0:
-        mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
-        bits = _bits(1 / mu, size)
-        mechanism: GaussianMechanism | GammaMechanism = GaussianMechanism(mu, sensitivity, size, bits)
-        event: PrivacyEvent = GaussianEvent(mu)
-    else:
-        bits = _bits(1 / (epsilon * share), size)
-        mechanism = GammaMechanism(epsilon * share, sensitivity, size, bits)
-        event = PureEvent(epsilon * share)
-    doubles = mechanism.step * math.sqrt(size) / 2
-    return replace(mechanism, sensitivity=sensitivity + doubles), event
-
-
-def _bits(multiplier: float, size: int) -> int:
-    return min(max(_TOTAL_BITS + math.ceil(math.log2(multiplier * math.sqrt(size))), 0), 42)
-
-
 def _laplace(epsilon: float, geometry: Geometry) -> DiscreteLaplaceMechanism:
     sensitivity = moments_l1(geometry.row_norm, geometry.row_sum, geometry.target_sum, geometry.sum_weight)
-    size = geometry.size
-    bits = min(_TOTAL_BITS + math.ceil(math.log2(size)), 44 + math.floor(math.log2(min(epsilon, 1.0))))
-    step = entry_step(sensitivity) * 2.0 ** (20 - bits)
-    # As above, a coordinate moves by three quarters of a step on either side.
-    return DiscreteLaplaceMechanism(epsilon, sensitivity + 1.5 * size * step, size, step)
+    return l1_mechanism(epsilon, sensitivity, geometry.size)
 
 
 def plan(epsilon: float, delta: float, geometry: Geometry) -> tuple[PrivacyGuarantee, Block]:
@@ -292,13 +264,6 @@ def _loss(mechanism: Mechanism, block: Block, geometry: Geometry) -> float:
     gram = variance * p * (1 + (p - 1) / block.gram**2)
     cross = variance * p * k / block.cross**2
     return gram / geometry.row_norm**4 + cross / (geometry.row_norm * geometry.target_norm) ** 2
-
-
-def coordinate_variance(mechanism: Mechanism) -> float:
-    """Variance of the noise in one coordinate."""
-    if isinstance(mechanism, GammaMechanism):
-        return (mechanism.size + 1) * mechanism.scale**2
-    return mechanism.scale**2 * (2 if isinstance(mechanism, DiscreteLaplaceMechanism) else 1)
 
 
 def noise_of(mechanism: Mechanism, block: Block, geometry: Geometry) -> Noise:
@@ -357,10 +322,7 @@ class Moments:
     def release(self, session: ReleaseSession, mechanism: Mechanism, block: Block, out: Array) -> None:
         """Release the part of the moments that `block` lists, and write it into `out`."""
         values = block.pack(self.totals)
-        if isinstance(mechanism, GaussianMechanism | GammaMechanism | DiscreteLaplaceMechanism):
-            most = _MOST_STEPS * mechanism.step
-            values = values.clip(-most, most)
-        block.unpack(session.release(block.label, values), out)
+        block.unpack(session.release(block.label, within_reach(mechanism, values)), out)
 
 
 def released_moments(

@@ -2,6 +2,8 @@
 
 from ._base import Mechanism, NoNoise
 from ._bits import BitStream, NoiseSource
+from ._calibrated import TOTAL_BITS, coordinate_variance, l1_mechanism, l2_mechanism, within_reach
+from .bingham import BinghamMechanism, bingham_direction
 from .discrete_gaussian import discrete_gaussian
 from .discrete_laplace import DiscreteLaplaceMechanism, discrete_laplace
 from .exponential import ExponentialMechanism
@@ -10,6 +12,8 @@ from .gaussian import GaussianMechanism, rounded_normal
 from .permute_and_flip import PermuteAndFlip
 
 __all__ = [
+    "TOTAL_BITS",
+    "BinghamMechanism",
     "BitStream",
     "DiscreteLaplaceMechanism",
     "ExponentialMechanism",
@@ -19,8 +23,13 @@ __all__ = [
     "NoNoise",
     "NoiseSource",
     "PermuteAndFlip",
+    "bingham_direction",
+    "coordinate_variance",
     "discrete_gaussian",
     "discrete_laplace",
+    "l1_mechanism",
+    "l2_mechanism",
     "rounded_gamma_vector",
     "rounded_normal",
+    "within_reach",
 ]

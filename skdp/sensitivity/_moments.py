@@ -124,13 +124,34 @@ def exact_moments(encode, X: NDArray, y: NDArray) -> NDArray[np.float64]:  # typ
         The Gram matrix, and the cross moments beside it.
     """
 
-    def block(X: NDArray, y: NDArray) -> NDArray:
-        total = _moments(*encode(X, y))
+    return exact_sum(lambda X, y: _moments(*encode(X, y)), X, y)
+
+
+def exact_sum(statistic, *arrays: NDArray) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
+    """Sum a statistic over blocks of rows, exactly, then round the totals to doubles.
+
+    Parameters
+    ----------
+    statistic : callable
+        Maps blocks of the arrays to the sum of the statistic over their rows: integers, as doubles, that are exact for
+        up to ``2**11`` rows.
+    *arrays : ndarray
+        Arrays with the same number of rows, in memory or memory-mapped.
+
+    Returns
+    -------
+    total : ndarray
+        The statistic of all rows.
+    """
+
+    def block(*parts: NDArray) -> NDArray:
+        total = statistic(*parts)
         high = np.floor(total / _LIMB)
         return np.stack([high, total - high * _LIMB]).astype(np.int64)
 
-    high, low = sum_over_rows(block, X, y, block_rows=BLOCK_ROWS)
-    return high * _LIMB + low
+    high, low = sum_over_rows(block, *arrays, block_rows=BLOCK_ROWS)
+    total: NDArray[np.float64] = high * _LIMB + low
+    return total
 
 
 def plain_moments(encode, X: NDArray, y: NDArray) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]

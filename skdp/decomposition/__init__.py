@@ -1,0 +1,5 @@
+"""Principal components."""
+
+from ._exponential import ExpMechPCA
+
+__all__ = ["ExpMechPCA"]

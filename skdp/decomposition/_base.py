@@ -1,0 +1,195 @@
+"""What private principal component analyses share: parameters, and what is done with components once they are public."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.isotonic import isotonic_regression
+from sklearn.utils.validation import check_is_fitted
+
+from .._data import validate_quietly
+from .._params import check_boolean, check_data_norm, check_integer, check_positive
+from ..accounting import check_delta, check_epsilon
+from ..base import DPEstimatorMixin
+
+Array = NDArray[np.float64]
+
+CENTRES = ("none", "private")
+
+#: Whitening divides by no standard deviation below this part of the norm of the rows.
+LEAST_DEVIATION = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """The checked parameters that all analyses have, all public."""
+
+    n_components: int | None
+    epsilon: float
+    delta: float
+    data_norm: float
+    center: str
+    vector: Array | None
+    whiten: bool
+    expected_n: float | None
+
+    @property
+    def private(self) -> bool:
+        return self.epsilon < math.inf
+
+    def components(self, n_features: int) -> int:
+        """Number of components for data with so many columns."""
+        if self.n_components is None:
+            return n_features
+        if self.n_components > n_features:
+            raise ValueError(f"n_components={self.n_components} must be at most n_features={n_features}")
+        return self.n_components
+
+    def centre(self, n_features: int) -> Array:
+        """Return what is subtracted from rows before they are clipped."""
+        if self.vector is None:
+            return np.zeros(n_features)
+        if len(self.vector) != n_features:
+            raise ValueError(f"center has {len(self.vector)} entries, and n_features={n_features}")
+        return self.vector
+
+
+def check_center(center: Any) -> tuple[str, Array | None]:
+    """Return how rows are centred: "none", "private" or "public", and the public vector."""
+    if isinstance(center, str):
+        if center in CENTRES:
+            return center, None
+    elif center is not None:
+        try:
+            vector = np.array(center, dtype=np.float64)
+        except (TypeError, ValueError):
+            vector = np.empty((0, 0))
+        if vector.ndim == 1 and vector.size and np.all(np.abs(vector) <= 1e100):
+            return "public", vector
+    raise ValueError(f"center must be 'none', 'private' or a vector of finite numbers, got {center!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class Variances:
+    """Variances along the components, from released numbers."""
+
+    energies: Array
+    explained: Array
+    ratio: Array
+    noise: float
+
+
+def postprocess_components(components: Array) -> Array:
+    """Turn each component so that its largest entry is positive."""
+    largest = np.argmax(np.abs(components), axis=1)
+    signs = np.where(components[np.arange(len(components)), largest] < 0, -1.0, 1.0)
+    return components * signs[:, None]
+
+
+def postprocess_variances(energies: Array, rest: float, count: float, n_features: int) -> Variances:
+    """Make variances of noisy energies: none negative, none larger than the one before it.
+
+    Parameters
+    ----------
+    energies : ndarray of shape (n_components,)
+        Noisy sums of squares along the components.
+    rest : float
+        The same for all that is orthogonal to them.
+    count : float
+        What sums are divided by, at least 1.
+    n_features : int
+        Number of columns.
+    """
+    k = len(energies)
+    falling = isotonic_regression(np.maximum(energies, 0.0), increasing=False)
+    rest = max(rest, 0.0) if k < n_features else 0.0
+    total = falling.sum() + rest
+    ratio = falling / total if total > 0 else np.zeros(k)
+    noise = rest / count / (n_features - k) if k < n_features else 0.0
+    return Variances(falling, falling / count, ratio, noise)
+
+
+class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPEstimatorMixin, BaseEstimator):
+    """Base of private principal component analyses."""
+
+    def _common_parameters(self) -> dict[str, Any]:
+        center, vector = check_center(self.center)  # type: ignore[attr-defined]
+        n_components = self.n_components  # type: ignore[attr-defined]
+        expected_n = self.expected_n  # type: ignore[attr-defined]
+        return {
+            "n_components": None if n_components is None else check_integer(n_components, "n_components", least=1),
+            "epsilon": check_epsilon(self.epsilon),  # type: ignore[attr-defined]
+            "delta": check_delta(self.delta),  # type: ignore[attr-defined]
+            "data_norm": check_data_norm(self.data_norm),  # type: ignore[attr-defined]
+            "center": center,
+            "vector": vector,
+            "whiten": check_boolean(self.whiten, "whiten"),  # type: ignore[attr-defined]
+            "expected_n": None if expected_n is None else check_positive(expected_n, "expected_n", least=1),
+        }
+
+    def _read(self, X: Any) -> NDArray:
+        """Validate the data of a fit. Any number of rows is accepted, none included."""
+        rows: NDArray = validate_quietly(self, X, dtype=[np.float64, np.float32], ensure_min_samples=0)
+        return rows
+
+    def _set_variances(self, variances: Variances) -> None:
+        self.explained_variance_ = variances.explained
+        self.explained_variance_ratio_ = variances.ratio
+        self.singular_values_ = np.sqrt(variances.energies)
+        self.noise_variance_ = variances.noise
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def _deviations(self) -> Array:
+        """Return what whitening divides by."""
+        least = LEAST_DEVIATION * self.data_norm  # type: ignore[attr-defined]
+        return np.maximum(np.sqrt(self.explained_variance_), least)
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Return the coordinates of rows along the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; they are centred, and not clipped.
+
+        Returns
+        -------
+        coordinates : ndarray of shape (n_samples, n_components)
+            A function of these rows: for private rows, private as they are.
+        """
+        check_is_fitted(self, "components_")
+        X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
+        coordinates: NDArray[np.float64] = (X - self.mean_) @ self.components_.T
+        return coordinates / self._deviations() if self.whiten else coordinates  # type: ignore[attr-defined]
+
+    def inverse_transform(self, X: Any) -> NDArray[np.float64]:
+        """Return the rows that have given coordinates, and no part orthogonal to the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Coordinates along the components.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_features)
+            In the space of the features.
+        """
+        check_is_fitted(self, "components_")
+        coordinates = np.asarray(X, dtype=np.float64)
+        if coordinates.ndim != 2 or coordinates.shape[1] != len(self.components_):
+            raise ValueError(
+                f"X must have two dimensions, and one column for each of {len(self.components_)} components"
+            )
+        if self.whiten:  # type: ignore[attr-defined]
+            coordinates = coordinates * self._deviations()
+        rows: NDArray[np.float64] = coordinates @ self.components_ + self.mean_
+        return rows

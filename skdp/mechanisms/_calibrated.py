@@ -1,0 +1,127 @@
+"""Mechanisms for a share of a budget, chosen and calibrated from public numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
+from ._base import Mechanism
+from .discrete_laplace import DiscreteLaplaceMechanism
+from .gamma import GammaMechanism
+from .gaussian import GaussianMechanism
+
+#: Rounding of the totals adds less than 2**-13 to the sensitivity.
+TOTAL_BITS = 14
+
+# What is released is clipped to so many steps of the noise's lattice first: a contraction. Below, the two roundings of
+# a weighted total to a double come to 2**-52 of it, an eighth of a step.
+_MOST_STEPS = 2.0**49
+
+
+def l2_mechanism(
+    epsilon: float, delta: float, share: float, sensitivity: float, size: int
+) -> tuple[Mechanism, PrivacyEvent]:
+    """Return the mechanism by L2 sensitivity for a share of the budget, and its event.
+
+    Its lattice is as much finer than the noise as keeps the rounding of a long vector small.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The whole budget, finite.
+    share : float
+        Part of the square of the GDP parameter, or of epsilon if delta is 0.
+    sensitivity : float
+        Largest L2 distance between the values of neighbouring data sets.
+    size : int
+        Length of the vector.
+
+    Returns
+    -------
+    mechanism : GaussianMechanism or GammaMechanism
+        Gaussian for a positive delta.
+    event : PrivacyEvent
+        What it costs.
+    """
+    # The mechanism allows for its own rounding, by half a step; a quarter more is for the rounding to doubles.
+    if delta > 0:
+        mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
+        bits = _bits(1 / mu, size)
+        mechanism: GaussianMechanism | GammaMechanism = GaussianMechanism(mu, sensitivity, size, bits)
+        event: PrivacyEvent = GaussianEvent(mu)
+    else:
+        bits = _bits(1 / (epsilon * share), size)
+        mechanism = GammaMechanism(epsilon * share, sensitivity, size, bits)
+        event = PureEvent(epsilon * share)
+    doubles = mechanism.step * math.sqrt(size) / 2
+    return replace(mechanism, sensitivity=sensitivity + doubles), event
+
+
+def _bits(multiplier: float, size: int) -> int:
+    return min(max(TOTAL_BITS + math.ceil(math.log2(multiplier * math.sqrt(size))), 0), 42)
+
+
+def within_reach(mechanism: Mechanism, values: ArrayLike) -> NDArray[np.float64]:
+    """Clip values to what doubles hold to a fraction of the noise's lattice step.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        That is going to release them.
+    values : array-like
+        The query's value.
+
+    Returns
+    -------
+    values : ndarray
+        Clipped, a contraction.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if isinstance(mechanism, GaussianMechanism | GammaMechanism | DiscreteLaplaceMechanism):
+        most = _MOST_STEPS * mechanism.step
+        return values.clip(-most, most)
+    return values
+
+
+def coordinate_variance(mechanism: Mechanism) -> float:
+    """Variance of the noise in one coordinate.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Gaussian, L2, discrete Laplace, or without noise.
+
+    Returns
+    -------
+    variance : float
+        Of the law without rounding.
+    """
+    if isinstance(mechanism, GammaMechanism):
+        return (mechanism.size + 1) * mechanism.scale**2
+    return mechanism.scale**2 * (2 if isinstance(mechanism, DiscreteLaplaceMechanism) else 1)
+
+
+def l1_mechanism(epsilon: float, sensitivity: float, size: int) -> DiscreteLaplaceMechanism:
+    """Return discrete Laplace noise for real values, on a lattice that is fine for a long vector.
+
+    Parameters
+    ----------
+    epsilon : float
+        Pure guarantee, finite.
+    sensitivity : float
+        Largest L1 distance between the values of neighbouring data sets.
+    size : int
+        Length of the vector.
+
+    Returns
+    -------
+    mechanism : DiscreteLaplaceMechanism
+        Its sensitivity allows for rounding, to doubles and to the lattice, by three quarters of a step on either side.
+    """
+    bits = min(TOTAL_BITS + math.ceil(math.log2(size)), 44 + math.floor(math.log2(min(epsilon, 1.0))))
+    step = math.ldexp(1.0, math.ceil(math.log2(sensitivity)) - bits)
+    return DiscreteLaplaceMechanism(epsilon, sensitivity + 1.5 * size * step, size, step)
