@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._allocation import allocate
     from .accounting import BudgetAccountant
+    from .decomposition import ExpMechPCA
     from .linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
     from .naive_bayes import DPNaiveBayes
 
@@ -16,6 +17,7 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "BudgetAccountant",
     "DPNaiveBayes",
+    "ExpMechPCA",
     "FunctionalMechLinReg",
     "FunctionalMechLogReg",
     "ObjPertLogReg",
@@ -28,6 +30,7 @@ __all__ = [
 _HOME = {
     "BudgetAccountant": "accounting",
     "DPNaiveBayes": "naive_bayes",
+    "ExpMechPCA": "decomposition",
     "FunctionalMechLinReg": "linear_model",
     "FunctionalMechLogReg": "linear_model",
     "ObjPertLogReg": "linear_model",

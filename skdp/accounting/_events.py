@@ -211,7 +211,7 @@ class BoundedRangeEvent(PureEvent):
         most = math.ceil(self.epsilon / interval)
         points = np.arange(-most, most + 1)
         # The profile is rounded up by more than its rounding errors, but for the two ends.
-        deltas = self.profile(points * interval)
+        deltas = self.profile(points * np.float64(interval))
         deltas[1:-1] = np.minimum(deltas[1:-1] * (1 + 1e-12) + 1e-16, 1.0)
         pmf = pld_pmf.create_pmf_pessimistic_connect_dots(interval, points, deltas)
         return privacy_loss_distribution.PrivacyLossDistribution(pmf)

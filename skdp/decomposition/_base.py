@@ -1,4 +1,4 @@
-"""What private principal component analyses share: parameters, and what is done with components once they are public."""
+"""What private principal component analyses share: parameters, and what is done with released components."""
 
 from __future__ import annotations
 
@@ -117,18 +117,27 @@ def postprocess_variances(energies: Array, rest: float, count: float, n_features
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPEstimatorMixin, BaseEstimator):
     """Base of private principal component analyses."""
 
+    n_components: int | None
+    epsilon: float
+    delta: float
+    data_norm: float | None
+    center: Any
+    whiten: bool
+    expected_n: float | None
+    components_: Array
+    mean_: Array
+
     def _common_parameters(self) -> dict[str, Any]:
-        center, vector = check_center(self.center)  # type: ignore[attr-defined]
-        n_components = self.n_components  # type: ignore[attr-defined]
-        expected_n = self.expected_n  # type: ignore[attr-defined]
+        center, vector = check_center(self.center)
+        k, expected_n = self.n_components, self.expected_n
         return {
-            "n_components": None if n_components is None else check_integer(n_components, "n_components", least=1),
-            "epsilon": check_epsilon(self.epsilon),  # type: ignore[attr-defined]
-            "delta": check_delta(self.delta),  # type: ignore[attr-defined]
-            "data_norm": check_data_norm(self.data_norm),  # type: ignore[attr-defined]
+            "n_components": None if k is None else check_integer(k, "n_components", least=1),
+            "epsilon": check_epsilon(self.epsilon),
+            "delta": check_delta(self.delta),
+            "data_norm": check_data_norm(self.data_norm),
             "center": center,
             "vector": vector,
-            "whiten": check_boolean(self.whiten, "whiten"),  # type: ignore[attr-defined]
+            "whiten": check_boolean(self.whiten, "whiten"),
             "expected_n": None if expected_n is None else check_positive(expected_n, "expected_n", least=1),
         }
 
@@ -149,8 +158,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPEstimatorM
 
     def _deviations(self) -> Array:
         """Return what whitening divides by."""
-        least = LEAST_DEVIATION * self.data_norm  # type: ignore[attr-defined]
-        return np.maximum(np.sqrt(self.explained_variance_), least)
+        least = LEAST_DEVIATION * check_data_norm(self.data_norm)
+        deviations: Array = np.maximum(np.sqrt(self.explained_variance_), least)
+        return deviations
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return the coordinates of rows along the components.
@@ -168,7 +178,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPEstimatorM
         check_is_fitted(self, "components_")
         X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
         coordinates: NDArray[np.float64] = (X - self.mean_) @ self.components_.T
-        return coordinates / self._deviations() if self.whiten else coordinates  # type: ignore[attr-defined]
+        return coordinates / self._deviations() if self.whiten else coordinates
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:
         """Return the rows that have given coordinates, and no part orthogonal to the components.
@@ -189,7 +199,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPEstimatorM
             raise ValueError(
                 f"X must have two dimensions, and one column for each of {len(self.components_)} components"
             )
-        if self.whiten:  # type: ignore[attr-defined]
+        if self.whiten:
             coordinates = coordinates * self._deviations()
         rows: NDArray[np.float64] = coordinates @ self.components_ + self.mean_
         return rows

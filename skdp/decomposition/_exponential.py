@@ -1,7 +1,7 @@
 r"""Principal components by the exponential mechanism (Chaudhuri, Sarwate and Sinha 2013; Amin and others 2019).
 
 Released, one after the other: the mean if it is to be private; each component, drawn from the exponential mechanism on
-the unit sphere that the components before it leave (:mod:`skdp.mechanisms.bingham`); the variances along the components.
+the unit sphere that the components before it leave (:mod:`skdp.mechanisms.bingham`); the variances along them.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from ._variances import centred_moments_l2, energies_l1, energies_l2, row_sum_l2
 __all__ = [
     "ClippedRows",
     "augmented_norm",
+    "centred_moments_l2",
     "class_sums_l1",
     "class_sums_l2",
-    "centred_moments_l2",
     "clip_rows",
     "energies_l1",
     "energies_l2",
