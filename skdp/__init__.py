@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._allocation import allocate
     from .accounting import BudgetAccountant
-    from .decomposition import ExpMechPCA
+    from .decomposition import DPPCA, ExpMechPCA
     from .linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
     from .naive_bayes import DPNaiveBayes
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "DPPCA",
     "BudgetAccountant",
     "DPNaiveBayes",
     "ExpMechPCA",
@@ -29,6 +30,7 @@ __all__ = [
 # Imported on first use, so that `import skdp` stays quick.
 _HOME = {
     "BudgetAccountant": "accounting",
+    "DPPCA": "decomposition",
     "DPNaiveBayes": "naive_bayes",
     "ExpMechPCA": "decomposition",
     "FunctionalMechLinReg": "linear_model",

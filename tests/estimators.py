@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 
-from skdp.decomposition import ExpMechPCA
+from skdp.decomposition import DPPCA, ExpMechPCA
 from skdp.linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
 from skdp.naive_bayes import DPNaiveBayes
 from tests.linear_model.data import blobs
@@ -54,6 +54,14 @@ PCA = [
         {"delta": 0.0, "center": "private", "whiten": True},
         {"delta": 1e-5, "center": "private", "expected_n": 400},
     )
+] + [
+    DPPCA(2, **_GENEROUS, **variant)
+    for variant in (
+        {"delta": 1e-5},
+        {"delta": 0.0},
+        {"delta": 1e-5, "center": "none", "whiten": True},
+        {"delta": 0.0, "solver": "matrix"},
+    )
 ]
 
 ESTIMATORS = PERTURBATION + FUNCTIONAL + NAIVE_BAYES + PCA
@@ -73,6 +81,7 @@ _ITERATIONS = "the number of iterations depends on private data and is not kept"
 _EMPTY = "data without rows are a neighbour of data with one, and are fitted like any other"
 
 EXPECTED_FAILURES = {
+    "DPPCA": {"check_estimators_empty_data_messages": _EMPTY},
     "ExpMechPCA": {"check_estimators_empty_data_messages": _EMPTY},
     "FunctionalMechLinReg": {"check_estimators_empty_data_messages": _EMPTY},
     "OutputPertLogReg": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
@@ -83,6 +92,7 @@ _VARIANCES = {"explained_variance_", "explained_variance_ratio_", "singular_valu
 
 # What fit may leave behind: functions of releases ...
 RELEASED = {
+    "DPPCA": {"components_", "mean_"} | _VARIANCES,
     "ExpMechPCA": {"components_", "mean_"} | _VARIANCES,
     "OutputPertLogReg": {"coef_", "intercept_"},
     "ObjPertLogReg": {"coef_", "intercept_"},
@@ -93,6 +103,7 @@ RELEASED = {
 
 # ... and of public parameters.
 PUBLIC = {
+    "DPPCA": {"n_components_", "solver_"},
     "ExpMechPCA": {"n_components_"},
     "OutputPertLogReg": {"C_"},
     "ObjPertLogReg": {"C_"},

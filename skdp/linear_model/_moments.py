@@ -30,8 +30,10 @@ from ..sensitivity import (
     exact_moments,
     moments_l1,
     moments_l2,
+    pack_symmetric,
     plain_moments,
     rounded_norm,
+    unpack_symmetric,
 )
 
 Array = NDArray[np.float64]
@@ -195,8 +197,7 @@ class Block:
         p = len(moments)
         parts = []
         if self.gram:
-            upper = moments[np.triu_indices(p, 1)]
-            parts += [np.diagonal(moments), self.gram * upper]
+            parts.append(pack_symmetric(moments[:, :p], self.gram))
         if self.cross:
             parts.append(self.cross * moments[:, p:].ravel())
         return np.concatenate(parts)
@@ -205,10 +206,8 @@ class Block:
         """Write what was released into `moments`."""
         p = len(moments)
         if self.gram:
-            diagonal, upper, released = np.split(released, [p, p * (p + 1) // 2])
-            moments[np.arange(p), np.arange(p)] = diagonal
-            rows, columns = np.triu_indices(p, 1)
-            moments[rows, columns] = moments[columns, rows] = upper / self.gram
+            gram, released = np.split(released, [p * (p + 1) // 2])
+            moments[:, :p] = unpack_symmetric(gram, p, self.gram)
         if self.cross:
             moments[:, p:] = released.reshape(p, -1) / self.cross
 
