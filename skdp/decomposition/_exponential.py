@@ -200,6 +200,15 @@ def postprocess_mean(released: Array, norm: float) -> tuple[Array, float]:
     return (mean if length <= norm else mean * (norm / length)), count
 
 
+def release_mean(
+    session: ReleaseSession, mechanism: Mechanism, X: Array, norm: float, private: bool
+) -> tuple[Array, float]:
+    """Release the sum of the rows, scaled down to `norm`, and their number; return the mean and the number."""
+    total, rows = row_sums(X, norm, private)
+    value = within_reach(mechanism, np.append(total, CENTRE_COUNT * norm * rows))
+    return postprocess_mean(session.release(MEAN, value), norm)
+
+
 def deflated(gram: Array, basis: Array, direction: Array) -> tuple[Array, Array]:
     """Return the Gram matrix and the basis without a direction, by the reflection that takes it to the first axis.
 
@@ -464,10 +473,7 @@ def fit_exponential(
     count = parameters.expected_n
     centre = parameters.centre(n_features)
     if parameters.private_centre:
-        norm = parameters.data_norm
-        total, rows = row_sums(X, norm, private)
-        value = within_reach(mechanisms[MEAN], np.append(total, CENTRE_COUNT * norm * rows))
-        centre, estimated = postprocess_mean(session.release(MEAN, value), norm)
+        centre, estimated = release_mean(session, mechanisms[MEAN], X, parameters.data_norm, private)
         count = estimated if count is None else count
 
     sums = second_moments(X, centre, parameters.norm, private)

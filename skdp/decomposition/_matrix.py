@@ -12,13 +12,21 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._params import check_choice, check_integer
+from .._params import check_choice, check_integer, check_positive
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent
 from ..mechanisms import Mechanism, NoiseSource, NoNoise, l2_mechanism, within_reach
-from ..sensitivity import centred_moments_l2, pack_symmetric, unpack_symmetric
+from ..sensitivity import centred_moments_l2, pack_symmetric, row_sum_l2, unpack_symmetric
 from ._base import Array, Parameters, PrivatePCA, postprocess_components, postprocess_variances
-from ._exponential import BinghamParameters, check_exponential, fit_exponential
+from ._exponential import (
+    CENTRE_COUNT,
+    CENTRE_SHARE,
+    MEAN,
+    BinghamParameters,
+    check_exponential,
+    fit_exponential,
+    release_mean,
+)
 from ._exponential import plan as exponential_plan
 from ._moments import Sums, second_moments
 
@@ -27,9 +35,9 @@ SOLVERS = ("auto", "matrix", "bingham")
 MOMENTS = "second moments, sum and number of rows"
 
 #: Weight of the sum of rows in the joint release, as a multiple of their norm, and of their number, as a multiple of
-#: its square, with a private mean and without.
-SUM_WEIGHT = 0.7
-COUNT_WEIGHT = 0.25
+#: its square: where the mean comes from it, where rows have been centred before, and where no mean is asked for.
+SUM_WEIGHT, COUNT_WEIGHT = 0.6, 0.25
+AGAIN_WEIGHT = 0.4
 LONE_COUNT_WEIGHT = 0.125
 
 #: With delta = 0, the matrix is taken from so many records on, times n_features^2 / (n_components epsilon).
@@ -41,6 +49,7 @@ class MatrixParameters(Parameters):
     """The checked parameters of a fit."""
 
     solver: str
+    centered_norm: float | None
 
     def chosen(self, n_features: int) -> str:
         """Return the solver, by public numbers."""
@@ -52,29 +61,60 @@ class MatrixParameters(Parameters):
         return "matrix" if self.expected_n is not None and self.expected_n > least else "bingham"
 
     @property
+    def private_centre(self) -> bool:
+        return self.center == "private"
+
+    @property
+    def centres_first(self) -> bool:
+        """Whether the mean is released first, so that rows are shorter when their second moments are."""
+        return self.private_centre and self.centered_norm is not None
+
+    @property
+    def norm(self) -> float:
+        """Norm of the rows whose second moments are released."""
+        return self.data_norm if self.centered_norm is None or not self.private_centre else self.centered_norm
+
+    @property
     def sum_weight(self) -> float:
-        return SUM_WEIGHT * self.data_norm if self.center == "private" else 0.0
+        """Weight of the sum of rows; 0 if that is not released."""
+        if not self.private_centre:
+            return 0.0
+        return (AGAIN_WEIGHT if self.centres_first else SUM_WEIGHT) * self.norm
 
     @property
     def count_weight(self) -> float:
         """What a record adds to the last number of the release; 0 if that is not part of it."""
-        if self.center == "private":
-            return COUNT_WEIGHT * self.data_norm**2
-        return LONE_COUNT_WEIGHT * self.data_norm**2 if self.expected_n is None else 0.0
+        if self.centres_first:
+            return 0.0
+        if self.private_centre:
+            return COUNT_WEIGHT * self.norm**2
+        return LONE_COUNT_WEIGHT * self.norm**2 if self.expected_n is None else 0.0
 
 
 def plan(parameters: MatrixParameters, n_features: int) -> PrivacyGuarantee:
-    """Return the one release of a fit by a noisy matrix."""
+    """Return the release of a fit by a noisy matrix, after that of the mean if rows are centred first."""
     parameters.components(n_features)
     parameters.centre(n_features)
-    sensitivity = centred_moments_l2(parameters.data_norm, parameters.sum_weight, parameters.count_weight)
     size = n_features * (n_features + 1) // 2 + (parameters.sum_weight > 0) * n_features + (parameters.count_weight > 0)
-    mechanism: Mechanism = NoNoise(sensitivity)
-    event: PrivacyEvent = PureEvent(math.inf)
-    if parameters.private:
-        mechanism, event = l2_mechanism(parameters.epsilon, parameters.delta, 1.0, sensitivity, size)
-    release = Release(MOMENTS, mechanism, 1.0, "PCA, theorem 5")
-    return PrivacyGuarantee(parameters.epsilon, parameters.delta, (event,), (release,))
+    moments = centred_moments_l2(parameters.norm, parameters.sum_weight, parameters.count_weight)
+    queries = [(MOMENTS, moments, size, 1.0, "PCA, theorem 5")]
+    if parameters.centres_first:
+        norm = parameters.data_norm
+        mean = row_sum_l2(norm, CENTRE_COUNT * norm)
+        queries = [
+            (MEAN, mean, n_features + 1, CENTRE_SHARE, "PCA, theorem 4"),
+            (MOMENTS, moments, size, 1 - CENTRE_SHARE, "PCA, theorem 5"),
+        ]
+    releases: list[Release] = []
+    events: list[PrivacyEvent] = []
+    for label, sensitivity, length, share, theorem in queries:
+        mechanism: Mechanism = NoNoise(sensitivity)
+        event: PrivacyEvent = PureEvent(math.inf)
+        if parameters.private:
+            mechanism, event = l2_mechanism(parameters.epsilon, parameters.delta, share, sensitivity, length)
+        releases.append(Release(label, mechanism, share, theorem))
+        events.append(event)
+    return PrivacyGuarantee(parameters.epsilon, parameters.delta, tuple(events), tuple(releases))
 
 
 def pack(sums: Sums, parameters: MatrixParameters) -> Array:
@@ -87,20 +127,19 @@ def pack(sums: Sums, parameters: MatrixParameters) -> Array:
     return np.concatenate(parts)
 
 
-def unpack(released: Array, n_features: int, parameters: MatrixParameters) -> Sums:
-    """Return the released sums; the number of rows is at least 1, and the public one if there is that."""
+def unpack(released: Array, n_features: int, parameters: MatrixParameters, count: float | None) -> Sums:
+    """Return the released sums; the number of rows is at least 1, and `count` if that is known already."""
     size = n_features * (n_features + 1) // 2
     gram = unpack_symmetric(released[:size], n_features, math.sqrt(2))
     total = np.zeros(n_features)
     if parameters.sum_weight:
         total = released[size : size + n_features] / parameters.sum_weight
-    count = parameters.expected_n
     if count is None:
         count = max(float(released[-1]) / parameters.count_weight, 1.0)
     return Sums(gram, total, count)
 
 
-def postprocess_mean(sums: Sums, norm: float) -> tuple[Array, Array]:
+def postprocess_moments(sums: Sums, norm: float) -> tuple[Array, Array]:
     """Return the mean, within the ball that all rows are in, and the second moments about it."""
     mean = sums.total / sums.count
     mean *= norm / max(float(np.linalg.norm(mean)), norm)
@@ -126,6 +165,10 @@ class DPPCA(PrivatePCA):
         down to it, silently.
     center : {"none", "private"} or array-like of shape (n_features,), default="private"
         What is subtracted from rows: nothing, a public vector, or the private mean.
+    centered_norm : float, default=None
+        With ``center="private"``, a norm, well below `data_norm`, that most rows have once the mean is subtracted. A
+        fifth of the budget then goes to the mean; the rows are centred, scaled down to this norm, and have noise that
+        is smaller by the square of the ratio. None takes the mean from the matrix's own release.
     solver : {"auto", "matrix", "bingham"}, default="auto"
         ``"matrix"`` is the noisy matrix; ``"bingham"`` draws components as :class:`ExpMechPCA` does. ``"auto"`` takes
         the matrix if delta is positive, or if `expected_n` is given and exceeds
@@ -202,6 +245,7 @@ class DPPCA(PrivatePCA):
         delta: float = 0.0,
         data_norm: float | None = None,
         center: Any = "private",
+        centered_norm: float | None = None,
         solver: str = "auto",
         whiten: bool = False,
         expected_n: float | None = None,
@@ -213,6 +257,7 @@ class DPPCA(PrivatePCA):
         self.delta = delta
         self.data_norm = data_norm
         self.center = center
+        self.centered_norm = centered_norm
         self.solver = solver
         self.whiten = whiten
         self.expected_n = expected_n
@@ -259,14 +304,21 @@ class DPPCA(PrivatePCA):
     ) -> None:
         n_features = X.shape[1]
         k = parameters.components(n_features)
-        centre = parameters.centre(n_features)
-        sums = second_moments(X, centre, parameters.data_norm, parameters.private)
-        value = within_reach(guarantee.releases[0].mechanism, pack(sums, parameters))
-        released = unpack(session.release(MOMENTS, value), n_features, parameters)
+        mechanisms = {release.label: release.mechanism for release in guarantee.releases}
+        centre, count = parameters.centre(n_features), parameters.expected_n
+        if parameters.private_centre:
+            # A rough number would do for variances, but not for the mean.
+            count = None
+        if parameters.centres_first:
+            centre, count = release_mean(session, mechanisms[MEAN], X, parameters.data_norm, parameters.private)
+        sums = second_moments(X, centre, parameters.norm, parameters.private)
+        value = within_reach(mechanisms[MOMENTS], pack(sums, parameters))
+        released = unpack(session.release(MOMENTS, value), n_features, parameters, count)
 
         gram, count = released.gram, released.count
-        if parameters.center == "private":
-            centre, gram = postprocess_mean(released, parameters.data_norm)
+        if parameters.private_centre:
+            shift, gram = postprocess_moments(released, parameters.norm)
+            centre = centre + shift
             count = count - 1 if count >= 2 else count
         values, vectors = np.linalg.eigh(gram)
         top = np.maximum(values[::-1][:k], 0.0)
@@ -307,7 +359,9 @@ class DPPCA(PrivatePCA):
         return self._plan(parameters, columns).cost
 
     def _bingham(self) -> BinghamParameters:
-        return check_exponential(self._common_parameters(), None, 0.1)
+        return check_exponential(self._common_parameters(), self.centered_norm, 0.1)
 
     def _check_parameters(self) -> MatrixParameters:
-        return MatrixParameters(**self._common_parameters(), solver=check_choice(self.solver, "solver", SOLVERS))
+        norm = None if self.centered_norm is None else check_positive(self.centered_norm, "centered_norm")
+        solver = check_choice(self.solver, "solver", SOLVERS)
+        return MatrixParameters(**self._common_parameters(), solver=solver, centered_norm=norm)

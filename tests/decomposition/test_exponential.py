@@ -19,16 +19,10 @@ from skdp.decomposition import _exponential
 from skdp.decomposition._base import postprocess_components, postprocess_variances
 from skdp.decomposition._exponential import deflated
 from skdp.mechanisms import DiscreteLaplaceMechanism, GammaMechanism, GaussianMechanism, NoiseSource
+from tests.decomposition.data import cloud
 from tests.statistics import accept, reject
 
 INF = math.inf
-
-
-def cloud(n_rows=400, d=5, seed=0):
-    rng = np.random.default_rng(seed)
-    scales = np.linspace(1, 0.2, d)
-    turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
-    return (rng.normal(size=(n_rows, d)) * scales) @ turn + 0.4
 
 
 # --- without noise, scikit-learn's answer -------------------------------------------------------------------------
