@@ -11,13 +11,16 @@ if TYPE_CHECKING:
     from .decomposition import DPPCA, ExpMechPCA
     from .linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
     from .naive_bayes import DPNaiveBayes
+    from .tree import DPGreedyTree, DPRandomTree
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "DPPCA",
     "BudgetAccountant",
+    "DPGreedyTree",
     "DPNaiveBayes",
+    "DPRandomTree",
     "ExpMechPCA",
     "FunctionalMechLinReg",
     "FunctionalMechLogReg",
@@ -32,6 +35,8 @@ _HOME = {
     "BudgetAccountant": "accounting",
     "DPPCA": "decomposition",
     "DPNaiveBayes": "naive_bayes",
+    "DPGreedyTree": "tree",
+    "DPRandomTree": "tree",
     "ExpMechPCA": "decomposition",
     "FunctionalMechLinReg": "linear_model",
     "FunctionalMechLogReg": "linear_model",

@@ -1,11 +1,14 @@
 """One table of instances feeds every common test: their data, what they leave behind, and which checks fail."""
 
+import dataclasses
+
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 
 from skdp.decomposition import DPPCA, ExpMechPCA
 from skdp.linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
 from skdp.naive_bayes import DPNaiveBayes
+from skdp.tree import DPGreedyTree, DPRandomTree
 from tests.linear_model.data import blobs
 
 # A large epsilon, because scikit-learn's checks ask for accuracy on a few dozen rows. The noise is real all the same.
@@ -46,6 +49,26 @@ NAIVE_BAYES = [
     )
 ]
 
+TREES = [
+    DPRandomTree(**_WIDE, **variant)
+    for variant in (
+        {"delta": 1e-5},
+        {"delta": 0.0},
+        {"delta": 1e-5, "thresholds": "quantile"},
+        {"delta": 0.0, "thresholds": "quantile", "weights": "equal"},
+    )
+]
+
+TREES += [
+    DPGreedyTree(**_WIDE, **variant)
+    for variant in (
+        {"delta": 1e-5},
+        {"delta": 0.0},
+        {"delta": 1e-5, "criterion": "max"},
+        {"delta": 0.0, "criterion": "max"},
+    )
+]
+
 PCA = [
     ExpMechPCA(2, **_GENEROUS, **variant)
     for variant in (
@@ -64,12 +87,15 @@ PCA = [
     )
 ]
 
-ESTIMATORS = PERTURBATION + FUNCTIONAL + NAIVE_BAYES + PCA
+ESTIMATORS = PERTURBATION + FUNCTIONAL + NAIVE_BAYES + TREES + PCA
 
 # With columns of their own, which scikit-learn's checks do not have.
 COLUMNS = {"categorical_features": [0], "n_categories": 3, "bin_edges": {1: [-5, -1, 0, 0.5, 1, 5]}}
 
-VARIANTS = ESTIMATORS + [clone(estimator).set_params(**COLUMNS) for estimator in NAIVE_BAYES]
+VARIANTS = ESTIMATORS + [
+    clone(estimator).set_params(**{name: value for name, value in COLUMNS.items() if name in estimator.get_params()})
+    for estimator in NAIVE_BAYES + TREES
+]
 
 CLASSIFIERS = [estimator for estimator in VARIANTS if is_classifier(estimator)]
 
@@ -99,6 +125,8 @@ RELEASED = {
     "FunctionalMechLinReg": {"coef_", "intercept_", "alpha_"},
     "FunctionalMechLogReg": {"coef_", "intercept_"},
     "DPNaiveBayes": {"class_count_", "class_prior_", "feature_log_prob_", "theta_", "var_", "exponent_"},
+    "DPRandomTree": {"structure_", "leaf_counts_", "leaf_proba_", "class_prior_", "tree_weights_", "intercept_"},
+    "DPGreedyTree": {"structure_", "leaf_counts_", "leaf_proba_"},
 }
 
 # ... and of public parameters.
@@ -110,6 +138,8 @@ PUBLIC = {
     "FunctionalMechLinReg": set(),
     "FunctionalMechLogReg": {"alpha_"},
     "DPNaiveBayes": {"bin_edges_", "_columns"},
+    "DPRandomTree": set(),
+    "DPGreedyTree": set(),
 }
 
 
@@ -131,6 +161,12 @@ def released(model):
 def _flat(value):
     if value is None:
         return np.empty(0)
+    if dataclasses.is_dataclass(value):
+        # The thresholds of cells that are not split are infinite.
+        flat = _flat(vars(value))
+        return flat[np.isfinite(flat)]
+    if isinstance(value, dict):
+        value = list(value.values())
     if isinstance(value, list | tuple):
         return np.concatenate([_flat(part) for part in value]) if value else np.empty(0)
     return np.ravel(np.asarray(value, dtype=float))
@@ -161,7 +197,10 @@ def data_for(estimator, n_classes=2, n_rows=400, n_features=5, seed=0):
 
 def name_of(estimator):
     """Label an instance by what tells it from the others."""
-    variant = [getattr(estimator, name, None) for name in ("loss", "solver", "calibration", "numeric", "center")]
+    variant = [
+        getattr(estimator, name, None)
+        for name in ("loss", "solver", "calibration", "numeric", "thresholds", "weights", "criterion", "center")
+    ]
     kind = "gaussian" if estimator.delta else "pure"
     columns = ["columns"] if getattr(estimator, "categorical_features", None) is not None else []
     return "-".join([type(estimator).__name__, *[v for v in variant if v is not None], kind, *columns])

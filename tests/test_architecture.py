@@ -21,7 +21,7 @@ FLOORS = [
     {"sensitivity", "_params"},
     {"_release", "_data"},
     {"base"},
-    {"decomposition", "linear_model", "naive_bayes"},
+    {"decomposition", "linear_model", "naive_bayes", "tree"},
     {"datasets", "_allocation", "__main__"},
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}

@@ -13,6 +13,8 @@ from ._events import (
     PureEvent,
 )
 from ._gaussian import (
+    bounded_range_epsilon,
+    bounded_range_mu,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
@@ -47,6 +49,8 @@ __all__ = [
     "Record",
     "RecordedRelease",
     "binary_log_loss",
+    "bounded_range_epsilon",
+    "bounded_range_mu",
     "check_delta",
     "check_epsilon",
     "gaussian_delta",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ._gaussian import gaussian_delta, pure_dp_mu
+from ._gaussian import bounded_range_mu, gaussian_delta, pure_dp_mu
 from ._objective import ObjectiveCurve
 
 if TYPE_CHECKING:
@@ -160,13 +160,12 @@ class BoundedRangeEvent(PureEvent):
     :math:`K(s) - s(s-1)\varepsilon^2/8` is concave with zeros at 0 and 1, and negative beyond:
     :math:`D_s = K(s)/(s-1) \le s\varepsilon^2/8`.
 
-    *Gaussian DP.* The pair is dominated by two outcomes whose losses are the ends of the interval, with probabilities
-    :math:`p = \sigma(a + \varepsilon/2)` under one and :math:`q = \sigma(a - \varepsilon/2)` under the other, for the
-    logistic function :math:`\sigma` and some :math:`a` (Dong, Durfee and Rogers 2020). It is mu-GDP for
-    :math:`\mu = \Phi^{-1}(p) - \Phi^{-1}(q)`. Since :math:`\Phi^{-1}\circ\sigma` is odd, and concave for positive
-    arguments, that is largest at :math:`a = 0`, where it is the mu of an :math:`\varepsilon/2`-DP release.
+    *Gaussian DP.* See :func:`~skdp.accounting.bounded_range_mu`. The pair is dominated by two outcomes whose losses are
+    the ends of the interval, with probabilities :math:`p = \sigma(a + \varepsilon/2)` and
+    :math:`q = \sigma(a - \varepsilon/2)` of the first, for the logistic function :math:`\sigma` and some :math:`a`
+    (Dong, Durfee and Rogers 2020).
 
-    *Profile.* :math:`\max_a p - e^t q` has its maximum at
+    *Profile.* The largest :math:`p - e^t q` is at
     :math:`\tanh(a/2) = -\tanh(t/4)/\tanh(\varepsilon/4)`. A distribution with that profile dominates all pairs.
 
     Parameters
@@ -176,7 +175,7 @@ class BoundedRangeEvent(PureEvent):
     """
 
     def mu(self) -> float:
-        return pure_dp_mu(self.epsilon / 2)
+        return bounded_range_mu(self.epsilon)
 
     def rdp(self, order: float) -> float:
         return min(super().rdp(order), order * self.epsilon**2 / 8)

@@ -196,3 +196,47 @@ def pure_dp_mu(epsilon: float) -> float:
         # The same through 1 - 2/(1+e^epsilon) = tanh(epsilon/2), which keeps its digits near 0.
         return float(np.sqrt(8) * special.erfinv(np.tanh(epsilon / 2))) * (1 + SAFETY)
     return float(-2 * special.ndtri_exp(special.log_expit(-epsilon))) * (1 + SAFETY)
+
+
+def bounded_range_mu(epsilon: float) -> float:
+    r"""The mu for which every epsilon-bounded-range mechanism is mu-GDP, rounded up.
+
+    The privacy loss of a pair of data sets lies in an interval of length :math:`\varepsilon`, and
+    :math:`\mathbb{E}_{D'}[e^L] = 1`. Among such losses, the one that takes the two ends only dominates all others. Its
+    trade-off curve has its kink at error rates :math:`(a, b)` with :math:`(a + c)(b + c) = c (1 + c)` for
+    :math:`c = 1/(e^\varepsilon - 1)`, whichever the interval. Of the points of that hyperbola, the one with
+    :math:`a = b = 1/(1 + e^{\varepsilon/2})` needs the largest :math:`\mu`: that of :math:`\varepsilon/2`-DP (user
+    guide, trees, theorem 5).
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0.
+
+    Returns
+    -------
+    mu : float
+        Infinite when `epsilon` is.
+    """
+    return pure_dp_mu(epsilon / 2)
+
+
+def bounded_range_epsilon(mu: float) -> float:
+    """The largest epsilon for which every epsilon-bounded-range mechanism is mu-GDP, rounded down.
+
+    Parameters
+    ----------
+    mu : float
+        Positive and finite.
+
+    Returns
+    -------
+    epsilon : float
+        The inverse of :func:`bounded_range_mu`.
+    """
+    # The log-odds of Phi(mu/2), through the two tails.
+    half = float(special.log_ndtr(mu / 2) - special.log_ndtr(-mu / 2))
+    if mu < 1e-3:
+        # The same to second order, which keeps its digits near 0.
+        half = 2 * mu / np.sqrt(2 * np.pi) * (1 - 1e-6)
+    return 2 * half * (1 - 4 * SAFETY)

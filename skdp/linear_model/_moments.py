@@ -71,9 +71,10 @@ class Scaling:
 
     def apply(self, values: NDArray, out: Array) -> None:
         """Clip a block of values to the bounds, and map these into [-1, 1]."""
-        np.clip(values, self.lower, self.upper, out=out)
-        out -= self.centre
-        out /= self.half
+        with np.errstate(under="ignore"):
+            np.clip(values, self.lower, self.upper, out=out)
+            out -= self.centre
+            out /= self.half
         # Where bounds are close together and far from 0, rounding leads out of the box.
         np.clip(out, -1.0, 1.0, out=out)
 

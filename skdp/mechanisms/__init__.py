@@ -4,12 +4,14 @@ from ._base import Mechanism, NoNoise
 from ._bits import BitStream, NoiseSource
 from ._calibrated import TOTAL_BITS, coordinate_variance, l1_mechanism, l2_mechanism, within_reach
 from .bingham import BinghamMechanism, bingham_direction
+from .choices import GroupChoices
 from .discrete_gaussian import discrete_gaussian
 from .discrete_laplace import DiscreteLaplaceMechanism, discrete_laplace
 from .exponential import ExponentialMechanism
 from .gamma import GammaMechanism, rounded_gamma_vector
 from .gaussian import GaussianMechanism, rounded_normal
 from .permute_and_flip import PermuteAndFlip
+from .quantiles import GridQuantiles, bisection_scores
 
 __all__ = [
     "TOTAL_BITS",
@@ -19,11 +21,14 @@ __all__ = [
     "ExponentialMechanism",
     "GammaMechanism",
     "GaussianMechanism",
+    "GridQuantiles",
+    "GroupChoices",
     "Mechanism",
     "NoNoise",
     "NoiseSource",
     "PermuteAndFlip",
     "bingham_direction",
+    "bisection_scores",
     "coordinate_variance",
     "discrete_gaussian",
     "discrete_laplace",

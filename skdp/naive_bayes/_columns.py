@@ -98,7 +98,7 @@ class Reader:
         self._centre, self._half = columns.centre, columns.half
 
     def _take(self, X: NDArray, which: NDArray[np.intp]) -> NDArray:
-        return X if len(which) == len(self._all) else X[:, which]
+        return X if np.array_equal(which, self._all) else X[:, which]
 
     def cells(self, X: NDArray) -> NDArray[np.intp]:
         """Return the cell of each record in each table, of shape (n_rows, n_tables)."""

@@ -222,7 +222,7 @@ class DPNaiveBayes(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         self.class_count_ = model.counts
         self.class_prior_ = model.counts / model.counts.sum() if priors is None else priors
         self.feature_log_prob_ = by_column(columns, model.log_probabilities)
-        self.bin_edges_ = by_column(columns, columns.bin_edges())
+        self.bin_edges_ = by_column(columns, [None if edges is None else edges.copy() for edges in columns.bin_edges()])
         self.theta_ = np.full((len(classes), X.shape[1]), np.nan)
         self.var_ = self.theta_.copy()
         self.theta_[:, columns.gaussian] = columns.centre + columns.half * model.means

@@ -32,6 +32,9 @@ WEIGHT_L1 = 1.0
 # Lattice of scaled values, in bits behind the point.
 _VALUE_BITS = 20
 
+# Entries of a matrix that says which class each row of a block is in.
+_MOST_INDICATORS = 2**22
+
 # Rows of a block.
 _LEAST_ROWS, _MOST_ROWS = 2**11, 2**17
 
@@ -123,6 +126,8 @@ def sums_by_class(X: NDArray, codes: NDArray[np.intp], layout: Layout, mechanism
         bits = -round(math.log2(mechanism.step))
     # Where tables are large, blocks are, too: each has a total of its own.
     rows = min(max(_LEAST_ROWS, layout.size // layout.columns.n_features), _MOST_ROWS)
+    if layout.n_moments:
+        rows = max(1, min(rows, _MOST_INDICATORS // layout.n_classes))
     total = sum_over_rows(_Statistic(layout, bits), X, codes, block_rows=rows)
     n_counts = layout.width - 2 * layout.n_moments
     weight = moment_weight(mechanism)

@@ -169,7 +169,7 @@ def exact_moments(encode, X: NDArray, y: NDArray) -> NDArray[np.float64]:  # typ
     return exact_sum(lambda X, y: _moments(*encode(X, y)), X, y)
 
 
-def exact_sum(statistic, *arrays: NDArray) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
+def exact_sum(statistic, *arrays: NDArray, block_rows: int = BLOCK_ROWS) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
     """Sum a statistic over blocks of rows, exactly, then round the totals to doubles.
 
     Parameters
@@ -179,6 +179,8 @@ def exact_sum(statistic, *arrays: NDArray) -> NDArray[np.float64]:  # type: igno
         up to ``2**11`` rows.
     *arrays : ndarray
         Arrays with the same number of rows, in memory or memory-mapped.
+    block_rows : int, default=2048
+        Rows per block, no more than that.
 
     Returns
     -------
@@ -191,7 +193,7 @@ def exact_sum(statistic, *arrays: NDArray) -> NDArray[np.float64]:  # type: igno
         high = np.floor(total / _LIMB)
         return np.stack([high, total - high * _LIMB]).astype(np.int64)
 
-    high, low = sum_over_rows(block, *arrays, block_rows=BLOCK_ROWS)
+    high, low = sum_over_rows(block, *arrays, block_rows=block_rows)
     total: NDArray[np.float64] = high * _LIMB + low
     return total
 

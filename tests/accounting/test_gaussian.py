@@ -13,6 +13,8 @@ from dp_accounting.pld import privacy_loss_distribution
 from scipy import integrate, special, stats
 
 from skdp.accounting import (
+    bounded_range_epsilon,
+    bounded_range_mu,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
@@ -200,3 +202,23 @@ def test_pure_dp_delta_is_below_the_gaussian_one_everywhere(epsilon):
     pure = (np.exp(epsilon) - np.exp(t)) / (1 + np.exp(epsilon))
     assert np.all(pure <= gaussian_delta(t, pure_dp_mu(epsilon)) + 1e-15)
     assert np.any(pure > gaussian_delta(t, 0.99 * pure_dp_mu(epsilon)))
+
+
+@pytest.mark.parametrize("epsilon", np.logspace(-3, np.log10(30), 15))
+def test_bounded_range_by_its_worst_intervals(epsilon):
+    # A loss of t or t - epsilon, with E[e^L] = 1 under the second law, and the error rates at the kink.
+    t = np.linspace(0, epsilon, 2001)[1:-1]
+    c = 1 / np.expm1(epsilon)
+    first, second = np.exp(-t) * (1 + c) - c, np.exp(t - epsilon) * (1 + c) - c
+    mu = -special.ndtri(first) - special.ndtri(second)
+    claim = bounded_range_mu(epsilon)
+    assert mu.max() <= claim * (1 + 1e-9)
+    assert mu.max() >= claim * (1 - 1e-6)
+    assert claim < pure_dp_mu(epsilon)
+
+
+@pytest.mark.parametrize("mu", np.logspace(-8, 1, 40))
+def test_bounded_range_epsilon_is_the_inverse(mu):
+    epsilon = bounded_range_epsilon(mu)
+    assert bounded_range_mu(epsilon) <= mu
+    assert bounded_range_mu(epsilon) == pytest.approx(mu, rel=2e-6)

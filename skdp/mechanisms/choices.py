@@ -1,0 +1,79 @@
+r"""One private choice for each of several disjoint groups of records, at the price of one.
+
+Theorem. Let every record belong to one of several groups, by a rule that is public or was released, and let the scores
+of a group's candidates depend on its records only. A choice by the exponential mechanism, or by permute-and-flip, in
+each group, with parameter :math:`\varepsilon`, is together :math:`\varepsilon`-DP, and with the exponential mechanism
+:math:`\varepsilon`-bounded-range.
+
+Proof. Choices are independent. One record changes the law of one of them only, the other factors of the joint
+probability cancel in the ratio.
+
+For score ranges, and for what monotone scores are worth, see :mod:`skdp.mechanisms.exponential`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._base import Mechanism
+from ._bits import BitStream
+from .exponential import ExponentialMechanism
+from .permute_and_flip import PermuteAndFlip
+
+
+@dataclass(frozen=True)
+class GroupChoices(Mechanism):
+    """Choice of one of finitely many public candidates in each of several disjoint groups.
+
+    Parameters
+    ----------
+    epsilon : float
+        Pure guarantee, positive and finite.
+    sensitivity : float
+        Largest change of one candidate's score between neighbouring data sets.
+    monotone : bool, default=False
+        Whether adding a record never lowers any score (or never raises any).
+    bounded_range : bool, default=False
+        Whether the choice has to be bounded-range, as composition under Gaussian DP asks for: then it is by the
+        exponential mechanism, otherwise by permute-and-flip, which is better at the same epsilon.
+    """
+
+    epsilon: float
+    sensitivity: float
+    monotone: bool = False
+    bounded_range: bool = False
+
+    norm = "score"
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Which of the two it is."""
+        return ExponentialMechanism.name if self.bounded_range else PermuteAndFlip.name
+
+    @property
+    def scale(self) -> float:
+        """Difference of scores that counts as one in the exponent."""
+        return (1 if self.monotone else 2) * self.sensitivity / self.epsilon
+
+    def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
+        """Return the chosen candidates.
+
+        Parameters
+        ----------
+        value : array-like of shape (n_groups, n_candidates)
+            Finite scores; larger is better.
+        stream : BitStream
+            Source of bits.
+
+        Returns
+        -------
+        chosen : ndarray of shape (n_groups,)
+            Positions of candidates.
+        """
+        kind = ExponentialMechanism if self.bounded_range else PermuteAndFlip
+        mechanism = kind(self.epsilon, self.sensitivity, self.monotone)
+        rows = np.asarray(value, dtype=np.float64)
+        return np.array([mechanism.select(scores, stream) for scores in rows], dtype=np.float64)

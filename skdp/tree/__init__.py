@@ -1,0 +1,7 @@
+"""Trees."""
+
+from ._export import export_text
+from ._greedy_tree import DPGreedyTree
+from ._random_tree import DPRandomTree
+
+__all__ = ["DPGreedyTree", "DPRandomTree", "export_text"]

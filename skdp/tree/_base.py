@@ -1,0 +1,114 @@
+"""What the trees share: prediction from released leaves, and checks of shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from .._data import validate_quietly
+from .._params import check_classes, check_integer
+
+Array = NDArray[np.float64]
+
+#: Rows that are routed at once.
+ROUTED = 8192
+
+
+def check_optional(value: object, name: str, least: int, most: int) -> int | None:
+    """Return an integer within limits, or None."""
+    if value is None:
+        return None
+    checked = check_integer(value, name, least=least)
+    if checked > most:
+        raise ValueError(f"{name} must be at most {most}, got {value!r}")
+    return checked
+
+
+class TreeClassifier:
+    """Methods of classifiers that have ``structure_``, ``classes_`` and `predict_proba`."""
+
+    classes: Any
+    classes_: NDArray
+    structure_: Any
+
+    def _rows(self, X: Any) -> NDArray:
+        check_is_fitted(self, "privacy_")
+        rows: NDArray = validate_quietly(self, X, reset=False, dtype=[np.float64, np.float32])
+        return rows
+
+    def _check_shape(self, n_features: object, n_classes: object) -> tuple[int, int]:
+        """Return the numbers of columns and labels that a plan is for."""
+        classes = check_classes(self.classes)
+        if classes is not None:
+            n_classes = len(classes)
+        elif n_classes is None:
+            raise ValueError("n_classes must be given, since classes is None")
+        return check_integer(n_features, "n_features", least=1), check_integer(n_classes, "n_classes", least=2)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        raise NotImplementedError
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return logarithms of class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        return np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny))
+
+    def predict(self, X: Any) -> NDArray:
+        """Return the most likely labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            From ``classes_``.
+        """
+        best = self.predict_proba(X).argmax(axis=1)
+        labels: NDArray = self.classes_[best]
+        return labels
+
+    def apply(self, X: Any) -> NDArray[np.intp]:
+        """Return the leaves that rows reach.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        leaves : ndarray of shape (n_samples, n_trees)
+            Positions in the second axis of ``leaf_counts_``.
+        """
+        X = self._rows(X)
+        return np.concatenate(
+            [self.structure_.leaves(X[start : start + ROUTED]).T for start in range(0, max(len(X), 1), ROUTED)]
+        )

@@ -1,0 +1,94 @@
+"""Class counts of leaves: how far one record moves them, the mechanism for them, and the counting."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
+from ..mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, Mechanism, NoNoise
+from ..sensitivity import sum_over_rows
+from ._base import ROUTED
+
+Array = NDArray[np.float64]
+
+
+class Structure(Protocol):
+    """Trees without what their leaves hold."""
+
+    @property
+    def n_trees(self) -> int: ...
+
+    @property
+    def n_leaves(self) -> int: ...
+
+    def leaves(self, X: NDArray) -> NDArray[np.intp]: ...
+
+
+def leaf_counts_l1(n_trees: int) -> float:
+    """Bound the L1 norm of what one record adds to the class counts of all leaves.
+
+    The trees do not depend on the data. A record reaches one leaf of each tree, and raises the count of its class there
+    by 1: `n_trees` entries change by 1. Every record attains the bound.
+
+    Parameters
+    ----------
+    n_trees : int
+        Number of trees.
+
+    Returns
+    -------
+    sensitivity : float
+        The bound.
+    """
+    return float(n_trees)
+
+
+def leaf_counts_l2(n_trees: int) -> float:
+    """Bound the L2 norm of what one record adds to the class counts of all leaves.
+
+    `n_trees` entries change by 1, see `leaf_counts_l1`. Every record attains the bound.
+
+    Parameters
+    ----------
+    n_trees : int
+        Number of trees.
+
+    Returns
+    -------
+    sensitivity : float
+        The bound.
+    """
+    return math.sqrt(n_trees)
+
+
+def count_mechanism(
+    epsilon: float, delta: float, share: float, n_trees: int, size: int
+) -> tuple[Mechanism, PrivacyEvent]:
+    """Return the mechanism for leaf counts: discrete Laplace by L1, or Gaussian by L2 sensitivity."""
+    if epsilon == math.inf:
+        return NoNoise(leaf_counts_l2(n_trees)), PureEvent(epsilon)
+    if delta > 0:
+        mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
+        # Counts lie on the lattice, unless the noise is huge: then what rounding moves is allowed for.
+        return GaussianMechanism(mu, leaf_counts_l2(n_trees), size), GaussianEvent(mu)
+    mechanism = DiscreteLaplaceMechanism(epsilon * share, leaf_counts_l1(n_trees), size)
+    return mechanism, PureEvent(epsilon * share)
+
+
+def leaf_counts(structure: Structure, X: NDArray, codes: NDArray[np.intp], n_classes: int) -> Array:
+    """Count classes in the leaves of all trees, of shape (n_trees, n_leaves, n_classes)."""
+    shape = structure.n_trees, structure.n_leaves, n_classes
+    first = (np.arange(structure.n_trees) * structure.n_leaves)[:, None]
+
+    def block(rows: NDArray, classes: NDArray) -> NDArray:
+        cells = structure.leaves(rows)
+        cells += first
+        cells *= n_classes
+        cells += classes
+        return np.bincount(cells.ravel(), minlength=math.prod(shape))
+
+    return sum_over_rows(block, X, codes, block_rows=ROUTED).reshape(shape).astype(np.float64)

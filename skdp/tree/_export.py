@@ -1,0 +1,76 @@
+"""Trees as text, from what was released."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._params import check_integer
+
+
+def export_text(estimator: Any, feature_names: Sequence[str] | None = None, *, tree: int = 0, decimals: int = 2) -> str:
+    """Write a tree as text, with its released numbers.
+
+    Branches that no record can reach, or that were taken back, are left out. What is printed was released: it is as
+    private as the estimator.
+
+    Parameters
+    ----------
+    estimator : DPRandomTree or DPGreedyTree
+        A fitted estimator of this module.
+    feature_names : sequence of str, optional
+        One for each feature. By default those of the data that the estimator was fitted on, or ``feature_0``, ...
+    tree : int, default=0
+        Which of its trees.
+    decimals : int, default=2
+        Digits after the point.
+
+    Returns
+    -------
+    text : str
+        One line for each branch, and one for each leaf: its most likely class, with probability, and the noisy counts
+        of all classes, which may be negative.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skdp.tree import DPRandomTree, export_text
+    >>> X, y = load_iris(return_X_y=True)
+    >>> bounds = [4, 2, 1, 0], [8, 5, 7, 3]
+    >>> model = DPRandomTree(epsilon=10.0, bounds=bounds, classes=[0, 1, 2], max_depth=1, random_state=0).fit(X, y)
+    >>> len(export_text(model).splitlines())
+    4
+    """
+    check_is_fitted(estimator, "privacy_")
+    structure = estimator.structure_
+    if check_integer(tree, "tree", least=0) >= structure.n_trees:
+        raise ValueError(f"tree must be below the number of trees, {structure.n_trees}, got {tree!r}")
+    if feature_names is None:
+        known = getattr(estimator, "feature_names_in_", None)
+        names = [f"feature_{i}" for i in range(estimator.n_features_in_)] if known is None else list(known)
+    else:
+        names = list(feature_names)
+    if len(names) != estimator.n_features_in_:
+        raise ValueError(f"feature_names must have {estimator.n_features_in_} entries, got {len(names)}")
+    lines: list[str] = []
+
+    def write(level: int, node: int, indent: int) -> None:
+        start = "|   " * indent + "|--- "
+        question = structure.question(tree, level, node, names, decimals) if level < structure.depth else None
+        if question is None:
+            width = 2 ** (structure.depth - level)
+            below = slice(node * width, (node + 1) * width)
+            proba, counts = estimator.leaf_proba_[tree, below][0], estimator.leaf_counts_[tree, below].sum(axis=0)
+            best = int(np.argmax(proba))
+            numbers = ", ".join(f"{count:.{decimals}f}" for count in counts)
+            lines.append(f"{start}class: {estimator.classes_[best]} ({proba[best]:.{decimals}f}), counts [{numbers}]")
+            return
+        for side, text in enumerate(question):
+            lines.append(start + text)
+            write(level + 1, 2 * node + side, indent + 1)
+
+    write(0, 0, 0)
+    return "\n".join(lines)

@@ -1,0 +1,559 @@
+r"""A decision tree whose splits are chosen privately, level by level (Friedman and Schuster 2010).
+
+Candidates are public: thresholds on a grid, and single categories. The nodes of one level hold disjoint records, so
+that a level costs what the choice in one node costs. Released: the chosen splits of each level, and the class counts of
+the leaves.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from .._data import classification_data
+from .._params import check_boolean, check_choice, check_classes, check_integer
+from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from ..accounting import (
+    GaussianEvent,
+    PrivacyCost,
+    PrivacyEvent,
+    PureEvent,
+    bounded_range_epsilon,
+    check_delta,
+    check_epsilon,
+    gaussian_mu,
+)
+from ..base import DPEstimatorMixin
+from ..mechanisms import GroupChoices, Mechanism, NoiseSource, NoNoise, coordinate_variance
+from ..sensitivity import sum_over_rows
+from ._base import ROUTED, TreeClassifier, check_optional
+from ._columns import ColumnParameters, check_columns, columns_for
+from ._counts import count_mechanism, leaf_counts
+from ._smoothing import class_distributions, few_records
+from ._structure import Columns
+
+Array = NDArray[np.float64]
+
+CRITERIA = ("gini", "max")
+
+_COUNTS = "leaf counts"
+
+#: Share of the budget that the splits get together.
+_SPLIT_SHARE = 0.6
+
+_DEPTH = 5
+
+
+def splits_of(level: int) -> str:
+    """Return the label of a level's release."""
+    return f"splits of level {level}"
+
+
+def score_sensitivity(criterion: str) -> float:
+    r"""Bound how far one record moves the score of a split.
+
+    ``max`` is the sum over children of :math:`\max_c n_c`. A record joins one child and raises its largest count by 0
+    or 1. ``gini`` is minus the sum over children of :math:`n - \sum_c n_c^2/n`. With :math:`S = \sum_c n_c^2`, a record
+    of class `c` lowers it by
+
+    .. math:: 1 - \frac{S + 2 n_c + 1}{n + 1} + \frac{S}{n} = 1 + \frac{S - n(2 n_c + 1)}{n (n + 1)} ,
+
+    which is at least :math:`(n - n_c)^2 / (n(n+1)) \ge 0`, because :math:`S \ge n_c^2`, and at most
+    :math:`2n/(n+1) < 2`, because :math:`S \le (n - n_c)^2 + n_c^2 \le n^2`; 0 if the child was empty. Either score
+    moves in one direction only, whatever the record and the candidate. A millionth is for rounding in ``gini``, which
+    is enough for a thousand million records.
+
+    Parameters
+    ----------
+    criterion : {"gini", "max"}
+        Which score.
+
+    Returns
+    -------
+    sensitivity : float
+        The bound, which is also the range of the changes over candidates.
+    """
+    return {"max": 1.0, "gini": 2.0 * (1 + 2.0**-20)}[criterion]
+
+
+def split_scores(left: Array, right: Array, criterion: str) -> Array:
+    """Score splits by the class counts of their children; larger is better.
+
+    Parameters
+    ----------
+    left, right : ndarray of shape (..., n_classes)
+        Class counts.
+    criterion : {"gini", "max"}
+        Which score.
+
+    Returns
+    -------
+    scores : ndarray of shape (...)
+        The sum over both children.
+    """
+    total = np.zeros(left.shape[:-1])
+    for child in (left, right):
+        if criterion == "max":
+            total += child.max(axis=-1)
+        else:
+            n = child.sum(axis=-1)
+            total += (child**2).sum(axis=-1) / np.maximum(n, 1.0) - n
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The public splits: a threshold of a numeric feature, or a category against the others.
+
+    Parameters
+    ----------
+    columns : Columns
+        Of the data.
+    n_thresholds : int
+        Thresholds of each numeric feature, evenly spaced within its bounds.
+    """
+
+    columns: Columns
+    n_thresholds: int
+
+    @property
+    def widths(self) -> NDArray[np.intp]:
+        """Bins of each feature: between thresholds, or categories and what is none."""
+        n = self.columns.n_categories
+        return np.where(n > 0, n + 1, self.n_thresholds + 1)
+
+    @property
+    def counts(self) -> NDArray[np.intp]:
+        """Candidates of each feature; for two categories, one against the other is all there is."""
+        n = self.columns.n_categories
+        return np.where(n == 2, 1, np.where(n > 0, n, self.n_thresholds))
+
+    @property
+    def n_candidates(self) -> int:
+        return int(self.counts.sum())
+
+    def bins(self, X: NDArray) -> NDArray[np.intp]:
+        """Return bins of records, of shape (n_features, n_rows), numbered through all features."""
+        out = np.empty((self.columns.n_features, len(X)), dtype=np.intp)
+        starts = np.cumsum(self.widths) - self.widths
+        for j, values in enumerate(np.ascontiguousarray(X.T)):
+            n = int(self.columns.n_categories[j])
+            out[j] = self.columns.codes(values, j) if n else np.searchsorted(self.thresholds(j), values, side="left")
+            out[j] += starts[j]
+        return out
+
+    def thresholds(self, feature: int) -> Array:
+        lower, upper = self.columns.lower[feature], self.columns.upper[feature]
+        places = np.arange(1, self.n_thresholds + 1) / (self.n_thresholds + 1)
+        return np.minimum(lower * (1 - places) + upper * places, np.nextafter(upper, lower))
+
+    def children(self, histogram: Array) -> tuple[Array, Array]:
+        """Return class counts of the children of every candidate.
+
+        Parameters
+        ----------
+        histogram : ndarray of shape (n_nodes, n_bins, n_classes)
+            Class counts of the bins of all features.
+
+        Returns
+        -------
+        left, right : ndarray of shape (n_nodes, n_candidates, n_classes)
+            Numbers up to the threshold, and categories other than the one, go left.
+        """
+        whole = histogram[:, : self.widths[0]].sum(axis=1, keepdims=True)
+        right = []
+        start = 0
+        for n, width, count in zip(self.columns.n_categories, self.widths, self.counts, strict=True):
+            part = histogram[:, start : start + width]
+            right.append(part[:, :count] if n else whole - np.cumsum(part, axis=1)[:, :-1])
+            start += width
+        beyond = np.concatenate(right, axis=1)
+        return whole - beyond, beyond
+
+    def split(self, chosen: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array, NDArray[np.intp]]:
+        """Return features, thresholds and categories of chosen candidates; the latter -1 for numeric features."""
+        features = np.repeat(np.arange(self.columns.n_features), self.counts)
+        places = np.arange(self.n_candidates) - np.repeat(np.cumsum(self.counts) - self.counts, self.counts)
+        numeric = ~self.columns.categorical[features]
+        thresholds = np.zeros(self.n_candidates)
+        for j in np.flatnonzero(~self.columns.categorical).tolist():
+            thresholds[features == j] = self.thresholds(j)
+        return features[chosen], thresholds[chosen], np.where(numeric, -1, places)[chosen]
+
+
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """A tree without what the leaves hold: released choices.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_inner,)
+        The feature that a node splits; nodes level by level.
+    thresholds : ndarray of shape (n_inner,)
+        Numbers up to this one go left.
+    categories : ndarray of shape (n_inner,)
+        The category that goes right; -1 for numeric features.
+    merged : ndarray of shape (n_inner,)
+        Nodes below which all leaves say the same.
+    """
+
+    features: NDArray[np.intp]
+    thresholds: Array
+    categories: NDArray[np.intp]
+    merged: NDArray[np.bool_]
+
+    n_trees = 1
+
+    @property
+    def depth(self) -> int:
+        return (len(self.features) + 1).bit_length() - 1
+
+    @property
+    def n_leaves(self) -> int:
+        return len(self.features) + 1
+
+    def reachable(self) -> NDArray[np.bool_]:
+        """Leaves that a record may reach, of shape (1, n_leaves): whether one cannot is not looked into."""
+        return np.ones((1, self.n_leaves), dtype=bool)
+
+    def leaves(self, X: NDArray) -> NDArray[np.intp]:
+        """Route rows through the tree.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            A block of rows.
+
+        Returns
+        -------
+        leaves : ndarray of shape (1, n_rows)
+            Leaf of each row.
+        """
+        values = np.ascontiguousarray(X.T).ravel()
+        rows = np.arange(len(X))
+        node = np.zeros(len(X), dtype=np.intp)
+        for level in range(self.depth):
+            here = node + (2**level - 1)
+            reached = values.take(self.features.take(here) * len(X) + rows)
+            category = self.categories.take(here)
+            right = np.where(category < 0, reached > self.thresholds.take(here), reached == category)
+            node = 2 * node + right
+        return node[None, :]
+
+    def grown(self, features: NDArray[np.intp], thresholds: Array, categories: NDArray[np.intp]) -> Splits:
+        """Return the tree with one more level."""
+        return Splits(
+            np.concatenate([self.features, features]),
+            np.concatenate([self.thresholds, thresholds]),
+            np.concatenate([self.categories, categories]),
+            np.concatenate([self.merged, np.zeros(len(features), dtype=bool)]),
+        )
+
+    def question(self, tree: int, level: int, node: int, names: list[str], decimals: int) -> tuple[str, str] | None:
+        """Say what sends records left and right, if they are split here."""
+        i = 2**level - 1 + node
+        if self.merged[i]:
+            return None
+        name, category, threshold = names[self.features[i]], self.categories[i], self.thresholds[i]
+        if category >= 0:
+            return f"{name} is not {category}", f"{name} is {category}"
+        return f"{name} <= {threshold:.{decimals}f}", f"{name} >  {threshold:.{decimals}f}"
+
+
+def histogram(candidates: Candidates, splits: Splits, X: NDArray, codes: NDArray[np.intp], n_classes: int) -> Array:
+    """Count classes by node of the last level and bin of each feature, of shape (n_nodes, n_bins, n_classes)."""
+    n_bins = int(candidates.widths.sum())
+    shape = splits.n_leaves, n_bins, n_classes
+
+    def block(rows: NDArray, classes: NDArray) -> NDArray:
+        cells = candidates.bins(rows)
+        cells += splits.leaves(rows)[0] * n_bins
+        cells *= n_classes
+        cells += classes
+        return np.bincount(cells.ravel(), minlength=math.prod(shape))
+
+    return sum_over_rows(block, X, codes, block_rows=ROUTED).reshape(shape).astype(np.float64)
+
+
+class BestChoices(NoNoise):
+    """Choices without noise: the best candidates."""
+
+    def release(self, value: Any, stream: Any) -> Array:
+        return np.asarray(value).argmax(axis=1).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The checked parameters of a fit, all public."""
+
+    epsilon: float
+    delta: float
+    columns: ColumnParameters
+    max_depth: int
+    n_thresholds: int
+    criterion: str
+    prune: bool
+
+
+def make_plan(parameters: Parameters, n_classes: int) -> PrivacyGuarantee:
+    """Return the releases: one for each level, and the leaf counts."""
+    epsilon, delta, depth = parameters.epsilon, parameters.delta, parameters.max_depth
+    share = _SPLIT_SHARE / depth if depth else 0.0
+    sensitivity = score_sensitivity(parameters.criterion)
+    releases: list[Release] = []
+    events: list[PrivacyEvent] = []
+    for level in range(depth):
+        choice: Mechanism
+        event: PrivacyEvent = PureEvent(epsilon * share)
+        if epsilon == math.inf:
+            choice = BestChoices(sensitivity)
+        elif delta > 0:
+            mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
+            choice = GroupChoices(bounded_range_epsilon(mu), sensitivity, monotone=True, bounded_range=True)
+            event = GaussianEvent(mu)
+        else:
+            choice = GroupChoices(epsilon * share, sensitivity, monotone=True)
+        releases.append(Release(splits_of(level), choice, share, "Trees, theorem 4"))
+        events.append(event)
+    rest = 1 - _SPLIT_SHARE if depth else 1.0
+    counts, event = count_mechanism(epsilon, delta, rest, 1, 2**depth * n_classes)
+    releases.append(Release(_COUNTS, counts, rest, "Trees, theorem 1"))
+    events.append(event)
+    return PrivacyGuarantee(epsilon, delta, tuple(events), tuple(releases))
+
+
+def _postprocess_leaves(levels: list[Array], merged: NDArray[np.bool_]) -> Array:
+    """Return class distributions of leaves; below merged nodes, that of the highest one."""
+    proba = levels[0]
+    for level, below in enumerate(levels[1:]):
+        above = merged[2**level - 1 : 2 ** (level + 1) - 1]
+        proba = np.where(np.repeat(above, 2)[None, :, None], np.repeat(proba, 2, axis=1), below)
+    return np.array(proba)
+
+
+class DPGreedyTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstimator):
+    r"""Differentially private decision tree that can be read.
+
+    One tree, whose splits are chosen by the exponential mechanism among public candidates, level by level, and whose
+    leaves have noisy class counts. It takes one pass over the data for each level and one more, in blocks of rows. Use
+    it to look at; `DPRandomTree` is more accurate.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, and the budgets of the levels add up;
+        otherwise their squares do. Choose it far below one over the number of records.
+    bounds : tuple (lower, upper)
+        Bounds of the numeric features, from public knowledge: numbers, or one for each column of X, or one for each
+        numeric column. Values beyond are clipped, silently.
+    categorical_features : array-like, default=None
+        Categorical columns: positions, names, or a mask. None for none.
+    n_categories : int or array-like of int, default=None
+        Numbers of categories of these columns, in the same order; required with them. Categories are coded
+        0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value goes
+        left wherever the column is split.
+    max_depth : int, default=None
+        Splits from root to leaf, from 0 to 12. None is 5. Each level takes a part of the budget.
+    n_thresholds : int, default=31
+        Candidate thresholds of each numeric feature, evenly spaced within its bounds. Of a categorical feature, each
+        category against the others is a candidate.
+    criterion : {"gini", "max"}, default="gini"
+        What a good split is: one with little Gini impurity, or with few records outside the largest classes of the
+        children.
+    prune : bool, default=True
+        Whether splits of nodes with too few records for the noise, going by the noisy counts, are taken back.
+    classes : array-like, default=None
+        The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
+        in `y` are taken to be public, with a warning.
+    accountant : BudgetAccountant, default=None
+        Budget that is charged before any noise is drawn. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
+        be reproduced, and subtracted: for tests only.
+
+    Attributes
+    ----------
+    structure_ : Splits
+        The released splits.
+    leaf_counts_ : ndarray of shape (1, n_leaves, n_classes)
+        Noisy counts.
+    leaf_proba_ : ndarray of shape (1, n_leaves, n_classes)
+        Class distributions in the leaves, smoothed.
+    classes_ : ndarray of shape (n_classes,)
+        The label set, sorted.
+    privacy_ : PrivacyGuarantee
+        The guarantee, with mechanism, sensitivity and noise scale.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    DPRandomTree : A forest of random trees; more accurate.
+    export_text : The tree, as text.
+
+    Notes
+    -----
+    **Privacy.** The nodes of a level hold disjoint records, so that one record changes the scores in one of them: by at
+    most 2 (``"gini"``) or 1 (``"max"``), and all in one direction, which allows an exponent twice as large as in the
+    paper. With a positive `delta`, splits are chosen by the exponential mechanism, whose bounded range composes under
+    Gaussian DP, and otherwise by permute-and-flip. A record adds 1 to one leaf count. Everything else is computed from
+    what was released. Not covered: that `fit` raises an error for values that are not finite, and how long it takes.
+
+    References
+    ----------
+    .. [1] A. Friedman and A. Schuster, "Data Mining with Differential Privacy", KDD 2010.
+    .. [2] A. Blum, C. Dwork, F. McSherry and K. Nissim, "Practical Privacy: The SuLQ Framework", PODS 2005.
+    .. [3] J. Dong, D. Durfee and R. Rogers, "Optimal Differential Privacy Composition for Exponential Mechanisms",
+       ICML 2020.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skdp.tree import DPGreedyTree
+    >>> X, y = load_iris(return_X_y=True)
+    >>> bounds = [4, 2, 1, 0], [8, 5, 7, 3]
+    >>> tree = DPGreedyTree(epsilon=10.0, delta=1e-5, bounds=bounds, classes=[0, 1, 2], max_depth=2, random_state=0)
+    >>> tree.fit(X, y).leaf_counts_.shape
+    (1, 4, 3)
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        bounds: Any = None,
+        categorical_features: Any = None,
+        n_categories: Any = None,
+        max_depth: int | None = None,
+        n_thresholds: int = 31,
+        criterion: str = "gini",
+        prune: bool = True,
+        classes: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.categorical_features = categorical_features
+        self.n_categories = n_categories
+        self.max_depth = max_depth
+        self.n_thresholds = n_thresholds
+        self.criterion = criterion
+        self.prune = prune
+        self.classes = classes
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite features, clipped to `bounds`; codes in categorical columns.
+        y : array-like of shape (n_samples,)
+            Labels. With declared `classes`, rows with other labels are left out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        accountant = check_accountant(self.accountant)
+        parameters = self._check_parameters()
+        source = NoiseSource(self.random_state)
+        X, codes, classes = classification_data(self, X, y, check_classes(self.classes))
+        columns = columns_for(parameters.columns, X.shape[1], getattr(self, "feature_names_in_", None))
+        guarantee = make_plan(parameters, len(classes))
+
+        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
+        candidates = Candidates(columns, parameters.n_thresholds)
+        nothing = np.empty(0, dtype=np.intp)
+        splits = Splits(nothing, np.empty(0), nothing, nothing.astype(bool))
+        for level in range(parameters.max_depth):
+            counted = histogram(candidates, splits, X, codes, len(classes))
+            values = split_scores(*candidates.children(counted), parameters.criterion)
+            chosen = session.release(splits_of(level), values).astype(np.intp)
+            splits = splits.grown(*candidates.split(chosen))
+        counts = session.release(_COUNTS, leaf_counts(splits, X, codes, len(classes)))
+
+        noise = math.sqrt(coordinate_variance(guarantee.releases[-1].mechanism))
+        levels = class_distributions(counts, splits.reachable(), noise)
+        merged = few_records(counts[0], noise) if parameters.prune else splits.merged
+        self.leaf_proba_ = _postprocess_leaves(levels, merged)
+        self.structure_ = replace(splits, merged=merged)
+        self.leaf_counts_ = counts
+        self.classes_ = classes
+        self.privacy_ = guarantee
+        return self
+
+    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Number of labels; needed unless `classes` is set.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """
+        parameters = self._check_parameters()
+        n_features, n_classes = self._check_shape(n_features, n_classes)
+        columns_for(parameters.columns, n_features, None, named=False)
+        return make_plan(parameters, n_classes)
+
+    def _fixed_cost(self) -> PrivacyCost | None:
+        return make_plan(self._check_parameters(), 2).cost
+
+    def _check_parameters(self) -> Parameters:
+        depth = check_optional(self.max_depth, "max_depth", 0, 12)
+        thresholds = check_integer(self.n_thresholds, "n_thresholds", least=1)
+        if thresholds > 4095:
+            raise ValueError(f"n_thresholds must be at most 4095, got {self.n_thresholds!r}")
+        return Parameters(
+            epsilon=check_epsilon(self.epsilon),
+            delta=check_delta(self.delta),
+            columns=check_columns(self.bounds, self.categorical_features, self.n_categories),
+            max_depth=_DEPTH if depth is None else depth,
+            n_thresholds=thresholds,
+            criterion=check_choice(self.criterion, "criterion", CRITERIA),
+            prune=check_boolean(self.prune, "prune"),
+        )
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        leaves = self.apply(X)[:, 0]
+        proba: Array = self.leaf_proba_[0][leaves]
+        return proba

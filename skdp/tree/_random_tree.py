@@ -1,0 +1,508 @@
+r"""Random trees with noisy leaf counts (Jagannathan, Pillaipakkamnatt and Wright 2009), and what can be made of them.
+
+The trees are drawn from public numbers. Released: the class counts of all leaves of all trees, at once (see
+``leaf_counts_l1`` and ``leaf_counts_l2``); by them, class distributions are smoothed from the root of each tree down,
+and turned into scores. Released besides, unless ``weights="equal"``: the sums for one Newton step towards the weights
+that the trees' scores should have. With ``thresholds="quantile"``, cut points of the numeric features come first.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from .._data import classification_data
+from .._params import check_choice, check_classes, check_integer
+from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from ..accounting import (
+    GaussianEvent,
+    PrivacyCost,
+    PrivacyEvent,
+    PureEvent,
+    bounded_range_epsilon,
+    check_delta,
+    check_epsilon,
+    gaussian_mu,
+)
+from ..base import DPEstimatorMixin
+from ..mechanisms import (
+    GridQuantiles,
+    Mechanism,
+    NoiseSource,
+    NoNoise,
+    bisection_scores,
+    coordinate_variance,
+    l2_mechanism,
+    within_reach,
+)
+from ..sensitivity import sum_over_rows
+from ._base import ROUTED, TreeClassifier, check_optional
+from ._columns import ColumnParameters, check_columns, columns_for
+from ._counts import count_mechanism, leaf_counts
+from ._smoothing import class_distributions, log_odds, scores
+from ._structure import Columns, Forest, grow
+from ._weights import Step, decision, newton_step, newton_sums, probabilities, record_terms
+
+Array = NDArray[np.float64]
+
+# Scores that are looked up at once, in `predict_proba`.
+_LOOKED_UP = 2**21
+
+THRESHOLDS = ("uniform", "quantile")
+WEIGHTS = ("newton", "equal")
+
+_CUTS = "cut points"
+_COUNTS = "leaf counts"
+_STEP = "Newton step"
+
+#: Shares of the budget, of epsilon or of the square of the GDP parameter; leaf counts get the rest.
+_CUT_SHARE, _STEP_SHARE = 0.1, 0.2
+
+#: Cut points: levels of bisection, and cells of the grid.
+_LEVELS, _GRID = 3, 1024
+
+#: Ridge of the Newton step, in units of the largest eigenvalue of the noise.
+_RIDGE = 0.5
+
+#: Depth without `expected_n`, and the deepest that is chosen with it.
+_DEPTH, _DEEPEST = 5, 8
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The checked parameters of a fit, all public."""
+
+    epsilon: float
+    delta: float
+    columns: ColumnParameters
+    n_estimators: int | None
+    max_depth: int | None
+    max_features: int | None
+    expected_n: int | None
+    thresholds: str
+    weights: str
+    structure_seed: int
+
+    @property
+    def private(self) -> bool:
+        return self.epsilon < math.inf
+
+    def n_trees(self, n_features: int) -> int:
+        """Noise grows with the square root of the number of trees, or, without delta, with the number itself."""
+        if self.n_estimators is not None:
+            return self.n_estimators
+        if self.private and self.delta == 0:
+            return min(n_features, 64)
+        return min(2 * n_features, max(n_features, 64), 256)
+
+    def n_seen(self, n_trees: int, n_features: int) -> list[int]:
+        """How many features each tree sees: all are seen, and trees that come on top of that see two."""
+        if self.max_features is not None:
+            return [min(self.max_features, n_features)] * n_trees
+        fewest = -(-n_features // max(n_trees, 1))
+        on_top = min(max(2, fewest), n_features)
+        return [fewest if t < n_features else on_top for t in range(n_trees)]
+
+    def depth(self, noise: float) -> int:
+        """So deep that a leaf of a balanced tree is expected to hold four standard deviations of the noise."""
+        if self.max_depth is not None:
+            return self.max_depth
+        if self.expected_n is None:
+            return _DEPTH
+        return min(max(math.floor(math.log2(self.expected_n / max(4 * noise, 4.0))), 1), _DEEPEST)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is going to be released, and what follows from it."""
+
+    guarantee: PrivacyGuarantee
+    n_trees: int
+    depth: int
+    noise: float
+
+    def mechanism(self, label: str) -> Mechanism | None:
+        return next((r.mechanism for r in self.guarantee.releases if r.label == label), None)
+
+
+def make_plan(parameters: Parameters, n_features: int, n_classes: int, n_numeric: int) -> Plan:
+    """Return the releases: cut points if wanted, leaf counts, the Newton step if wanted."""
+    epsilon, delta = parameters.epsilon, parameters.delta
+    cut_share = _CUT_SHARE if parameters.thresholds == "quantile" and n_numeric else 0.0
+    step_share = _STEP_SHARE if parameters.weights == "newton" else 0.0
+    count_share = 1.0 - cut_share - step_share
+    n_trees = parameters.n_trees(n_features)
+    step = Step(n_trees, n_classes)
+    releases: list[Release] = []
+    events: list[PrivacyEvent] = []
+
+    def add(label: str, mechanism: Mechanism, event: PrivacyEvent, share: float, theorem: str) -> None:
+        releases.append(Release(label, mechanism, share, f"Trees, theorem {theorem}"))
+        events.append(event if parameters.private else PureEvent(epsilon))
+
+    if cut_share:
+        cuts, event = cut_mechanism(epsilon, delta, cut_share, n_numeric)
+        add(_CUTS, cuts, event, cut_share, "3")
+    # The size of the vector depends on the depth, and on it a little of the noise; the depth only on its scale.
+    depth = parameters.depth(
+        math.sqrt(coordinate_variance(count_mechanism(epsilon, delta, count_share, n_trees, 1)[0]))
+    )
+    counts, event = count_mechanism(epsilon, delta, count_share, n_trees, n_trees * 2**depth * n_classes)
+    add(_COUNTS, counts, event, count_share, "1")
+    if step_share:
+        if parameters.private:
+            mechanism, event = l2_mechanism(epsilon, delta, step_share, step.sensitivity, step.size)
+        else:
+            mechanism = NoNoise(step.sensitivity)
+        add(_STEP, mechanism, event, step_share, "2")
+    guarantee = PrivacyGuarantee(epsilon, delta, tuple(events), tuple(releases))
+    return Plan(guarantee, n_trees, depth, math.sqrt(coordinate_variance(counts)))
+
+
+def cut_mechanism(epsilon: float, delta: float, share: float, n_columns: int) -> tuple[Mechanism, PrivacyEvent]:
+    """Return the mechanism for cut points of so many columns, and its event."""
+    n_cuts = _LEVELS * n_columns
+    if epsilon == math.inf:
+        return Bisection(_LEVELS), PureEvent(epsilon)
+    if delta > 0:
+        mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
+        return GridQuantiles(bounded_range_epsilon(mu / math.sqrt(n_cuts)), _LEVELS), GaussianEvent(mu)
+    return GridQuantiles(epsilon * share / n_cuts, _LEVELS), PureEvent(epsilon * share)
+
+
+class Bisection(NoNoise):
+    """Cut points without noise: the best edges."""
+
+    def __init__(self, levels: int) -> None:
+        super().__init__(1.0)
+        self.levels = levels
+
+    def release(self, value: Any, stream: Any) -> Array:
+        out = []
+        for column in np.asarray(value, dtype=np.float64):
+            ends = [0, len(column)]
+            for _ in range(self.levels):
+                cuts = [a + int(np.argmax(bisection_scores(column[a:b]))) for a, b in pairwise(ends)]
+                ends = sorted(ends + cuts)
+            out.append(ends[1:-1])
+        return np.array(out, dtype=np.float64)
+
+
+def grid_counts(columns: Columns, X: NDArray) -> Array:
+    """Count the records in the cells of each numeric column's grid; one record is in one cell of each column."""
+    numeric = np.flatnonzero(~columns.categorical)
+    lower = columns.lower[numeric]
+    rate = _GRID / (columns.upper[numeric] - lower)
+    first = np.arange(len(numeric)) * _GRID
+
+    def block(rows: NDArray) -> NDArray:
+        with np.errstate(over="ignore"):
+            place = (rows[:, numeric] - lower) * rate
+        cells = np.clip(place, 0, _GRID - 1).astype(np.intp) + first
+        return np.bincount(cells.ravel(), minlength=len(numeric) * _GRID)
+
+    return sum_over_rows(block, X).reshape(len(numeric), _GRID).astype(np.float64)
+
+
+def leaf_scores(forest: Forest, table: Array, X: NDArray) -> Array:
+    """Look up the scores of rows in each tree, of shape (n_trees, n_scores, n_rows)."""
+    out = np.empty((forest.n_trees, table.shape[2], len(X)))
+    for tree, (values, leaves) in enumerate(zip(table, forest.leaves(X), strict=True)):
+        np.take(values.T, leaves, axis=1, out=out[tree], mode="clip")
+    return out
+
+
+def _postprocess_cuts(columns: Columns, edges: Array) -> dict[int, Array]:
+    """Return, by numeric feature, values that count as evenly spaced: its bounds, and the cut points between them."""
+    out = {}
+    for feature, cuts in zip(np.flatnonzero(~columns.categorical).tolist(), edges, strict=True):
+        lower, upper = columns.lower[feature], columns.upper[feature]
+        places = np.concatenate([[0.0], cuts, [_GRID]]) / _GRID
+        out[feature] = np.clip(lower * (1 - places) + upper * places, lower, upper)
+    return out
+
+
+def _postprocess_weights(plan: Plan, step: Step, released: Array, start: Array) -> Array:
+    """Return weights of the trees, and constants, from the released sums."""
+    mechanism = plan.mechanism(_STEP)
+    if mechanism is None:
+        return start
+    spread = math.sqrt(coordinate_variance(mechanism))
+    # The largest eigenvalue of a symmetric Gaussian matrix of this size.
+    largest = spread * math.sqrt(2 * step.n_weights) * step.curvature
+    return newton_step(step, released, start, _RIDGE * largest, spread * step.gradient)
+
+
+class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstimator):
+    r"""Differentially private forest of random trees with noisy leaf counts.
+
+    The trees are drawn at random from public numbers. The class counts of all their leaves are released with noise, and
+    then the sums for one Newton step towards the trees' weights. It takes two passes over the data, in blocks of rows,
+    whatever the number of classes, categories and features. By default, every feature has a tree of its own: the model
+    is then additive in the features, as naive Bayes is, with weights that take into account what features share.
+
+    Parameters
+    ----------
+    n_estimators : int, default=None
+        Number of trees. None is the number of features, and at most 64 with ``delta=0``; otherwise at most 256, and
+        twice as many trees as features if that does not exceed 64.
+    epsilon : float, default=1.0
+        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, with noise that grows with the number
+        of trees; otherwise it is Gaussian, and grows with its square root. Choose it far below one over the number of
+        records.
+    bounds : tuple (lower, upper)
+        Bounds of the numeric features, from public knowledge: numbers, or one for each column of X, or one for each
+        numeric column. Values beyond are clipped, silently.
+    categorical_features : array-like, default=None
+        Categorical columns: positions, names, or a mask. None for none.
+    n_categories : int or array-like of int, default=None
+        Numbers of categories of these columns, in the same order; required with them. Categories are coded
+        0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value goes
+        left wherever the column is split.
+    max_depth : int, default=None
+        Splits from root to leaf, from 0 to 16. None is 5, or a public function of `expected_n` and the noise.
+    max_features : int, default=None
+        Number of features that a tree sees. None is 1, and 2 in trees that come on top of one for each feature, or as
+        many as it takes to see each feature once.
+    expected_n : int, default=None
+        Roughly the number of records, from public knowledge, to choose the depth by. It need not be right.
+    thresholds : {"uniform", "quantile"}, default="uniform"
+        How numeric features are split: evenly within their bounds, at random, or evenly between cut points that take
+        a tenth of the budget. ``"quantile"`` is for bounds that are far wider than what most records need.
+    weights : {"newton", "equal"}, default="newton"
+        ``"newton"`` spends a fifth of the budget on the weights of the trees.
+    structure_seed : int, default=0
+        Seed of the trees' structure, which is public. It has nothing to do with the noise.
+    classes : array-like, default=None
+        The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
+        in `y` are taken to be public, with a warning.
+    accountant : BudgetAccountant, default=None
+        Budget that is charged before any noise is drawn. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
+        be reproduced, and subtracted: for tests only.
+
+    Attributes
+    ----------
+    structure_ : Forest
+        The trees' structure; a function of public numbers, and of released cut points.
+    leaf_counts_ : ndarray of shape (n_trees, n_leaves, n_classes)
+        Noisy counts; 0 in leaves that no record can reach.
+    leaf_proba_ : ndarray of shape (n_trees, n_leaves, n_classes)
+        Class distributions in the leaves, smoothed.
+    class_prior_ : ndarray of shape (n_classes,)
+        Noisy class frequencies.
+    tree_weights_ : ndarray of shape (n_trees,)
+        What the trees' scores are multiplied with.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Constants of the classes.
+    classes_ : ndarray of shape (n_classes,)
+        The label set, sorted.
+    privacy_ : PrivacyGuarantee
+        The guarantee, with mechanism, sensitivity and noise scale.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    export_text : The trees, as text.
+
+    Notes
+    -----
+    **Privacy.** The trees depend on public numbers only. One record adds 1 to one count of each of :math:`T` trees: it
+    moves all counts together by :math:`T` in L1 norm and by :math:`\sqrt T` in L2 norm. Counts get discrete Laplace
+    noise for the first, or Gaussian noise for the second. In the Newton step, a record's curvature and gradient are
+    scaled down to a public norm, together. Each cut point is drawn by the exponential mechanism. Everything else is
+    computed from what was released. Not covered: that `fit` raises an error for values that are not finite, and how
+    long it takes.
+
+    References
+    ----------
+    .. [1] G. Jagannathan, K. Pillaipakkamnatt and R. N. Wright, "A Practical Differentially Private Random Decision
+       Tree Classifier", ICDM Workshops 2009.
+    .. [2] S. Fletcher and M. Z. Islam, "Decision Tree Classification with Differential Privacy: A Survey", ACM
+       Computing Surveys 52, 2019.
+    .. [3] H. Nori, R. Caruana, Z. Bu, J. H. Shen and J. Kulkarni, "Accuracy, Interpretability, and Differential Privacy
+       via Explainable Boosting", ICML 2021.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skdp.tree import DPRandomTree
+    >>> X, y = load_iris(return_X_y=True)
+    >>> bounds = [4, 2, 1, 0], [8, 5, 7, 3]
+    >>> model = DPRandomTree(epsilon=10.0, delta=1e-5, bounds=bounds, classes=[0, 1, 2], random_state=0)
+    >>> model.fit(X, y).predict_proba(X).shape
+    (150, 3)
+    """
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int | None = None,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        bounds: Any = None,
+        categorical_features: Any = None,
+        n_categories: Any = None,
+        max_depth: int | None = None,
+        max_features: int | None = None,
+        expected_n: int | None = None,
+        thresholds: str = "uniform",
+        weights: str = "newton",
+        structure_seed: int = 0,
+        classes: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.categorical_features = categorical_features
+        self.n_categories = n_categories
+        self.max_depth = max_depth
+        self.max_features = max_features
+        self.expected_n = expected_n
+        self.thresholds = thresholds
+        self.weights = weights
+        self.structure_seed = structure_seed
+        self.classes = classes
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite features, clipped to `bounds`; codes in categorical columns.
+        y : array-like of shape (n_samples,)
+            Labels. With declared `classes`, rows with other labels are left out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        accountant = check_accountant(self.accountant)
+        parameters = self._check_parameters()
+        source = NoiseSource(self.random_state)
+        X, codes, classes = classification_data(self, X, y, check_classes(self.classes))
+        columns = columns_for(parameters.columns, X.shape[1], getattr(self, "feature_names_in_", None))
+        plan = make_plan(parameters, X.shape[1], len(classes), int(np.sum(~columns.categorical)))
+
+        session = ReleaseSession(plan.guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
+        warps = {}
+        if plan.mechanism(_CUTS) is not None:
+            warps = _postprocess_cuts(columns, session.release(_CUTS, grid_counts(columns, X)))
+        n_seen = parameters.n_seen(plan.n_trees, X.shape[1])
+        stream = NoiseSource(parameters.structure_seed).stream("structure of trees")
+        forest = grow(columns, n_seen, plan.depth, stream, warps)
+        reachable = forest.reachable()
+        counts = session.release(_COUNTS, leaf_counts(forest, X, codes, len(classes))) * reachable[:, :, None]
+        levels = class_distributions(counts, reachable, plan.noise)
+        distributions, prior = np.array(levels[-1]), np.array(levels[0][0, 0])
+
+        step = Step(plan.n_trees, len(classes))
+        weights = step.first_weights(sum(n_seen) / X.shape[1])
+        mechanism = plan.mechanism(_STEP)
+        if mechanism is not None:
+            base, table, start = log_odds(np.log(prior)), scores(distributions, prior), weights
+
+            def terms(rows: NDArray, labels: NDArray[np.intp]) -> tuple[Array, Array]:
+                return record_terms(step, leaf_scores(forest, table, rows), base, start, labels)
+
+            sums = newton_sums(step, terms, X, codes)
+            released = session.release(_STEP, within_reach(mechanism, sums))
+            weights = _postprocess_weights(plan, step, released, start)
+        self.structure_ = forest
+        self.leaf_counts_ = counts
+        self.leaf_proba_ = distributions
+        self.class_prior_ = prior
+        self.tree_weights_ = weights[: plan.n_trees]
+        self.intercept_ = weights[plan.n_trees :]
+        self.classes_ = classes
+        self.privacy_ = plan.guarantee
+        return self
+
+    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Number of labels; needed unless `classes` is set.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """
+        parameters = self._check_parameters()
+        n_features, n_classes = self._check_shape(n_features, n_classes)
+        columns = columns_for(parameters.columns, n_features, None, named=False)
+        return make_plan(parameters, n_features, n_classes, int(np.sum(~columns.categorical))).guarantee
+
+    def _fixed_cost(self) -> PrivacyCost | None:
+        parameters = self._check_parameters()
+        if parameters.thresholds == "quantile":
+            # It matters whether there is a numeric column.
+            return None
+        return make_plan(parameters, 1, 2, 0).guarantee.cost
+
+    def _check_parameters(self) -> Parameters:
+        return Parameters(
+            epsilon=check_epsilon(self.epsilon),
+            delta=check_delta(self.delta),
+            columns=check_columns(self.bounds, self.categorical_features, self.n_categories),
+            n_estimators=check_optional(self.n_estimators, "n_estimators", 1, 10_000),
+            max_depth=check_optional(self.max_depth, "max_depth", 0, 16),
+            max_features=check_optional(self.max_features, "max_features", 1, 10_000),
+            expected_n=check_optional(self.expected_n, "expected_n", 1, 10**12),
+            thresholds=check_choice(self.thresholds, "thresholds", THRESHOLDS),
+            weights=check_choice(self.weights, "weights", WEIGHTS),
+            structure_seed=check_integer(self.structure_seed, "structure_seed", least=0),
+        )
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        X = self._rows(X)
+        table, base = scores(self.leaf_proba_, self.class_prior_), log_odds(np.log(self.class_prior_))
+        weights = np.concatenate([self.tree_weights_, self.intercept_])
+        rows = min(ROUTED, max(16, _LOOKED_UP // table[:, 0].size))
+        return np.concatenate(
+            [
+                probabilities(decision(base, leaf_scores(self.structure_, table, X[start : start + rows]), weights)).T
+                for start in range(0, max(len(X), 1), rows)
+            ]
+        )

@@ -1,0 +1,272 @@
+"""Random trees, drawn from public numbers alone: bounds, numbers of categories, and a seed that is no secret.
+
+All trees of a forest have one depth and are stored as one set of arrays. Node ``i`` of a level has the nodes ``2 i``
+and ``2 i + 1`` of the next for its children. A tree sees a few of the features. A categorical feature is put into a
+random order, by tree, and then split like a number: what goes left is a random subset of the categories that are left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..mechanisms import BitStream
+
+Array = NDArray[np.float64]
+
+#: A numeric split lies in this part of its cell, so that no branch is spent on a sliver.
+CENTRAL = (0.25, 0.75)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What is publicly known of the columns of X.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (n_features,)
+        Bounds; of categorical columns, 0 and the last code.
+    n_categories : ndarray of shape (n_features,)
+        0 for numeric columns.
+    """
+
+    lower: Array
+    upper: Array
+    n_categories: NDArray[np.intp]
+
+    @property
+    def n_features(self) -> int:
+        return len(self.lower)
+
+    @property
+    def categorical(self) -> NDArray[np.bool_]:
+        return self.n_categories > 0
+
+    def codes(self, values: NDArray, feature: int) -> NDArray[np.intp]:
+        """Return codes of categories, and their number for what is none."""
+        unknown = int(self.n_categories[feature])
+        codes = np.clip(values, -1, unknown).astype(np.intp)
+        codes[(codes != values) | (codes < 0)] = unknown
+        return codes
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Trees without what the data say.
+
+    Parameters
+    ----------
+    columns : Columns
+        Of the data.
+    features : ndarray of shape (n_trees, most_seen)
+        The features that each tree sees; of a tree that sees fewer than others, the last one again.
+    n_seen : ndarray of shape (n_trees,)
+        How many these are.
+    slots : ndarray of shape (n_trees, n_inner)
+        Position, in its tree's features, of the one that a node splits; nodes level by level.
+    thresholds : ndarray of shape (n_trees, n_inner)
+        Values up to this one go left. Infinite where a cell is not split.
+    places : dict of ndarray of shape (n_trees, n_categories + 1)
+        By categorical feature, the place of each category in the order of each tree; last, of what is no category,
+        which comes before all others.
+    """
+
+    columns: Columns
+    features: NDArray[np.intp]
+    n_seen: NDArray[np.intp]
+    slots: NDArray[np.intp]
+    thresholds: Array
+    places: dict[int, Array]
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.features)
+
+    @property
+    def depth(self) -> int:
+        return (self.slots.shape[1] + 1).bit_length() - 1
+
+    @property
+    def n_leaves(self) -> int:
+        """Leaves of one tree, those included that no record can reach."""
+        return self.slots.shape[1] + 1
+
+    def reachable(self) -> NDArray[np.bool_]:
+        """Leaves that some record would reach, of shape (n_trees, n_leaves): a public fact."""
+        cells = np.ones((self.n_trees, 1), dtype=bool)
+        for level in range(self.depth):
+            split = np.isfinite(self.level(self.thresholds, level))
+            cells = np.stack([cells, cells & split], axis=2).reshape(self.n_trees, -1)
+        return cells
+
+    @staticmethod
+    def level(nodes: NDArray, level: int) -> NDArray:
+        """Return the part of an array of nodes that belongs to a level."""
+        return nodes[:, 2**level - 1 : 2 ** (level + 1) - 1]
+
+    def leaves(self, X: NDArray) -> NDArray[np.intp]:
+        """Route rows through all trees.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            A block of rows. Values beyond bounds go where the bounds go.
+
+        Returns
+        -------
+        leaves : ndarray of shape (n_trees, n_rows)
+            Leaf of each row, from 0 in each tree.
+        """
+        n_rows = len(X)
+        across = np.ascontiguousarray(X.T)
+        codes = {feature: self.columns.codes(across[feature], feature) for feature in self.places}
+        rows = np.arange(n_rows)
+        out = np.zeros((self.n_trees, n_rows), dtype=np.intp)
+        for t in range(self.n_trees):
+            seen = [
+                self.places[f][t].take(codes[f]) if f in self.places else across[f]
+                for f in self.features[t, : self.n_seen[t]].tolist()
+            ]
+            values = np.concatenate(seen) if len(seen) > 1 else seen[0]
+            node = out[t]
+            for level in range(self.depth):
+                slots = self.level(self.slots, level)[t]
+                thresholds = self.level(self.thresholds, level)[t]
+                if level == 0 or len(seen) == 1:
+                    start = int(slots[0]) * n_rows
+                    reached = values[start : start + n_rows]
+                else:
+                    reached = values.take((slots * n_rows).take(node) + rows)
+                right = reached > (thresholds.take(node) if level else thresholds[0])
+                node += node
+                node += right
+        return out
+
+    def question(self, tree: int, level: int, node: int, names: list[str], decimals: int) -> tuple[str, str] | None:
+        """Say what sends records left and right, if they are split here."""
+        threshold = float(self.level(self.thresholds, level)[tree, node])
+        if not np.isfinite(threshold):
+            return None
+        feature = int(self.features[tree, self.level(self.slots, level)[tree, node]])
+        if feature not in self.places:
+            return f"{names[feature]} <= {threshold:.{decimals}f}", f"{names[feature]} >  {threshold:.{decimals}f}"
+        right = np.flatnonzero(self.places[feature][tree, :-1] > threshold)
+        codes = "{" + ", ".join(map(str, right)) + "}"
+        return f"{names[feature]} not in {codes}", f"{names[feature]} in {codes}"
+
+
+def uniforms(shape: tuple[int, ...], stream: BitStream) -> Array:
+    """Draw uniform numbers in (0, 1)."""
+    words = stream.words(int(np.prod(shape))) >> np.uint64(11)
+    return ((words.astype(np.float64) + 0.5) * 2.0**-53).reshape(shape)
+
+
+def deal(n_features: int, n_seen: list[int], stream: BitStream) -> NDArray[np.intp]:
+    """Deal features to trees, from decks that hold each once.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features.
+    n_seen : list of int
+        How many each tree gets, none of them twice.
+    stream : BitStream
+        The public stream.
+
+    Returns
+    -------
+    features : ndarray of shape (n_trees, most_seen)
+        Sorted within trees; the last is repeated in those that get fewer than others.
+    """
+    out = np.empty((len(n_seen), max(n_seen)), dtype=np.intp)
+    deck: list[int] = []
+    for row, wanted in zip(out, n_seen, strict=True):
+        hand: list[int] = []
+        while len(hand) < wanted:
+            if all(f in hand for f in deck):
+                deck += np.argsort(uniforms((n_features,), stream)).tolist()
+            card = next(f for f in deck if f not in hand)
+            deck.remove(card)
+            hand.append(card)
+        hand.sort()
+        row[:] = hand + hand[-1:] * (len(row) - wanted)
+    return out
+
+
+def grow(columns: Columns, n_seen: list[int], depth: int, stream: BitStream, warps: dict[int, Array]) -> Forest:
+    """Draw a forest.
+
+    Parameters
+    ----------
+    columns : Columns
+        Of the data.
+    n_seen : list of int
+        Number of features that each tree sees.
+    depth : int
+        Splits from root to leaf, at most.
+    stream : BitStream
+        The public stream.
+    warps : dict of ndarray
+        By numeric feature, increasing values that count as evenly spaced; elsewhere the bounds are the only ones.
+
+    Returns
+    -------
+    forest : Forest
+        Of these trees.
+    """
+    n_trees, most_seen = len(n_seen), max(n_seen)
+    features = deal(columns.n_features, n_seen, stream)
+    n_categories = columns.n_categories[features]
+    places = {}
+    for f in np.flatnonzero(columns.categorical).tolist():
+        order = np.argsort(uniforms((n_trees, int(columns.n_categories[f])), stream), axis=1)
+        places[f] = np.hstack([np.argsort(order, axis=1), np.full((n_trees, 1), -1)]).astype(np.float64)
+    seen = np.arange(most_seen) < np.array(n_seen)[:, None]
+    # Cells in units in which numbers lie between 0 and 1, and categories are whole numbers.
+    lower = np.zeros((n_trees, 1, most_seen))
+    upper = np.where(n_categories > 0, n_categories, 1.0)[:, None, :]
+    used = np.zeros((n_trees, 1, most_seen))
+    trees = np.arange(n_trees)[:, None]
+    slots, cuts = [], []
+    for level in range(depth):
+        cells = np.arange(2**level)[None, :]
+        free = seen[:, None, :] & ((n_categories == 0)[:, None, :] | (upper - lower >= 2))
+        # A feature that was used least on the way, by lot.
+        lot = np.where(free, used + uniforms(used.shape, stream), np.inf)
+        slot = lot.argmin(axis=2)
+        low, high = lower[trees, cells, slot], upper[trees, cells, slot]
+        place = CENTRAL[0] + (CENTRAL[1] - CENTRAL[0]) * uniforms(slot.shape, stream)
+        cut = low + (high - low) * place
+        # Half of the categories go left; of an odd number, either half.
+        half = np.floor((low + high) / 2 + (place > 0.5) * 0.5)
+        cut = np.where(n_categories[trees, slot] > 0, np.clip(half, low + 1, np.maximum(high - 1, low + 1)), cut)
+        cut = np.where(free[trees, cells, slot], cut, np.inf)
+        slots.append(slot)
+        cuts.append(cut)
+        used = np.array(used)
+        used[trees, cells, slot] += 1
+        left_upper, right_lower = upper.copy(), lower.copy()
+        left_upper[trees, cells, slot] = np.minimum(cut, high)
+        right_lower[trees, cells, slot] = np.minimum(cut, high)
+        lower = np.stack([lower, right_lower], axis=2).reshape(n_trees, -1, most_seen)
+        upper = np.stack([left_upper, upper], axis=2).reshape(n_trees, -1, most_seen)
+        used = np.stack([used, used], axis=2).reshape(n_trees, -1, most_seen)
+    slot = np.concatenate([*slots, np.empty((n_trees, 0), dtype=np.intp)], axis=1)
+    cut = np.concatenate([*cuts, np.empty((n_trees, 0))], axis=1)
+    thresholds = _thresholds(columns, features[trees, slot], cut, warps)
+    return Forest(columns, features, np.array(n_seen, dtype=np.intp), slot, thresholds, places)
+
+
+def _thresholds(columns: Columns, features: NDArray[np.intp], cut: Array, warps: dict[int, Array]) -> Array:
+    """Map cuts to thresholds in units of the data."""
+    # Places of categories are whole numbers from 0, and those below the cut go left.
+    out = cut - 0.5
+    for f in np.flatnonzero(~columns.categorical).tolist():
+        here = (features == f) & np.isfinite(cut)
+        known = warps.get(f, np.array([columns.lower[f], columns.upper[f]]))
+        values = np.interp(cut[here], np.linspace(0.0, 1.0, len(known)), known)
+        # Below the upper bound, so that what lies beyond goes where the bound itself goes.
+        out[here] = np.minimum(values, np.nextafter(columns.upper[f], columns.lower[f]))
+    return out

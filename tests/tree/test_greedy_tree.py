@@ -1,0 +1,335 @@
+"""The greedy tree: scores and their ranges by brute force, exact laws on tiny data, known answers, an audit.
+
+Every stochastic test has a false-alarm probability of 1e-6 and a fixed seed. The laws of choices are enumerated.
+"""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.tree import DecisionTreeClassifier
+
+from skdp import DPGreedyTree
+from skdp.accounting import bounded_range_mu, gaussian_delta, gaussian_mu
+from skdp.mechanisms import GroupChoices, NoiseSource
+from skdp.tree import _greedy_tree, export_text
+from skdp.tree._greedy_tree import Candidates, Splits, histogram, score_sensitivity, split_scores
+from skdp.tree._smoothing import few_records
+from skdp.tree._structure import Columns
+from tests.auditing import epsilon_lower_bound, separating_event
+from tests.statistics import accept, chi_square, reject
+from tests.tree.data import MIXED, mixed
+
+FALSE_ALARM = 1e-6
+INF = math.inf
+COLUMNS = Columns(np.array([0.0, 0, 0, 0]), np.array([1.0, 3, 1, 2]), np.array([0, 4, 0, 3]))
+NOTHING = Splits(np.empty(0, dtype=np.intp), np.empty(0), np.empty(0, dtype=np.intp), np.empty(0, dtype=bool))
+
+
+def scores_of(X, y, criterion, n_classes=2, columns=COLUMNS, n_thresholds=3, splits=NOTHING):
+    candidates = Candidates(columns, n_thresholds)
+    return split_scores(*candidates.children(histogram(candidates, splits, X, y, n_classes)), criterion)
+
+
+def naive_score(y, right, criterion, n_classes):
+    total = 0.0
+    for side in (y[right], y[~right]):
+        counts = np.bincount(side, minlength=n_classes)
+        if criterion == "max":
+            total += counts.max()
+        elif len(side):
+            total -= len(side) * (1 - ((counts / len(side)) ** 2).sum())
+    return total
+
+
+# --- scores -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("criterion", ["gini", "max"])
+def test_scores_are_those_of_a_naive_loop(criterion):
+    X, y = mixed(300, n_classes=3)
+    X[:3, 1] = [-1, 4, 1.5]
+    splits = Splits(np.array([2]), np.array([0.4]), np.array([-1]), np.array([False]))
+    found = scores_of(X, y, criterion, 3, splits=splits)
+    candidates = Candidates(COLUMNS, 3)
+    features, thresholds, categories = candidates.split(np.arange(candidates.n_candidates))
+    assert candidates.n_candidates == 3 + 4 + 3 + 3
+    node = (X[:, 2] > 0.4).astype(int)
+    np.testing.assert_array_equal(splits.leaves(X)[0], node)
+    for which in (0, 1):
+        rows, labels = X[node == which], y[node == which]
+        for c in range(candidates.n_candidates):
+            values = rows[:, features[c]]
+            right = values == categories[c] if categories[c] >= 0 else values > thresholds[c]
+            assert found[which, c] == pytest.approx(naive_score(labels, right, criterion, 3))
+
+
+def test_two_categories_are_one_candidate():
+    columns = Columns(np.zeros(2), np.ones(2), np.array([2, 1]))
+    assert Candidates(columns, 9).n_candidates == 2
+
+
+@pytest.mark.parametrize("criterion", ["gini", "max"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_scores_move_within_the_claimed_range_and_in_one_direction(criterion, n_classes):
+    rng = np.random.default_rng(0)
+    sign = -1 if criterion == "gini" else 1
+    claim = score_sensitivity(criterion)
+    most = 0.0
+    for n_rows in (0, 1, 2, 5, 40, 400):
+        for _ in range(20):
+            X, _ = mixed(n_rows, seed=int(rng.integers(1e6)))
+            # Classes that are pure, or nearly so, move most.
+            y = np.where(rng.uniform(size=n_rows) < rng.choice([0, 0.02, 0.5]), rng.integers(n_classes, size=n_rows), 0)
+            row, label = mixed(1, seed=int(rng.integers(1e6)))[0], rng.integers(n_classes)
+            before = scores_of(X, y, criterion, n_classes)
+            after = scores_of(np.vstack([X, row]), np.append(y, label), criterion, n_classes)
+            change = sign * (after - before)
+            assert change.min() >= -1e-9
+            most = max(most, change.max(), np.ptp(change))
+            assert most <= claim
+    assert most >= 0.95 * claim
+
+
+# --- the exact law of a choice ------------------------------------------------------------------------------------
+
+TINY = Columns(np.zeros(1), np.ones(1), np.zeros(1, dtype=np.intp))
+RECORDS = [(x, y) for x in (0.1, 0.4, 0.6, 0.9) for y in (0, 1)]
+
+
+def exponential_law(scores, rate):
+    weights = np.exp(rate * (scores - scores.max()))
+    return weights / weights.sum()
+
+
+def permute_and_flip_law(scores, rate):
+    """Enumerate the orders."""
+    p = np.exp(rate * (scores - scores.max()))
+    law = np.zeros(len(p))
+    orders = list(itertools.permutations(range(len(p))))
+    for order in orders:
+        left = 1.0
+        for o in order:
+            law[o] += left * p[o] / len(orders)
+            left *= 1 - p[o]
+    return law
+
+
+LAWS = {True: exponential_law, False: permute_and_flip_law}
+
+
+def tiny_scores(records, criterion):
+    data = np.array(records, dtype=float).reshape(-1, 2)
+    return scores_of(data[:, :1], data[:, 1].astype(int), criterion, columns=TINY)[0]
+
+
+@pytest.mark.parametrize("bounded_range", [True, False])
+@pytest.mark.parametrize("criterion", ["gini", "max"])
+@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+def test_all_neighbours_of_all_tiny_data_sets(bounded_range, criterion, epsilon):
+    rate = epsilon / score_sensitivity(criterion)
+    law = LAWS[bounded_range]
+    at = np.linspace(-1.2, 1.2, 25) * epsilon
+    curve = gaussian_delta(at, bounded_range_mu(epsilon))
+    largest = widest = 0.0
+    for size in range(5):
+        for records in itertools.combinations_with_replacement(RECORDS, size):
+            p = law(tiny_scores(records, criterion), rate)
+            for record in RECORDS:
+                q = law(tiny_scores([*records, record], criterion), rate)
+                losses = np.log(q / p)
+                largest = max(largest, np.abs(losses).max())
+                if bounded_range:
+                    widest = max(widest, np.ptp(losses))
+                    for a, b in ((p, q), (q, p)):
+                        assert np.all(np.maximum(a - np.exp(at)[:, None] * b, 0).sum(axis=1) <= curve + 1e-12)
+    assert largest <= epsilon * (1 + 1e-9)
+    assert not bounded_range or widest <= epsilon * (1 + 1e-9)
+    # So much of it is used by data sets of up to four records.
+    assert largest >= 0.3 * epsilon
+
+
+def test_twin_with_twice_the_exponent_is_caught():
+    largest = 0.0
+    for size in range(5):
+        for records in itertools.combinations_with_replacement(RECORDS, size):
+            p = permute_and_flip_law(tiny_scores(records, "max"), 2.0)
+            for record in RECORDS:
+                q = permute_and_flip_law(tiny_scores([*records, record], "max"), 2.0)
+                largest = max(largest, np.abs(np.log(q / p)).max())
+    assert largest > 1.0
+
+
+@pytest.mark.parametrize("bounded_range", [True, False])
+def test_choices_follow_their_laws_in_each_group(bounded_range):
+    scores = np.array([[3.0, 1.0, 2.5, 0.0], [0.0, 0.0, 7.0, 7.0]])
+    mechanism = GroupChoices(1.2, 2.0, monotone=True, bounded_range=bounded_range)
+    stream = NoiseSource(0).stream("choices")
+    drawn = np.array([mechanism.release(scores, stream) for _ in range(3000)]).astype(int)
+    law = LAWS[bounded_range]
+    observed = np.bincount(drawn[:, 0] * 4 + drawn[:, 1], minlength=16)
+    right = np.outer(*(law(row, 0.6) for row in scores)).ravel()
+    wrong = np.outer(*(law(row, 1.2) for row in scores)).ravel()
+    order = np.argsort(right)
+    accept(chi_square(observed[order], right[order]), "choices in two groups")
+    reject(chi_square(observed[order], wrong[order]), "choices with twice the exponent")
+    assert mechanism.scale == pytest.approx(2.0 / 1.2)
+    assert mechanism.name == ("exponential" if bounded_range else "permute-and-flip")
+
+
+# --- known answers ------------------------------------------------------------------------------------------------
+
+
+def test_infinite_epsilon_is_the_greedy_tree():
+    rng = np.random.default_rng(0)
+    grid = np.arange(1, 8) / 8
+    X = rng.choice(grid, size=(2000, 3)) + 0.01
+    y = ((X[:, 0] > 0.5) ^ (X[:, 1] > 0.3) & (X[:, 2] < 0.6) ^ (rng.uniform(size=2000) < 0.1)).astype(int)
+    ours = DPGreedyTree(epsilon=INF, bounds=(0, 1), classes=[0, 1], max_depth=3, n_thresholds=7).fit(X, y)
+    theirs = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=0.02)
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+
+
+def test_infinite_epsilon_gives_exact_counts():
+    X, y = mixed(1000, n_classes=3)
+    model = DPGreedyTree(**MIXED, epsilon=INF, classes=[0, 1, 2]).fit(X, y)
+    expected = np.zeros((32, 3))
+    np.add.at(expected, (model.apply(X)[:, 0], y), 1)
+    np.testing.assert_array_equal(model.leaf_counts_[0], expected)
+    assert np.all(model.structure_.reachable())
+
+
+def test_counts_of_leaves_move_by_one():
+    X, y = mixed(50)
+    model = DPGreedyTree(**MIXED, epsilon=INF, classes=[0, 1], max_depth=3).fit(X, y)
+    base = _greedy_tree.leaf_counts(model.structure_, X, y, 2)
+    for row in mixed(30, seed=1)[0]:
+        difference = _greedy_tree.leaf_counts(model.structure_, np.vstack([X, row]), np.append(y, 1), 2) - base
+        assert np.abs(difference).sum() == np.linalg.norm(difference) == 1
+
+
+def test_noise_of_the_leaf_counts():
+    def counts(delta):
+        model = DPGreedyTree(bounds=(0, 1), classes=[0, 1], epsilon=0.5, delta=delta)
+        empty = np.empty((0, 2)), np.empty(0)
+        return np.concatenate([model.set_params(random_state=i).fit(*empty).leaf_counts_.ravel() for i in range(30)])
+
+    scale = 1 / (gaussian_mu(0.5, 1e-5) * math.sqrt(0.4))
+    assert stats.kstest(counts(1e-5), stats.norm(scale=scale).cdf).pvalue > FALSE_ALARM, "false alarm 1e-6"
+    assert stats.kstest(counts(1e-5), stats.norm(scale=0.6 * scale).cdf).pvalue < FALSE_ALARM
+    pure = counts(0.0)
+    assert np.all(pure == np.rint(pure))
+    assert np.mean(np.abs(pure)) == pytest.approx(1 / (0.5 * 0.4), rel=0.25)
+
+
+def test_plan_of_levels():
+    plan = DPGreedyTree(bounds=(0, 1), classes=[0, 1], delta=1e-5, max_depth=3).privacy_plan(n_features=4)
+    assert [r.label for r in plan.releases] == [f"splits of level {i}" for i in range(3)] + ["leaf counts"]
+    assert plan.cost.mu() == pytest.approx(gaussian_mu(1.0, 1e-5), rel=1e-9)
+    for release, event in zip(plan.releases[:3], plan.events[:3], strict=True):
+        assert bounded_range_mu(release.mechanism.epsilon) <= event.mu()
+        assert event.mu() == pytest.approx(gaussian_mu(1.0, 1e-5) * math.sqrt(0.2), rel=1e-9)
+    pure = DPGreedyTree(bounds=(0, 1), classes=[0, 1], max_depth=3).privacy_plan(n_features=4)
+    assert [event.epsilon for event in pure.events] == pytest.approx([0.2, 0.2, 0.2, 0.4])
+
+
+def test_a_noisy_tree_finds_what_is_there():
+    X, y = mixed(20_000)
+    for delta in (1e-5, 0.0):
+        model = DPGreedyTree(**MIXED, classes=[0, 1], delta=delta, random_state=0).fit(X, y)
+        assert model.structure_.features[0] == 0
+        assert model.score(X, y) > 0.8
+
+
+# --- an audit -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("broken", [False, True])
+def test_audit_of_the_first_split(broken, monkeypatch):
+    """One record on one side of the only threshold, criterion max: log-ratio epsilon log-odds of the choice."""
+    epsilon, runs = 3.0, 3000
+    if broken:
+        monkeypatch.setattr(_greedy_tree, "score_sensitivity", lambda criterion: 0.25)
+    model = DPGreedyTree(
+        epsilon=epsilon / 0.6, bounds=(0, 1), classes=[0, 1], max_depth=1, n_thresholds=1, criterion="max"
+    ).set_params(categorical_features=[1], n_categories=[2])
+    mechanism = model.privacy_plan(n_features=2).releases[0].mechanism
+    # The number separates two records of different classes and the category does not; a third record makes up for it.
+    X, y = np.array([[0.2, 0], [0.8, 0], [0.2, 1]]), np.array([0, 1, 1])
+    columns = Columns(np.zeros(2), np.ones(2), np.array([0, 2]))
+    samples = []
+    for n, seed in ((2, 0), (3, 10_000)):
+        scores = scores_of(X[:n], y[:n], "max", columns=columns, n_thresholds=1)
+        samples.append(
+            [
+                mechanism.release(scores, NoiseSource(seed + i).stream("splits of level 0"))[0]
+                + 1e-3 * np.random.default_rng(i).uniform()
+                for i in range(runs)
+            ]
+        )
+    event = separating_event(samples[0][:1000], samples[1][:1000], 0.5)
+    bounds = [
+        epsilon_lower_bound(one[1000:], other[1000:], e, 0.0, 8e-8)
+        for one, other in (samples, samples[::-1])
+        for e in (event, (1.0, 0.5), (-1.0, -0.5))
+    ]
+    if broken:
+        assert max(bounds) > epsilon
+    else:
+        assert 0.3 * epsilon <= max(bounds) <= epsilon, "false alarm 1e-6, over six bounds"
+
+
+# --- pruning ----------------------------------------------------------------------------------------------------
+
+
+def test_nodes_with_few_records_are_told():
+    counts = np.array([[900.0, 100], [50, 800], [4, -3], [9, 2], [1, 2], [-6, 0], [70, 60], [300, 1]])
+    few = few_records(counts, 10.0)
+    np.testing.assert_array_equal(few, [False, False, False, False, True, True, False])
+    assert not few_records(np.maximum(counts, 0), 0.0).any()
+    assert few_records(counts, 1e4).all()
+    np.testing.assert_array_equal(few_records(counts[:1], 1.0), [])
+
+
+def test_leaves_below_a_merged_node_say_the_same():
+    X, y = mixed(1000)
+    parameters = {**MIXED, "epsilon": 0.4, "classes": [0, 1], "random_state": 0, "max_depth": 6}
+    pruned = DPGreedyTree(**parameters).fit(X, y)
+    whole = DPGreedyTree(**parameters, prune=False).fit(X, y)
+    np.testing.assert_array_equal(pruned.leaf_counts_, whole.leaf_counts_)
+    merged = pruned.structure_.merged
+    assert 0 < merged.sum() < len(merged)
+    assert not whole.structure_.merged.any()
+    for level in range(6):
+        for node, taken_back in enumerate(merged[2**level - 1 : 2 ** (level + 1) - 1]):
+            below = pruned.leaf_proba_[0, node * 2 ** (6 - level) : (node + 1) * 2 ** (6 - level)]
+            if taken_back:
+                assert np.all(below == below[0])
+    text = export_text(pruned, decimals=9)
+    assert text.count("class:") == 1 + np.count_nonzero(~merged)
+    shown = [[float(v) for v in line.split("[")[1][:-1].split(",")] for line in text.splitlines() if "[" in line]
+    np.testing.assert_allclose(np.sum(shown, axis=0), pruned.leaf_counts_[0].sum(axis=0), atol=1e-6)
+
+
+# --- text ---------------------------------------------------------------------------------------------------------
+
+
+def test_text_of_the_tree():
+    X, y = mixed(2000)
+    model = DPGreedyTree(**MIXED, epsilon=INF, classes=["no", "yes"], max_depth=2).fit(X, np.array(["no", "yes"])[y])
+    lines = export_text(model, ["a", "b", "c", "d"]).splitlines()
+    assert len(lines) == 6 + 4
+    threshold = model.structure_.thresholds[0]
+    assert lines[0] == f"|--- a <= {threshold:.2f}"
+    counts = model.leaf_counts_[0, 0]
+    assert lines[2].endswith(f"counts [{counts[0]:.2f}, {counts[1]:.2f}]")
+    assert "class: yes" in export_text(model)
+    flat = DPGreedyTree(**MIXED, classes=[0, 1], max_depth=0).fit(X, y)
+    assert export_text(flat).startswith("|--- class: ")
+    by_category = DPGreedyTree(epsilon=INF, categorical_features=[0], n_categories=4, classes=[0, 1], max_depth=1)
+    text = export_text(by_category.fit(X[:, 1:2], y))
+    assert text.splitlines()[0] == "|--- feature_0 is not 2"

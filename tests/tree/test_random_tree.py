@@ -1,0 +1,449 @@
+"""Random trees: structure from public numbers alone, exact counts, sensitivities by brute force, the Newton step.
+
+Every stochastic test has a false-alarm probability of 1e-6 and a fixed seed.
+"""
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.linear_model import LogisticRegression
+
+from skdp import DPRandomTree
+from skdp.accounting import gaussian_mu
+from skdp.mechanisms import NoiseSource
+from skdp.tree import _random_tree, export_text
+from skdp.tree._counts import leaf_counts, leaf_counts_l1, leaf_counts_l2
+from skdp.tree._random_tree import leaf_scores
+from skdp.tree._smoothing import LARGEST_LOG_ODDS, class_distributions, log_odds, scores
+from skdp.tree._structure import Columns, grow
+from skdp.tree._weights import Step, decision, newton_step, newton_sums, probabilities, record_terms
+from tests.tree.data import MIXED, mixed
+
+FALSE_ALARM = 1e-6
+INF = math.inf
+COLUMNS = Columns(np.array([0.0, 0, 0, 0]), np.array([1.0, 3, 1, 2]), np.array([0, 4, 0, 3]))
+
+
+def leaves_and_prior(counts, reachable, noise):
+    levels = class_distributions(counts, reachable, noise)
+    assert [level.shape[1] for level in levels] == [2**i for i in range(len(levels))]
+    return levels[-1], levels[0][0, 0]
+
+
+def forest_of(n_seen=(1, 2, 3, 4, 2), depth=4, seed=0, warps=None):
+    return grow(COLUMNS, list(n_seen), depth, NoiseSource(seed).stream("test"), warps or {})
+
+
+def noiseless(**parameters):
+    return DPRandomTree(**{**MIXED, "epsilon": INF, "classes": [0, 1], **parameters})
+
+
+# --- structure ----------------------------------------------------------------------------------------------------
+
+
+def naive_leaf(forest, tree, row):
+    """Walk one row down one tree."""
+    node = 0
+    for level in range(forest.depth):
+        i = 2**level - 1 + node
+        feature = forest.features[tree, forest.slots[tree, i]]
+        value = row[feature]
+        if feature in forest.places:
+            n = forest.columns.n_categories[feature]
+            known = value == int(value) and 0 <= value < n
+            value = forest.places[feature][tree, int(value)] if known else -1.0
+        node = 2 * node + (value > forest.thresholds[tree, i])
+    return node
+
+
+def test_routing_is_what_a_walk_down_the_tree_gives():
+    X, _ = mixed(300)
+    X[:5, 1] = [-1, 4, 1.5, 1e300, -1e300]
+    X[5:9, 0] = [-1, 2, 1e300, -1e300]
+    forest = forest_of()
+    expected = [[naive_leaf(forest, t, row) for row in X] for t in range(forest.n_trees)]
+    np.testing.assert_array_equal(forest.leaves(X), expected)
+    assert np.all(forest.reachable()[np.arange(5)[:, None], forest.leaves(X)])
+
+
+def test_every_reachable_leaf_is_reached():
+    X, _ = mixed(100_000)
+    forest = forest_of(n_seen=[1, 1, 1, 1, 2, 3], depth=3)
+    reached = np.zeros_like(forest.reachable())
+    leaves = forest.leaves(X)
+    for t in range(forest.n_trees):
+        reached[t, leaves[t]] = True
+    np.testing.assert_array_equal(reached, forest.reachable())
+    assert not np.all(forest.reachable()), "a tree of three categories has fewer than eight leaves"
+
+
+def test_splits_lie_within_cells_and_divide_categories():
+    forest = forest_of(n_seen=[4] * 50, depth=6)
+    numeric = np.isin(forest.features[np.arange(50)[:, None], forest.slots], [0, 2]) & np.isfinite(forest.thresholds)
+    assert np.all((forest.thresholds[numeric] > 0) & (forest.thresholds[numeric] < 1))
+    for feature, places in forest.places.items():
+        n = COLUMNS.n_categories[feature]
+        np.testing.assert_array_equal(np.sort(places[:, :n], axis=1), np.tile(np.arange(n), (50, 1)))
+        assert np.all(places[:, n] == -1)
+
+
+def test_all_features_are_seen_before_any_is_seen_again():
+    forest = forest_of(n_seen=[1] * 4)
+    assert sorted(forest.features[:, 0].tolist()) == [0, 1, 2, 3]
+    wide = forest_of(n_seen=[2] * 6)
+    assert np.bincount(wide.features.ravel()).tolist() == [3, 3, 3, 3]
+    assert np.all(wide.features[:, 0] != wide.features[:, 1])
+
+
+def test_structure_does_not_depend_on_the_data_or_on_the_noise():
+    first, second = mixed(500), mixed(3, seed=9)
+    fits = [
+        DPRandomTree(**MIXED, classes=[0, 1], delta=delta, random_state=seed, n_estimators=6).fit(*data).structure_
+        for data, seed, delta in ((first, 0, 1e-5), (second, 1, 1e-5), (first, None, 0.0))
+    ]
+    for other in fits[1:]:
+        np.testing.assert_array_equal(fits[0].thresholds, other.thresholds)
+        np.testing.assert_array_equal(fits[0].features, other.features)
+        np.testing.assert_array_equal(fits[0].slots, other.slots)
+        for feature, places in fits[0].places.items():
+            np.testing.assert_array_equal(places, other.places[feature])
+    another = DPRandomTree(**MIXED, classes=[0, 1], structure_seed=1, n_estimators=6).fit(*first).structure_
+    assert not np.array_equal(another.thresholds, fits[0].thresholds)
+
+
+def test_cut_points_are_all_that_the_structure_takes_from_the_data():
+    data = mixed(500)
+    fits = [
+        DPRandomTree(**MIXED, classes=[0, 1], thresholds="quantile", random_state=seed).fit(*data).structure_
+        for seed in (0, 1)
+    ]
+    assert not np.array_equal(fits[0].thresholds, fits[1].thresholds)
+    np.testing.assert_array_equal(fits[0].slots, fits[1].slots)
+    np.testing.assert_array_equal(fits[0].features, fits[1].features)
+
+
+def test_thresholds_follow_cut_points():
+    warp = np.concatenate([np.linspace(0, 0.01, 8), [1.0]])
+    forest = forest_of(n_seen=[1] * 40, depth=3, warps={0: warp})
+    of_first = forest.features[:, 0] == 0
+    assert np.mean(forest.thresholds[of_first] < 0.01) > 0.8
+    others = forest.features[:, 0] == 2
+    assert np.mean(forest.thresholds[others] < 0.01) == 0
+
+
+# --- counts -------------------------------------------------------------------------------------------------------
+
+
+def test_infinite_epsilon_gives_exact_counts():
+    X, y = mixed(3000, n_classes=3)
+    model = noiseless(classes=[0, 1, 2]).fit(X, y)
+    leaves = model.apply(X)
+    expected = np.zeros_like(model.leaf_counts_)
+    for t in range(leaves.shape[1]):
+        np.add.at(expected[t], (leaves[:, t], y), 1)
+    np.testing.assert_array_equal(model.leaf_counts_, expected)
+    assert np.all(model.leaf_counts_.sum(axis=(1, 2)) == 3000)
+
+
+@pytest.mark.parametrize("n_trees", [1, 5, 40])
+def test_counts_move_by_exactly_what_the_noise_is_made_for(n_trees):
+    rng = np.random.default_rng(0)
+    X, y = mixed(60)
+    forest = forest_of(n_seen=rng.integers(1, 5, size=n_trees).tolist(), depth=5)
+    base = leaf_counts(forest, X, y, 2)
+    corners = [[a, b, c, d] for a in (-9, 0, 1, 9) for b in (-1, 0, 3, 4) for c in (0, 1) for d in (0, 2)]
+    moved = []
+    for row in [*mixed(40, seed=1)[0], *np.array(corners, dtype=float)]:
+        for label in (0, 1):
+            difference = leaf_counts(forest, np.vstack([X, row]), np.append(y, label), 2) - base
+            moved.append((np.abs(difference).sum(), np.linalg.norm(difference)))
+    for i in range(len(X)):
+        difference = leaf_counts(forest, np.delete(X, i, axis=0), np.delete(y, i), 2) - base
+        moved.append((np.abs(difference).sum(), np.linalg.norm(difference)))
+    l1, l2 = np.array(moved).T
+    np.testing.assert_array_equal(l1, leaf_counts_l1(n_trees))
+    np.testing.assert_allclose(l2, leaf_counts_l2(n_trees))
+
+
+def empty_counts(delta, epsilon=0.5):
+    """Released counts of no data: noise."""
+    model = DPRandomTree(bounds=(0, 1), n_estimators=4, epsilon=epsilon, delta=delta, classes=[0, 1], weights="equal")
+    out = [
+        model.set_params(random_state=seed).fit(np.empty((0, 4)), np.empty(0)).leaf_counts_.ravel()
+        for seed in range(20)
+    ]
+    return np.concatenate(out)
+
+
+def test_gaussian_noise_of_the_counts():
+    scale = 2 / gaussian_mu(0.5, 1e-5)
+    noise = empty_counts(1e-5)
+    assert stats.kstest(noise, stats.norm(scale=scale).cdf).pvalue > FALSE_ALARM, "false alarm 1e-6"
+    assert stats.kstest(noise, stats.norm(scale=0.5 * scale).cdf).pvalue < FALSE_ALARM
+
+
+def test_laplace_noise_of_the_counts():
+    noise = empty_counts(0.0)
+    assert np.all(noise == np.rint(noise))
+    law = stats.dlaplace(0.5 / 4)
+    # Uniform within steps makes the discrete law continuous.
+    smooth = law.cdf(noise - 1) + np.random.default_rng(0).uniform(size=len(noise)) * law.pmf(noise)
+    assert stats.kstest(smooth, "uniform").pvalue > FALSE_ALARM, "false alarm 1e-6"
+    wrong = stats.dlaplace(0.5 / 2)
+    smooth = wrong.cdf(noise - 1) + np.random.default_rng(0).uniform(size=len(noise)) * wrong.pmf(noise)
+    assert stats.kstest(smooth, "uniform").pvalue < FALSE_ALARM
+
+
+# --- smoothing ----------------------------------------------------------------------------------------------------
+
+
+def test_without_noise_distributions_are_frequencies_but_for_two_records():
+    counts = 1e6 * np.random.default_rng(0).uniform(0.1, 1, size=(3, 8, 4))
+    counts[1:] *= counts[0].sum(axis=0) / counts[1:].sum(axis=1, keepdims=True)
+    distributions, prior = leaves_and_prior(counts, np.ones((3, 8), dtype=bool), 0.0)
+    np.testing.assert_allclose(distributions, counts / counts.sum(axis=2, keepdims=True), atol=1e-4)
+    np.testing.assert_allclose(prior, counts[0].sum(axis=0) / counts[0].sum(), atol=1e-4)
+
+
+def test_pure_noise_is_mostly_smoothed_away():
+    rng = np.random.default_rng(0)
+    reachable = np.ones((20, 32), dtype=bool)
+    flat, _ = leaves_and_prior(rng.normal(scale=50, size=(20, 32, 2)), reachable, 50.0)
+    trusting, _ = leaves_and_prior(rng.normal(scale=50, size=(20, 32, 2)), reachable, 0.0)
+    assert np.mean(np.abs(flat - 0.5)) < 0.5 * np.mean(np.abs(trusting - 0.5))
+    assert np.all((flat > 0) & (flat < 1))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 7])
+def test_scores_are_bounded_whatever_is_released(n_classes):
+    rng = np.random.default_rng(0)
+    counts = rng.normal(scale=10.0 ** rng.integers(0, 9, size=(30, 16, 1)), size=(30, 16, n_classes))
+    distributions, prior = leaves_and_prior(counts, np.ones((30, 16), dtype=bool), 1.0)
+    table = scores(distributions, prior)
+    np.testing.assert_allclose(distributions.sum(axis=2), 1)
+    if n_classes == 2:
+        assert np.abs(table).max() <= LARGEST_LOG_ODDS
+    else:
+        assert np.ptp(table, axis=2).max() <= 2 * LARGEST_LOG_ODDS * (1 + 1e-12)
+
+
+# --- the Newton step ----------------------------------------------------------------------------------------------
+
+
+def problem(n_classes, n_rows=200, n_trees=6, seed=0, spread=1.0):
+    rng = np.random.default_rng(seed)
+    step = Step(n_trees, n_classes)
+    logs = np.log(rng.dirichlet(np.ones(n_classes) / spread + 1e-3, size=(n_rows, n_trees)) + 1e-6)
+    table = scores(np.exp(logs), np.full(n_classes, 1 / n_classes)).transpose(1, 2, 0)
+    base = log_odds(np.log(rng.dirichlet(np.ones(n_classes))))
+    return step, np.ascontiguousarray(table), base, step.first_weights(1.0), rng.integers(n_classes, size=n_rows)
+
+
+def sums_of(step, table, base, start, codes):
+    rows = np.arange(table.shape[2])
+    return newton_sums(step, lambda part: record_terms(step, table[:, :, part], base, start, codes[part]), rows)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_gradient_and_curvature_are_those_of_the_log_likelihood(n_classes, monkeypatch):
+    monkeypatch.setattr("skdp.tree._weights.CURVATURE", 1e3)
+    monkeypatch.setattr("skdp.tree._weights.GRADIENT", 1e3)
+    step, table, base, start, codes = problem(n_classes)
+    curvature, gradient = step.unpack(sums_of(step, table, base, start, codes))
+
+    def likelihood(weights):
+        p = probabilities(decision(base, table, weights))
+        return np.log(p[codes, np.arange(len(codes))]).sum()
+
+    h = 1e-4
+    eye = h * np.eye(step.n_weights)
+    numeric = [(likelihood(start + e) - likelihood(start - e)) / (2 * h) for e in eye]
+    np.testing.assert_allclose(gradient, numeric, atol=2e-3)
+    second = [
+        [
+            likelihood(start + a + b)
+            - likelihood(start + a - b)
+            - likelihood(start - a + b)
+            + likelihood(start - a - b)
+            for a in eye
+        ]
+        for b in eye
+    ]
+    np.testing.assert_allclose(curvature, -np.array(second) / (4 * h * h), atol=2e-2)
+
+
+def test_repeated_steps_lead_to_logistic_regression(monkeypatch):
+    monkeypatch.setattr("skdp.tree._weights.CURVATURE", 1e3)
+    monkeypatch.setattr("skdp.tree._weights.GRADIENT", 1e3)
+    step, table, _, start, codes = problem(2, n_rows=2000)
+    codes = (table[0, 0] + np.random.default_rng(1).logistic(size=2000) > 0).astype(int)
+    weights, base = start, np.zeros(1)
+    for _ in range(20):
+        weights = newton_step(step, sums_of(step, table, base, weights, codes), weights, 0.0, 0.0)
+    theirs = LogisticRegression(C=1e6, tol=1e-10, max_iter=1000).fit(table[:, 0].T, codes)
+    np.testing.assert_allclose(weights, np.append(theirs.coef_[0], theirs.intercept_[0]), atol=1e-3)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+@pytest.mark.parametrize("n_trees", [1, 4, 30])
+def test_newton_sums_move_by_no_more_than_the_noise_is_made_for(n_classes, n_trees):
+    step, table, base, start, codes = problem(n_classes, n_rows=50, n_trees=n_trees)
+    fixed = sums_of(step, table, base, start, codes)
+    rng = np.random.default_rng(2)
+    most = np.full((n_trees, step.n_scores), LARGEST_LOG_ODDS)
+    if step.n_scores > 1:
+        most *= np.where(np.arange(n_classes) == 0, 1, -1)
+        most -= most.mean(axis=1, keepdims=True)
+    records = [sign * size * most for sign in (-1, 1) for size in (0, 0.01, 0.1, 0.3, 0.5, 0.7, 1)]
+    records += list(problem(n_classes, 40, n_trees, seed=3, spread=4.0)[1].transpose(2, 0, 1))
+    moved = []
+    for record in records:
+        for label in range(n_classes):
+            for weights in (start, rng.normal(size=step.n_weights), 0 * start):
+                other = np.concatenate([table, record[:, :, None]], axis=2)
+                base_sums = fixed if weights is start else sums_of(step, table, base, weights, codes)
+                difference = sums_of(step, other, base, weights, np.append(codes, label)) - base_sums
+                moved.append(np.linalg.norm(difference))
+    assert max(moved) <= step.sensitivity
+    # Beyond two classes, the trace is scaled down, which is larger than the norm.
+    assert max(moved) >= (0.99 if n_classes == 2 else 0.9) * step.sensitivity
+    assert step.sensitivity < 1.001
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_record_adds_the_same_bits_wherever_it_stands(n_classes):
+    step, table, base, start, codes = problem(n_classes, n_rows=100, n_trees=9)
+    whole = record_terms(step, table, base, start, codes)
+    for part in (slice(7, 8), slice(3, 50), slice(99, 100)):
+        alone = record_terms(step, table[:, :, part], base, start, codes[part])
+        for one, other in zip(whole, alone, strict=True):
+            np.testing.assert_array_equal(one[..., part], other)
+
+
+def test_size_of_the_blocks_does_not_matter(monkeypatch):
+    step, table, base, start, codes = problem(4, n_rows=100)
+    whole = sums_of(step, table, base, start, codes)
+    monkeypatch.setattr("skdp.tree._weights._ENTRIES", 1)
+    np.testing.assert_array_equal(sums_of(step, table, base, start, codes), whole)
+
+
+def test_many_classes_are_read_in_smaller_blocks():
+    X, y = mixed(3000, n_classes=100)
+    model = DPRandomTree(**MIXED, classes=range(100), delta=1e-5, n_estimators=40, random_state=0)
+    tracemalloc.start()
+    model.fit(X, y).predict(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2e8
+
+
+def test_without_data_weights_stay_where_they_start():
+    model = noiseless(n_estimators=4, max_features=1).fit(np.empty((0, 4)), np.empty(0))
+    np.testing.assert_allclose(model.tree_weights_, 0.5)
+    np.testing.assert_allclose(model.intercept_, 0.0)
+    np.testing.assert_allclose(model.predict_proba(np.zeros((2, 4))), 0.5)
+
+
+def test_noise_holds_weights_to_where_they_start():
+    X, y = mixed(200)
+    distances = []
+    for epsilon in (0.001, 1e4):
+        model = DPRandomTree(**MIXED, epsilon=epsilon, delta=1e-5, classes=[0, 1], n_estimators=4, random_state=0)
+        model.set_params(max_features=1).fit(X, y)
+        distances.append(np.abs(model.tree_weights_ - 0.5).max())
+    assert distances[0] < 0.4 < distances[1]
+
+
+def test_equal_weights_spend_nothing_on_them():
+    plan = DPRandomTree(**MIXED, classes=[0, 1], weights="equal").privacy_plan(n_features=4)
+    assert [release.label for release in plan.releases] == ["leaf counts"]
+    assert plan.releases[0].share == 1
+
+
+def test_predictions_are_those_of_the_released_numbers():
+    X, y = mixed(500, n_classes=3)
+    model = DPRandomTree(**MIXED, epsilon=2.0, delta=1e-5, classes=[0, 1, 2], random_state=0).fit(X, y)
+    table, leaves = scores(model.leaf_proba_, model.class_prior_), model.apply(X)
+    total = log_odds(np.log(model.class_prior_)) + model.intercept_
+    total = total + sum(w * table[t][leaves[:, t]] for t, w in enumerate(model.tree_weights_))
+    expected = np.exp(total) / np.exp(total).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-12)
+    np.testing.assert_array_equal(model.predict(X), expected.argmax(axis=1))
+    np.testing.assert_array_equal(leaf_scores(model.structure_, table, X)[1].T, table[1][leaves[:, 1]])
+
+
+# --- defaults -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("delta", "n_features", "expected"),
+    [(1e-5, 13, 26), (1e-5, 50, 64), (1e-5, 104, 104), (1e-5, 1000, 256), (0.0, 13, 13), (0.0, 1000, 64)],
+)
+def test_number_of_trees(delta, n_features, expected):
+    parameters = DPRandomTree(bounds=(0, 1), delta=delta)._check_parameters()
+    assert parameters.n_trees(n_features) == expected
+    seen = parameters.n_seen(expected, n_features)
+    assert sum(seen) >= n_features
+    assert max(seen) <= n_features
+
+
+def test_depth_follows_the_number_of_records_and_the_noise():
+    def depth(**parameters):
+        model = DPRandomTree(bounds=(0, 1), classes=[0, 1], delta=1e-5, n_estimators=3, **parameters)
+        return model.fit(np.empty((0, 2)), np.empty(0)).structure_.depth
+
+    assert depth() == 5
+    assert depth(max_depth=3) == 3
+    depths = [depth(expected_n=n) for n in (1, 1000, 30_000, 10**9)]
+    assert depths == sorted(depths)
+    assert (depths[0], depths[-1]) == (1, 8)
+    assert depth(expected_n=30_000, epsilon=0.1) < depth(expected_n=30_000)
+
+
+def test_quantile_thresholds_help_with_wide_bounds():
+    rng = np.random.default_rng(0)
+    X = rng.exponential(size=(20_000, 2))
+    y = (X[:, 0] > 0.7).astype(int)
+    reached = {}
+    for thresholds in ("uniform", "quantile"):
+        model = DPRandomTree(
+            bounds=(0, 1000), classes=[0, 1], delta=1e-5, thresholds=thresholds, random_state=0, max_depth=4
+        )
+        reached[thresholds] = model.fit(X, y).score(X, y)
+    assert reached["quantile"] > reached["uniform"] + 0.1
+
+
+# --- text ---------------------------------------------------------------------------------------------------------
+
+
+def test_text_of_a_tree():
+    X, y = mixed(500)
+    model = noiseless(max_depth=2, n_estimators=4).fit(X, y)
+    of_numbers = int(np.flatnonzero(model.structure_.features[:, 0] == 0)[0])
+    first = export_text(model, ["age", "job", "hours", "region"], tree=of_numbers).splitlines()
+    assert len(first) == 6 + 4 - 4 + 4
+    threshold = model.structure_.thresholds[of_numbers, 0]
+    assert first[0] == f"|--- age <= {threshold:.2f}"
+    counts = model.leaf_counts_[of_numbers, 0]
+    assert first[2].startswith("|   |   |--- class: ")
+    assert f"counts [{counts[0]:.2f}, {counts[1]:.2f}]" in first[2]
+    of_categories = int(np.flatnonzero(model.structure_.features[:, 0] == 3)[0])
+    text = export_text(model, tree=of_categories)
+    assert "feature_3 in {" in text
+    assert text.count("class:") == 3, "one leaf for each of three categories"
+    with pytest.raises(ValueError, match="tree"):
+        export_text(model, tree=4)
+    with pytest.raises(ValueError, match="feature_names"):
+        export_text(model, ["a"])
+
+
+def test_text_shows_released_numbers_only(monkeypatch):
+    X, y = mixed(500)
+    monkeypatch.setattr(_random_tree, "_DEPTH", 1)
+    model = DPRandomTree(**MIXED, classes=[0, 1], random_state=0).fit(X, y)
+    shown = export_text(model, decimals=6)
+    for leaf in model.leaf_counts_[0]:
+        assert f"[{leaf[0]:.6f}, {leaf[1]:.6f}]" in shown
