@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 #: Relative error that is forgiven between what a cost states and what its events prove.
 _ROUNDING = 1e-6
 
+#: Ranges beyond this have no distribution of their own: there is nothing to gain any more.
+_MOST_RANGE = 50.0
+
 
 def _check(value: float, name: str) -> None:
     if not value >= 0:
@@ -207,6 +210,8 @@ class BoundedRangeEvent(PureEvent):
 
         if self.epsilon == 0:
             return privacy_loss_distribution.identity(interval)
+        if self.epsilon > _MOST_RANGE:
+            return super().privacy_loss_distribution(interval)
         most = math.ceil(self.epsilon / interval)
         points = np.arange(-most, most + 1)
         # The profile is rounded up by more than its rounding errors, but for the two ends.
