@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.isotonic import isotonic_regression
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._data import validate_quietly
@@ -114,6 +115,10 @@ def postprocess_variances(energies: Array, rest: float, count: float, n_features
     return Variances(falling, falling / count, ratio, noise)
 
 
+def _knows_variances(model: Any) -> bool:
+    return bool(getattr(model, "variance_share", True))
+
+
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPEstimatorMixin, BaseEstimator):
     """Base of private principal component analyses."""
 
@@ -156,11 +161,18 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPEstimatorM
     def _n_features_out(self) -> int:
         return len(self.components_)
 
+    def _least_deviation(self) -> float:
+        return LEAST_DEVIATION * check_data_norm(self.data_norm)
+
     def _deviations(self) -> Array:
         """Return what whitening divides by."""
-        least = LEAST_DEVIATION * check_data_norm(self.data_norm)
-        deviations: Array = np.maximum(np.sqrt(self.explained_variance_), least)
+        deviations: Array = np.maximum(np.sqrt(self.explained_variance_), self._least_deviation())
         return deviations
+
+    def _spectrum(self) -> tuple[Array, float]:
+        """Return the variances of the probabilistic model: along the components, and along all other directions."""
+        noise = max(self.noise_variance_, self._least_deviation() ** 2)
+        return np.maximum(self.explained_variance_, noise), noise
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return the coordinates of rows along the components.
@@ -203,3 +215,76 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPEstimatorM
             coordinates = coordinates * self._deviations()
         rows: NDArray[np.float64] = coordinates @ self.components_ + self.mean_
         return rows
+
+    @available_if(_knows_variances)  # type: ignore[untyped-decorator]
+    def get_covariance(self) -> NDArray[np.float64]:
+        """Return the covariance of the probabilistic model (Tipping and Bishop 1999), a function of what was released.
+
+        Returns
+        -------
+        covariance : ndarray of shape (n_features, n_features)
+            Positive definite: no variance is taken to be less than the square of a thousandth of `data_norm`.
+        """
+        check_is_fitted(self, "components_")
+        along, noise = self._spectrum()
+        covariance: NDArray[np.float64] = (self.components_.T * (along - noise)) @ self.components_
+        covariance.flat[:: len(covariance) + 1] += noise
+        return covariance
+
+    @available_if(_knows_variances)  # type: ignore[untyped-decorator]
+    def get_precision(self) -> NDArray[np.float64]:
+        """Return the inverse of the covariance of the probabilistic model.
+
+        Returns
+        -------
+        precision : ndarray of shape (n_features, n_features)
+            Positive definite.
+        """
+        check_is_fitted(self, "components_")
+        along, noise = self._spectrum()
+        precision: NDArray[np.float64] = (self.components_.T * (1 / along - 1 / noise)) @ self.components_
+        precision.flat[:: len(precision) + 1] += 1 / noise
+        return precision
+
+    @available_if(_knows_variances)  # type: ignore[untyped-decorator]
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """Return the log-likelihood of each row under the probabilistic model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, which are not clipped.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_samples,)
+            A function of these rows: for private rows, a release of its own.
+        """
+        check_is_fitted(self, "components_")
+        X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
+        along, noise = self._spectrum()
+        centred = X - self.mean_
+        squares = np.square(centred @ self.components_.T)
+        rest = np.maximum(np.square(centred).sum(axis=1) - squares.sum(axis=1), 0.0)
+        d, k = X.shape[1], len(along)
+        volume = np.log(along).sum() + (d - k) * math.log(noise) + d * math.log(2 * math.pi)
+        log_likelihood: NDArray[np.float64] = -(squares @ (1 / along) + rest / noise + volume) / 2
+        return log_likelihood
+
+    @available_if(_knows_variances)  # type: ignore[untyped-decorator]
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log-likelihood of rows under the probabilistic model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, which are not clipped.
+        y : Ignored
+            Here for a signature that all estimators share.
+
+        Returns
+        -------
+        score : float
+            A function of these rows: for private rows, a release of its own.
+        """
+        return float(np.mean(self.score_samples(X)))

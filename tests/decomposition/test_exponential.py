@@ -51,6 +51,26 @@ def test_infinite_epsilon_with_its_own_mean_is_pca(k, whiten):
     )
 
 
+@pytest.mark.parametrize("k", [1, 3, 5])
+def test_infinite_epsilon_has_the_likelihood_of_pca(k):
+    X = cloud()
+    ours = ExpMechPCA(k, epsilon=INF, data_norm=100, center="private").fit(X)
+    theirs = PCA(k, svd_solver="full").fit(X)
+    if k == 5:
+        # The least variance is 0.04, and a hundredth here.
+        assert ours._spectrum()[1] == pytest.approx(0.01)
+    np.testing.assert_allclose(ours.get_covariance(), theirs.get_covariance(), atol=1e-9)
+    np.testing.assert_allclose(ours.get_precision(), theirs.get_precision(), atol=1e-8)
+    np.testing.assert_allclose(ours.score_samples(X), theirs.score_samples(X), atol=1e-8)
+    assert ours.score(X) == pytest.approx(theirs.score(X))
+
+
+def test_likelihood_is_finite_whatever_was_released():
+    model = ExpMechPCA(2, epsilon=0.01, data_norm=2.0).fit(np.zeros((3, 5)))
+    assert np.all(np.isfinite(model.score_samples(cloud())))
+    np.testing.assert_allclose(model.get_covariance() @ model.get_precision(), np.eye(5), atol=1e-9)
+
+
 def test_infinite_epsilon_with_a_public_centre_has_mean_squares():
     X = cloud()
     ours = ExpMechPCA(2, epsilon=INF, data_norm=100, center=[0.4] * 5).fit(X)
@@ -290,6 +310,7 @@ def test_without_variances_there_are_no_attributes_of_them():
     model = ExpMechPCA(2, data_norm=1.0, variance_share=0).fit(cloud())
     assert not hasattr(model, "explained_variance_")
     assert not hasattr(model, "noise_variance_")
+    assert not hasattr(model, "score")
     assert model.transform(cloud()).shape == (400, 2)
     assert len(model.privacy_.releases) == 2
 

@@ -4,6 +4,7 @@ Every stochastic test has a false-alarm probability of 1e-6 and a fixed seed (se
 """
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -230,6 +231,28 @@ def test_bad_parameters_are_named(parameters, name):
     with pytest.raises(ValueError, match=name):
         model.privacy_plan(n_features=5)
     assert len(accountant) == 0
+
+
+def test_memory_is_bounded_for_memory_mapped_rows(tmp_path):
+    peaks = []
+    for n_rows in (20_000, 80_000):
+        path = tmp_path / f"{n_rows}.npy"
+        np.save(path, np.ones((n_rows, 20)))
+        rows = np.load(path, mmap_mode="r")
+        model = DPPCA(2, delta=1e-5, data_norm=2.0, centered_norm=1.0)
+        tracemalloc.start()
+        model.fit(rows)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.1 * peaks[0]
+    assert peaks[0] < 4e6
+
+
+def test_likelihood_is_that_of_pca_without_noise():
+    X = cloud()
+    ours, theirs = DPPCA(2, epsilon=INF, data_norm=100).fit(X), PCA(2, svd_solver="full").fit(X)
+    np.testing.assert_allclose(ours.score_samples(X), theirs.score_samples(X), atol=1e-8)
+    np.testing.assert_allclose(ours.get_covariance(), theirs.get_covariance(), atol=1e-9)
 
 
 def test_number_of_components_costs_nothing():
