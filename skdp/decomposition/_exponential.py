@@ -7,6 +7,7 @@ the unit sphere that the components before it leave (:mod:`skdp.mechanisms.bingh
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -39,6 +40,9 @@ from ._moments import row_sums, second_moments
 
 #: Part of the budget that a private mean takes.
 CENTRE_SHARE = 0.2
+
+#: Part of the budget that the variances take by default.
+VARIANCE_SHARE = 0.1
 
 #: Weight of the number of records: in the release of the mean, as a multiple of the norm of rows, and in that of the
 #: variances, as a multiple of the square of that norm, where the L2 norm counts and where the L1 norm does.
@@ -348,11 +352,10 @@ class ExpMechPCA(PrivatePCA):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sklearn.datasets import load_digits
     >>> from skdp.decomposition import ExpMechPCA
     >>> X = load_digits().data / 16
-    >>> pca = ExpMechPCA(2, epsilon=1.0, data_norm=4.0, center=np.full(64, 0.3), random_state=0).fit(X)
+    >>> pca = ExpMechPCA(2, epsilon=3.0, data_norm=4.0, center="private", centered_norm=2.0, random_state=0).fit(X)
     >>> pca.components_.shape
     (2, 64)
     """
@@ -367,7 +370,7 @@ class ExpMechPCA(PrivatePCA):
         center: Any = "none",
         centered_norm: float | None = None,
         whiten: bool = False,
-        variance_share: float = 0.1,
+        variance_share: float = VARIANCE_SHARE,
         expected_n: float | None = None,
         accountant: Any = None,
         random_state: Any = None,
@@ -446,10 +449,9 @@ class ExpMechPCA(PrivatePCA):
 def check_exponential(common: dict[str, Any], centered_norm: Any, variance_share: Any) -> BinghamParameters:
     """Return checked parameters."""
     norm = common["data_norm"] if centered_norm is None else check_positive(centered_norm, "centered_norm")
-    no_variances = (
-        not isinstance(variance_share, bool) and isinstance(variance_share, int | float) and not variance_share
-    )
-    share = 0.0 if no_variances else check_positive(variance_share, "variance_share", least=1e-6, most=0.9)
+    share = 0.0
+    if not isinstance(variance_share, numbers.Real) or isinstance(variance_share, bool) or variance_share != 0:
+        share = check_positive(variance_share, "variance_share", least=1e-6, most=0.9)
     if common["center"] == "private" and CENTRE_SHARE + share > 0.95:
         raise ValueError(f"variance_share must be at most {0.95 - CENTRE_SHARE:g} with center='private', got {share!r}")
     if common["whiten"] and not share:

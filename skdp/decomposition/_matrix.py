@@ -22,6 +22,7 @@ from ._exponential import (
     CENTRE_COUNT,
     CENTRE_SHARE,
     MEAN,
+    VARIANCE_SHARE,
     BinghamParameters,
     check_exponential,
     fit_exponential,
@@ -359,7 +360,7 @@ class DPPCA(PrivatePCA):
         return self._plan(parameters, columns).cost
 
     def _bingham(self) -> BinghamParameters:
-        return check_exponential(self._common_parameters(), self.centered_norm, 0.1)
+        return check_exponential(self._common_parameters(), self.centered_norm, VARIANCE_SHARE)
 
     def _check_parameters(self) -> MatrixParameters:
         norm = None if self.centered_norm is None else check_positive(self.centered_norm, "centered_norm")
