@@ -66,9 +66,10 @@ def test_infinite_epsilon_has_the_likelihood_of_pca(k):
 
 
 def test_likelihood_is_finite_whatever_was_released():
-    model = ExpMechPCA(2, epsilon=0.01, data_norm=2.0).fit(np.zeros((3, 5)))
+    model = ExpMechPCA(2, epsilon=0.01, data_norm=2.0, random_state=0).fit(np.zeros((3, 5)))
     assert np.all(np.isfinite(model.score_samples(cloud())))
-    np.testing.assert_allclose(model.get_covariance() @ model.get_precision(), np.eye(5), atol=1e-9)
+    # The variances differ by a factor of up to ten millions.
+    np.testing.assert_allclose(model.get_covariance() @ model.get_precision(), np.eye(5), atol=1e-6)
 
 
 def test_infinite_epsilon_with_a_public_centre_has_mean_squares():
