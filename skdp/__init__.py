@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._allocation import allocate
     from .accounting import BudgetAccountant
+    from .decomposition import DPPCA, ExpMechPCA
     from .linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
     from .naive_bayes import DPNaiveBayes
     from .tree import DPGreedyTree, DPRandomTree
@@ -15,10 +16,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "DPPCA",
     "BudgetAccountant",
     "DPGreedyTree",
     "DPNaiveBayes",
     "DPRandomTree",
+    "ExpMechPCA",
     "FunctionalMechLinReg",
     "FunctionalMechLogReg",
     "ObjPertLogReg",
@@ -30,9 +33,11 @@ __all__ = [
 # Imported on first use, so that `import skdp` stays quick.
 _HOME = {
     "BudgetAccountant": "accounting",
+    "DPPCA": "decomposition",
     "DPNaiveBayes": "naive_bayes",
     "DPGreedyTree": "tree",
     "DPRandomTree": "tree",
+    "ExpMechPCA": "decomposition",
     "FunctionalMechLinReg": "linear_model",
     "FunctionalMechLogReg": "linear_model",
     "ObjPertLogReg": "linear_model",

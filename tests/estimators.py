@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 
+from skdp.decomposition import DPPCA, ExpMechPCA
 from skdp.linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
 from skdp.naive_bayes import DPNaiveBayes
 from skdp.tree import DPGreedyTree, DPRandomTree
@@ -68,7 +69,25 @@ TREES += [
     )
 ]
 
-ESTIMATORS = PERTURBATION + FUNCTIONAL + NAIVE_BAYES + TREES
+PCA = [
+    ExpMechPCA(2, **_GENEROUS, **variant)
+    for variant in (
+        {"delta": 0.0},
+        {"delta": 1e-5},
+        {"delta": 0.0, "center": "private", "whiten": True},
+        {"delta": 1e-5, "center": "private", "expected_n": 400},
+    )
+] + [
+    DPPCA(2, **_GENEROUS, **variant)
+    for variant in (
+        {"delta": 1e-5},
+        {"delta": 0.0},
+        {"delta": 1e-5, "center": "none", "whiten": True},
+        {"delta": 0.0, "solver": "matrix"},
+    )
+]
+
+ESTIMATORS = PERTURBATION + FUNCTIONAL + NAIVE_BAYES + TREES + PCA
 
 # With columns of their own, which scikit-learn's checks do not have.
 COLUMNS = {"categorical_features": [0], "n_categories": 3, "bin_edges": {1: [-5, -1, 0, 0.5, 1, 5]}}
@@ -88,13 +107,19 @@ _ITERATIONS = "the number of iterations depends on private data and is not kept"
 _EMPTY = "data without rows are a neighbour of data with one, and are fitted like any other"
 
 EXPECTED_FAILURES = {
+    "DPPCA": {"check_estimators_empty_data_messages": _EMPTY},
+    "ExpMechPCA": {"check_estimators_empty_data_messages": _EMPTY},
     "FunctionalMechLinReg": {"check_estimators_empty_data_messages": _EMPTY},
     "OutputPertLogReg": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
     "ObjPertLogReg": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
 }
 
+_VARIANCES = {"explained_variance_", "explained_variance_ratio_", "singular_values_", "noise_variance_"}
+
 # What fit may leave behind: functions of releases ...
 RELEASED = {
+    "DPPCA": {"components_", "mean_"} | _VARIANCES,
+    "ExpMechPCA": {"components_", "mean_"} | _VARIANCES,
     "OutputPertLogReg": {"coef_", "intercept_"},
     "ObjPertLogReg": {"coef_", "intercept_"},
     "FunctionalMechLinReg": {"coef_", "intercept_", "alpha_"},
@@ -106,6 +131,8 @@ RELEASED = {
 
 # ... and of public parameters.
 PUBLIC = {
+    "DPPCA": {"n_components_", "solver_"},
+    "ExpMechPCA": {"n_components_"},
     "OutputPertLogReg": {"C_"},
     "ObjPertLogReg": {"C_"},
     "FunctionalMechLinReg": set(),
@@ -145,6 +172,16 @@ def _flat(value):
     return np.ravel(np.asarray(value, dtype=float))
 
 
+def needs_y(estimator):
+    """Whether labels or targets belong to the data."""
+    return is_classifier(estimator) or is_regressor(estimator)
+
+
+def output(model, X):
+    """What a fitted model makes of rows."""
+    return model.predict(X) if hasattr(model, "predict") else model.transform(X)
+
+
 def declared(estimator, n_classes=2, **parameters):
     """A copy that neither warns nor depends on labels."""
     if is_classifier(estimator):
@@ -162,7 +199,7 @@ def name_of(estimator):
     """Label an instance by what tells it from the others."""
     variant = [
         getattr(estimator, name, None)
-        for name in ("loss", "solver", "calibration", "numeric", "thresholds", "weights", "criterion")
+        for name in ("loss", "solver", "calibration", "numeric", "thresholds", "weights", "criterion", "center")
     ]
     kind = "gaussian" if estimator.delta else "pure"
     columns = ["columns"] if getattr(estimator, "categorical_features", None) is not None else []

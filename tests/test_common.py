@@ -28,6 +28,8 @@ from tests.estimators import (
     data_for,
     declared,
     name_of,
+    needs_y,
+    output,
     public_attributes,
     released,
 )
@@ -90,7 +92,7 @@ def test_nothing_is_computed_when_the_budget_is_too_small(estimator, monkeypatch
         model.fit(*data_for(estimator))
     assert len(accountant) == 0
     with pytest.raises(NotFittedError):
-        model.predict(data_for(estimator)[0])
+        output(model, data_for(estimator)[0])
 
 
 @every_estimator
@@ -123,9 +125,10 @@ def test_model_selection_charges_every_fit(estimator):
     X, y = data_for(estimator)
     accountant = wide_accountant()
     model = declared(estimator, accountant=accountant)
-    cross_val_score(make_pipeline(MaxAbsScaler(), model), X, y, cv=5)
+    scoring = None if hasattr(model, "score") else lambda fitted, X, y: len(output(fitted, X))
+    cross_val_score(make_pipeline(MaxAbsScaler(), model), X, y, cv=5, scoring=scoring)
     assert len(accountant) == 5
-    GridSearchCV(model, {"epsilon": [1.0, 2.0]}, cv=3).fit(X, y)
+    GridSearchCV(model, {"epsilon": [1.0, 2.0]}, cv=3, scoring=scoring).fit(X, y)
     assert len(accountant) == 5 + 2 * 3 + 1
 
 
@@ -187,7 +190,7 @@ def test_pickle_predicts_tells_its_guarantee_and_does_not_grow(estimator):
         model = declared(estimator, random_state=0).fit(X, y)
         sizes.add(len(pickle.dumps(model)))
         other = pickle.loads(pickle.dumps(model))
-        np.testing.assert_array_equal(model.predict(X), other.predict(X))
+        np.testing.assert_array_equal(output(model, X), output(other, X))
         assert other.privacy_ == model.privacy_
         assert repr(other.privacy_) == repr(model.privacy_)
     # Integers have a digit more or less.
@@ -204,18 +207,9 @@ def test_messages_hold_no_data(estimator):
     odd = np.array(["patient-7731"] * 19 + ["b"])
     ragged = [list(row) for row in X]
     ragged[3].pop()
-    cases = [
-        (text, y),
-        (infinite, y),
-        (X, odd),
-        (X, y[:-1]),
-        (X[:, 0], y),
-        (X + 1j, y),
-        (X, np.stack([y, y, y])),
-        (X[:, :0], y),
-        (ragged, y),
-        (X, np.nan * y),
-    ]
+    cases = [(text, y), (infinite, y), (X[:, 0], y), (X + 1j, y), (X[:, :0], y), (ragged, y)]
+    if needs_y(estimator):
+        cases += [(X, odd), (X, y[:-1]), (X, np.stack([y, y, y])), (X, np.nan * y)]
     for data, target in cases:
         accountant = wide_accountant()
         with pytest.raises((ValueError, TypeError)) as failure:
@@ -236,7 +230,7 @@ def test_nothing_warns(estimator):
             X, y = data_for(estimator)
             model = declared(estimator, epsilon=0.01).fit(X[:n_rows], y[:n_rows])
             assert np.all(np.isfinite(released(model)))
-            assert np.all(np.isfinite(model.predict(X).astype(float)))
+            assert np.all(np.isfinite(output(model, X).astype(float)))
 
 
 @every_estimator
@@ -363,7 +357,8 @@ def test_same_seed_same_noise_and_no_seed_new_noise(estimator):
         return released(declared(estimator, epsilon=0.5, random_state=seed).fit(X, y))
 
     def differ(one, other):
-        return one.shape != other.shape or np.mean(one != other) > 0.5
+        # Parts may be public, or clipped to 0 in both.
+        return one.shape != other.shape or np.mean(one != other) > 0.25
 
     np.testing.assert_array_equal(fit(5), fit(5))
     assert differ(fit(5), fit(6))
@@ -383,7 +378,7 @@ def test_smallest_data_sets_are_fitted(estimator, n_rows):
     X, y = data_for(estimator, n_rows=10)
     model = declared(estimator).fit(X[:n_rows], y[:n_rows])
     assert np.all(np.isfinite(released(model)))
-    assert model.predict(X).shape == (10,)
+    assert len(output(model, X)) == 10
 
 
 @every_classifier
@@ -408,7 +403,7 @@ def test_more_columns_than_rows(estimator):
     X, y = data_for(estimator, n_rows=10, n_features=60)
     model = declared(estimator).fit(X, y)
     assert model.n_features_in_ == 60
-    assert model.predict(X).shape == (10,)
+    assert len(output(model, X)) == 10
 
 
 @every_classifier
@@ -457,7 +452,7 @@ def test_bad_parameter_is_named_and_costs_nothing(estimator, name, value, error)
     assert len(accountant) == 0
 
 
-def bad_data(X, y):
+def bad_data(X, y, with_y):
     holed = X.copy()
     holed[2, 2] = NAN
     infinite = X.copy()
@@ -469,6 +464,8 @@ def bad_data(X, y):
     yield "no columns", X[:, :0], y
     yield "complex", X.astype(complex), y
     yield "text", np.full(X.shape, "a"), y
+    if not with_y:
+        return
     yield "short y", X, y[:-1]
     yield "no y", X, None
     yield "three dimensions of y", X, np.zeros((len(X), 2, 2))
@@ -477,7 +474,7 @@ def bad_data(X, y):
 
 @one_of_each
 def test_bad_data_cost_nothing(estimator):
-    for name, X, y in bad_data(*data_for(estimator, n_rows=12)):
+    for name, X, y in bad_data(*data_for(estimator, n_rows=12), needs_y(estimator)):
         accountant = wide_accountant()
         try:
             declared(estimator, accountant=accountant).fit(X, y)
@@ -508,11 +505,11 @@ def test_predicting_with_other_columns(estimator):
     model = declared(estimator).fit(pd.DataFrame(X, columns=list("abcde")), y)
     assert model.feature_names_in_.tolist() == list("abcde")
     with pytest.raises(ValueError, match="feature names"):
-        model.predict(pd.DataFrame(X, columns=list("fghij")))
+        output(model, pd.DataFrame(X, columns=list("fghij")))
     with pytest.raises(ValueError, match="features"):
-        declared(estimator).fit(X, y).predict(X[:, :3])
+        output(declared(estimator).fit(X, y), X[:, :3])
     with pytest.raises(ValueError, match="NaN"):
-        model.predict(pd.DataFrame(np.full_like(X, NAN), columns=list("abcde")))
+        output(model, pd.DataFrame(np.full_like(X, NAN), columns=list("abcde")))
 
 
 @one_of_each_classifier

@@ -2,7 +2,8 @@
 
 from ._base import Mechanism, NoNoise
 from ._bits import BitStream, NoiseSource
-from ._calibrated import TOTAL_BITS, coordinate_variance, l2_mechanism, within_reach
+from ._calibrated import TOTAL_BITS, coordinate_variance, l1_mechanism, l2_mechanism, within_reach
+from .bingham import BinghamMechanism, bingham_direction
 from .choices import GroupChoices
 from .discrete_gaussian import discrete_gaussian
 from .discrete_laplace import DiscreteLaplaceMechanism, discrete_laplace
@@ -14,6 +15,7 @@ from .quantiles import GridQuantiles, bisection_scores
 
 __all__ = [
     "TOTAL_BITS",
+    "BinghamMechanism",
     "BitStream",
     "DiscreteLaplaceMechanism",
     "ExponentialMechanism",
@@ -25,10 +27,12 @@ __all__ = [
     "NoNoise",
     "NoiseSource",
     "PermuteAndFlip",
+    "bingham_direction",
     "bisection_scores",
     "coordinate_variance",
     "discrete_gaussian",
     "discrete_laplace",
+    "l1_mechanism",
     "l2_mechanism",
     "rounded_gamma_vector",
     "rounded_normal",

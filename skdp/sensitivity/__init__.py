@@ -3,24 +3,41 @@
 from ._class_sums import class_sums_l1, class_sums_l2
 from ._clipping import ClippedRows, augmented_norm, clip_rows
 from ._minimizer import minimizer_sensitivity, solver_slack_sensitivity
-from ._moments import entry_step, exact_moments, exact_sum, moments_l1, moments_l2, plain_moments, rounded_norm
+from ._moments import (
+    entry_step,
+    exact_moments,
+    exact_sum,
+    moments_l1,
+    moments_l2,
+    pack_symmetric,
+    plain_moments,
+    rounded_norm,
+    unpack_symmetric,
+)
 from ._rows import sum_over_rows, weighted_gram
+from ._variances import centred_moments_l2, energies_l1, energies_l2, row_sum_l2
 
 __all__ = [
     "ClippedRows",
     "augmented_norm",
+    "centred_moments_l2",
     "class_sums_l1",
     "class_sums_l2",
     "clip_rows",
+    "energies_l1",
+    "energies_l2",
     "entry_step",
     "exact_moments",
     "exact_sum",
     "minimizer_sensitivity",
     "moments_l1",
     "moments_l2",
+    "pack_symmetric",
     "plain_moments",
     "rounded_norm",
+    "row_sum_l2",
     "solver_slack_sensitivity",
     "sum_over_rows",
+    "unpack_symmetric",
     "weighted_gram",
 ]
