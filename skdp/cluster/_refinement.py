@@ -10,13 +10,10 @@ Lloyd's algorithm. Points stand in steps of a public lattice throughout.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
 from .._release import Release, ReleaseSession
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
@@ -30,6 +27,7 @@ from ..mechanisms import (
     rounded_normal,
 )
 from ..sensitivity import CELLS_STEP, RowLattice, cell_sums, cells_l1, cells_l2
+from ._weighted import weighted_kmeans
 
 Array = NDArray[np.float64]
 
@@ -51,7 +49,10 @@ LEAST_RATIO = 1.3
 CORESET_WEIGHT = 0.5
 
 #: Starts of k-means on the coreset. They cost time, and no privacy.
-STARTS = 10
+STARTS = 20
+
+#: Most iterations of each.
+ITERATIONS = 50
 
 # Discrete Laplace noise of a larger scale would take too many steps of the lattice.
 _LARGEST_SCALE = 2.0**45 * CELLS_STEP
@@ -82,7 +83,7 @@ def stages(n_clusters: int, share: float = 1.0) -> tuple[Stage, ...]:
 
 def radius_ratio(n_features: int) -> float:
     """Clip differences to so many root mean squared distances: distances vary less in many dimensions."""
-    return 1.1 + 0.6 / math.sqrt(n_features)
+    return 1.2 + 0.6 / math.sqrt(n_features)
 
 
 def noisy(
@@ -265,14 +266,7 @@ def merged(estimates: Estimates, n_clusters: int, lattice: RowLattice, stream: B
     """Return the clusters of a coreset: k-means on noisy means, weighted by noisy counts, from many starts."""
     if len(estimates.counts) <= n_clusters:
         return divided(estimates, n_clusters, n_clusters, 0.0, lattice, stream)
-    seed = int(stream.words(1)[0] >> np.uint64(33))
-    with warnings.catch_warnings():
-        # Of centres that coincide, which noise and clipping to the bounds can make.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = KMeans(n_clusters, n_init=STARTS, random_state=seed).fit(
-            estimates.means, sample_weight=estimates.counts
-        )
-    labels, centres = found.labels_, found.cluster_centers_
+    centres, labels = weighted_kmeans(estimates.means, estimates.counts, n_clusters, STARTS, ITERATIONS, stream)
     weights = np.bincount(labels, estimates.counts, minlength=n_clusters)
     filled = np.maximum(weights, np.finfo(float).tiny)
     beside = estimates.means - centres[labels]
@@ -317,18 +311,23 @@ class Clusters:
 def postprocess_clusters(
     released: Array, cells: Cells, spreads: Array, noise: float, origin: Estimates, lattice: RowLattice
 ) -> Clusters:
-    """Return centres from the last step, the coreset's centres and the mean of all rows, each by its noise."""
+    """Return centres from the last step, the coreset's centres and the mean of all rows, each by its noise.
+
+    A centre that had no mean of its own is shrunk towards the mean of the cell that it was put beside.
+    """
     counts, means, errors, occupied = postprocess_means(released, cells, noise)
-    total = counts.sum()
     least = np.finfo(float).tiny
-    mean, error = counts @ means / total, counts**2 @ errors / total**2
+    weights = counts / counts.sum()
+    mean, error = weights @ means, weights**2 @ errors
     share = error / max(error + origin.errors[0], least)
-    middle = share * origin.means[0] + (1 - share) * mean
+    middle = share * origin.means + (1 - share) * mean
+    middle = shrunk(middle, np.zeros_like(middle), share * origin.errors)
 
     share = np.where(occupied, errors / np.maximum(errors + cells.errors / CORESET_WEIGHT, least), 1.0)
     centres = share[:, None] * cells.centres + (1 - share)[:, None] * means
     errors = np.where(occupied, (1 - share) * errors, np.minimum(cells.errors, cells.radii**2))
-    centres = np.clip(shrunk(centres, middle, errors), -lattice.half, lattice.half)
+    towards = np.where(np.isfinite(cells.errors)[:, None], middle, cells.origins)
+    centres = np.clip(shrunk(centres, towards, errors), -lattice.half, lattice.half)
     return Clusters(centres, counts, errors, spreads)
 
 
@@ -354,7 +353,7 @@ def refine(
     cells = whole(lattice)
     origin = estimates = postprocess_cells(released(0, cells), cells, noise[0], lattice)
     for i in (1, 2):
-        cells = divided(estimates, n_clusters, todo[i].n_cells, noise[i], lattice, stream)
+        cells = divided(estimates, 1, todo[i].n_cells, noise[i], lattice, stream)
         estimates = postprocess_cells(released(i, cells), cells, noise[i], lattice)
     cells = merged(estimates, n_clusters, lattice, stream)
     spreads = (cells.radii / radius_ratio(X.shape[1])) ** 2

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,10 @@ CELLS_STEP = 2.0 ** -(SUM_BITS + 3)
 LARGEST_SUM = 2.0**31
 
 
+# Sums are exact, whatever the size of a block.
+_BLOCK_ROWS = 8192
+
+
 @dataclass(frozen=True, eq=False)
 class RowLattice:
     """Public bounds of the rows, and a lattice on which everything inside them is an integer.
@@ -42,22 +47,22 @@ class RowLattice:
     lower: Array
     upper: Array
 
-    @property
+    @cached_property
     def bits(self) -> int:
         """Half of the widest bound is ``2**bits`` steps: 20 bits, or what keeps squared distances below 2**53."""
         return max(1, min(20, (51 - math.ceil(math.log2(len(self.lower)))) // 2))
 
-    @property
+    @cached_property
     def centre(self) -> Array:
         """Middle of the bounds."""
         return self.lower / 2 + self.upper / 2
 
-    @property
+    @cached_property
     def unit(self) -> float:
         """Half of the widest bound."""
         return float(np.max(self.upper / 2 - self.lower / 2))
 
-    @property
+    @cached_property
     def half(self) -> Array:
         """Half widths of the bounds, in steps."""
         return np.rint((self.upper / 2 - self.lower / 2) / self.unit * 2.0**self.bits)
@@ -77,14 +82,11 @@ class RowLattice:
         points : ndarray of shape (n_rows, n_features)
             Integers, as doubles.
         """
-        points = np.clip(rows, self.lower, self.upper, dtype=np.float64)
-        points -= self.centre
-        # One after the other: the quotient of the two may be too large or too small for a double.
-        points /= self.unit
-        points *= 2.0**self.bits
-        np.rint(points, out=points)
-        # Where bounds are close together and far from 0, rounding leads beyond them.
-        return np.clip(points, -self.half, self.half, out=points)
+        with np.errstate(over="ignore"):
+            points = np.subtract(rows, self.centre, dtype=np.float64)
+            points *= 2.0**self.bits / self.unit
+        np.clip(points, -self.half, self.half, out=points)
+        return np.rint(points, out=points)
 
     def decode(self, points: Array) -> Array:
         """Return points in units of the data, within the bounds.
@@ -226,7 +228,7 @@ def cell_sums(
         sums[:, -1] = np.bincount(labels, weights=spread, minlength=n_cells)
         return sums
 
-    total = sum_over_rows(block, X)
+    total = sum_over_rows(block, X, block_rows=_BLOCK_ROWS)
     total[:, 0] = np.minimum(total[:, 0], int(LARGEST_SUM))
     total[:, 1:] = np.clip(total[:, 1:], -int(LARGEST_SUM * per_unit), int(LARGEST_SUM * per_unit))
     sums = total.astype(np.float64)
