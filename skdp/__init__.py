@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._allocation import allocate
     from .accounting import BudgetAccountant
+    from .cluster import DPKMeans, SampleAggKMeans
     from .linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "BudgetAccountant",
+    "DPKMeans",
     "FunctionalMechLinReg",
     "FunctionalMechLogReg",
     "ObjPertLogReg",
     "OutputPertLogReg",
+    "SampleAggKMeans",
     "__version__",
     "allocate",
 ]
@@ -25,10 +28,12 @@ __all__ = [
 # Imported on first use, so that `import skdp` stays quick.
 _HOME = {
     "BudgetAccountant": "accounting",
+    "DPKMeans": "cluster",
     "FunctionalMechLinReg": "linear_model",
     "FunctionalMechLogReg": "linear_model",
     "ObjPertLogReg": "linear_model",
     "OutputPertLogReg": "linear_model",
+    "SampleAggKMeans": "cluster",
     "allocate": "_allocation",
 }
 

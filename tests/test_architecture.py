@@ -21,7 +21,7 @@ FLOORS = [
     {"sensitivity", "_params"},
     {"_release", "_data"},
     {"base"},
-    {"linear_model"},
+    {"linear_model", "cluster"},
     {"datasets", "_allocation", "__main__"},
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}

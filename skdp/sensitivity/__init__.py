@@ -1,6 +1,7 @@
 """Clipping and queries: what one record can change, with the derivation. Nothing here is random."""
 
-from ._cells import CELLS_STEP, RowLattice, cell_sums, cells_l1, cells_l2, nearest
+from ._blocks import blocks_l1, blocks_l2
+from ._cells import CELLS_STEP, SUM_BITS, RowLattice, cell_sums, cells_l1, cells_l2, nearest
 from ._clipping import ClippedRows, augmented_norm, clip_rows
 from ._minimizer import minimizer_sensitivity, solver_slack_sensitivity
 from ._moments import entry_step, exact_moments, moments_l1, moments_l2, plain_moments, rounded_norm
@@ -9,8 +10,11 @@ from ._rows import sum_over_rows, weighted_gram
 __all__ = [
     "CELLS_STEP",
     "ClippedRows",
+    "SUM_BITS",
     "RowLattice",
     "augmented_norm",
+    "blocks_l1",
+    "blocks_l2",
     "cell_sums",
     "cells_l1",
     "cells_l2",
