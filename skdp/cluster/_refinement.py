@@ -268,12 +268,12 @@ def merged(estimates: Estimates, n_clusters: int, lattice: RowLattice, stream: B
         return divided(estimates, n_clusters, n_clusters, 0.0, lattice, stream)
     centres, labels = weighted_kmeans(estimates.means, estimates.counts, n_clusters, STARTS, ITERATIONS, stream)
     weights = np.bincount(labels, estimates.counts, minlength=n_clusters)
-    filled = np.maximum(weights, np.finfo(float).tiny)
+    empty = weights == 0
+    filled = np.where(empty, 1.0, weights)
     beside = estimates.means - centres[labels]
     squares = estimates.spreads + np.einsum("ij,ij->i", beside, beside)
     spreads = np.bincount(labels, estimates.counts * squares, minlength=n_clusters) / filled
     errors = np.bincount(labels, estimates.counts**2 * estimates.errors, minlength=n_clusters) / filled**2
-    empty = weights == 0
     return Cells(
         _on_lattice(centres, lattice),
         _radii(radius_ratio(centres.shape[1]), np.where(empty, spreads.max(), spreads), lattice),
