@@ -38,7 +38,9 @@ FUNCTIONAL = [
 _BOX = {"n_clusters": 3, "epsilon": 1e6, "bounds": (-20.0, 20.0)}
 
 CLUSTERING = [
-    estimator(**_BOX, **variant) for estimator in (DPKMeans, SampleAggKMeans) for variant in ({"delta": 1e-5}, {"delta": 0.0})
+    estimator(**_BOX, **variant)
+    for estimator in (DPKMeans, SampleAggKMeans)
+    for variant in ({"delta": 1e-5}, {"delta": 0.0})
 ]
 
 ESTIMATORS = PERTURBATION + FUNCTIONAL + CLUSTERING

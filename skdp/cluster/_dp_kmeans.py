@@ -95,9 +95,9 @@ class DPKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
 
     Notes
     -----
-    **Privacy.** Released are, four times, a count, the sum of the differences to the centre, clipped to a radius, and the
-    sum of their squares, for each cell of public centres. In units of the radius, and with weights :math:`a=b=3/8`,
-    adding or removing one record moves such a release by at most :math:`\sqrt{a^2+1+b^2}` in L2 norm, since a record
+    **Privacy.** Released are, four times, for each cell of public centres, a count, the sum of the differences to the
+    centre, clipped to a radius, and (but for the last) the sum of their squares. In units of the radius, and with
+    weights :math:`a=b=3/8`, one record moves such a release by at most :math:`\sqrt{a^2+1+b^2}` in L2 norm, since it
     belongs to one cell. The four take 10, 30, 25 and 35 % of epsilon, or of the square of the Gaussian-DP parameter.
     Centres and radii of each are computed from the releases before it, and so is everything else. There are no
     ``labels_``, no ``inertia_`` and no ``n_iter_``, which are functions of the rows; `predict` and `score` are for

@@ -99,7 +99,7 @@ class NearestCentre(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         labels : ndarray of shape (n_samples,)
             Positions in ``cluster_centers_``.
         """
-        return self.fit(X, y, **kwargs).predict(X)  # type: ignore[attr-defined,no-any-return]
+        return self.fit(X, y, **kwargs).predict(X)
 
     def _nearest(self, X: Any) -> tuple[NDArray, NDArray]:
         rows = self._rows(X)

@@ -3,8 +3,8 @@ r"""Private k-means by refinement: noisy sums over ever better cells, at last ov
 Released are, four times, a count, a sum and a sum of squares for each cell of public centres: for one cell that is
 everything, for coarse cells around its mean, for fine cells in which coarse ones are divided that spread most, and for
 the clusters. Centres of each are computed from what was released before. The fine cells, with their noisy counts, are a
-private coreset: k-means is run on them from as many starts as one likes, for nothing. The last release then is a step of
-Lloyd's algorithm. Points stand in steps of a public lattice throughout.
+private coreset: k-means is run on them from as many starts as one likes, for nothing. The last release then is a step
+of Lloyd's algorithm. Points stand in steps of a public lattice throughout.
 """
 
 from __future__ import annotations
@@ -238,9 +238,7 @@ def parts(estimates: Estimates, least: int, most: int, rows: float) -> NDArray[n
     return number
 
 
-def divided(
-    estimates: Estimates, least: int, most: int, noise: float, lattice: RowLattice, stream: BitStream
-) -> Cells:
+def divided(estimates: Estimates, least: int, most: int, noise: float, lattice: RowLattice, stream: BitStream) -> Cells:
     """Return at least `least` and at most `most` cells: around means, or around a few points beside one."""
     d = estimates.means.shape[1]
     ratio = radius_ratio(d)

@@ -98,7 +98,7 @@ def block_centres(estimator: Any, rows: Array, reference: Array, seed: int) -> A
             return reference
         matched: Array = centres[linear_sum_assignment(cdist(reference, centres, "sqeuclidean"))[1]]
         return matched
-    except Exception:  # noqa: BLE001
+    except Exception:
         return reference
 
 
@@ -134,7 +134,7 @@ def block_sum(
             rows = np.clip(X[chosen], lattice.lower, lattice.upper, dtype=np.float64)
             centres = lattice.encode(block_centres(estimator, rows, shown, int(seeds[b] >> np.uint64(33))))
             total += clipped_differences(centres, reference, radii)
-    return total * 2.0**-SUM_BITS
+    return total.astype(np.float64) * 2.0**-SUM_BITS
 
 
 class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
@@ -193,9 +193,10 @@ class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
     -----
     **Privacy.** Each record is drawn into a block by itself, so that adding or removing one changes one block, whose
     :math:`k` clipped differences then move by the diameter, not the radius: the sum over blocks by at most
-    :math:`2\sqrt k` radii in L2 norm, and the mean by :math:`2r\sqrt k/q` for :math:`q` blocks. The matching of a block's
-    centres depends on that block and on the reference alone. Warnings and exceptions of the estimator are swallowed. Not
-    covered: that `fit` raises an error for values that are not finite, and how long it takes.
+    :math:`2\sqrt k` radii in L2 norm, and the mean by :math:`2r\sqrt k/q` for :math:`q` blocks. The matching of a
+    block's centres depends on that block and on the reference alone. Warnings and exceptions of the estimator are
+    swallowed. Not covered: that `fit` raises an error for values that are not finite, how long it takes, and an
+    estimator that remembers one block when it is fitted to the next.
 
     References
     ----------
@@ -335,8 +336,14 @@ class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
             check_positive(self.radius, "radius")
         if isinstance(self.reference, str) and self.reference != "private":
             raise ValueError(f"reference must be 'private' or an array of centres, got {self.reference!r}")
-        if self.estimator is not None and not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")):
-            raise TypeError("estimator must be a clusterer with fit and get_params, or None")
+        if self.estimator is not None:
+            if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
+                raise TypeError("estimator must be an instance of a clusterer, or None")
+            number = clone(self.estimator).get_params(deep=False).get("n_clusters", parameters.n_clusters)
+            if number != parameters.n_clusters:
+                raise ValueError(
+                    f"estimator must find n_clusters={parameters.n_clusters} centres, and finds {number!r}"
+                )
         return parameters
 
     def _public_reference(self, n_clusters: int, n_features: int) -> Array | None:

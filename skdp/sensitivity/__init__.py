@@ -9,8 +9,8 @@ from ._rows import sum_over_rows, weighted_gram
 
 __all__ = [
     "CELLS_STEP",
-    "ClippedRows",
     "SUM_BITS",
+    "ClippedRows",
     "RowLattice",
     "augmented_norm",
     "blocks_l1",

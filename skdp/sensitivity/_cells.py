@@ -99,6 +99,7 @@ class RowLattice:
         Returns
         -------
         rows : ndarray of shape (n_points, n_features)
+            Public if the points are.
         """
         return np.clip(self.centre + self.unit * (points * 2.0**-self.bits), self.lower, self.upper)
 
@@ -116,6 +117,7 @@ def nearest(points: Array, centres: Array) -> NDArray[np.intp]:
     Returns
     -------
     labels : ndarray of shape (n_points,)
+        Positions in `centres`.
     """
     if len(centres) == 1:
         return np.zeros(len(points), dtype=np.intp)

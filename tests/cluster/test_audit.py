@@ -1,10 +1,11 @@
 """Empirical lower bounds on what the k-means estimators give away, on the pairs that the proofs call worst.
 
 DPKMeans: a tight cluster, and one record more at a corner of the bounds, far beyond every radius. The reader sees all
-four releases, and knows, from the public centres and radii of each, what they are without the record, and what it adds. SampleAggKMeans: a record that turns the centres of its block from one end of a diameter
-to the other. Every audit has a false-alarm probability of 1e-6 (two Clopper-Pearson limits of 5e-7 each, or 4.9
-standard errors) and fixed seeds; events are chosen on runs of their own. Each also rejects twins that are broken on
-purpose: half the noise, no clipping of differences, half the constant, division by the true number of blocks.
+four releases, and knows, from the public centres and radii of each, what they are without the record, and what it
+adds. SampleAggKMeans: a record that turns the centres of its block from one end of a diameter to the other. Every
+audit has a false-alarm probability of 1e-6 (two Clopper-Pearson limits of 5e-7 each, or 4.9 standard errors) and fixed
+seeds; events are chosen on runs of their own. Each also rejects twins that are broken on purpose: half the noise, no
+clipping of differences, half the constant, division by true counts or by the true number of blocks.
 """
 
 import contextlib
@@ -40,7 +41,7 @@ def unclipped_sums(lattice, X, centres, radii, a, b):
     return sums
 
 
-class SeenEnough(Exception):
+class SeenEnoughError(Exception):
     """The rest of the fit is not needed."""
 
 
@@ -72,11 +73,13 @@ class CellReader:
             without, own = self.added[-1][0], self.added[-1][1] - self.added[-1][0]
             seen, mechanism = out[: len(own)] - without, mechanisms[len(self.added) - 1]
             if delta:
-                self.scores.append(np.sum(seen * own) / np.linalg.norm(own) * mechanism.sensitivity / mechanism.scale**2)
+                self.scores.append(
+                    np.sum(seen * own) / np.linalg.norm(own) * mechanism.sensitivity / mechanism.scale**2
+                )
             else:
                 self.scores.append(np.sum(np.abs(seen) - np.abs(seen - own)) / mechanism.scale)
             if only == len(self.scores) - 1:
-                raise SeenEnough
+                raise SeenEnoughError
             return out
 
         self.weigh = np.sum if only is None else lambda scores: scores[only]
@@ -87,7 +90,7 @@ class CellReader:
         found = []
         for i in range(runs):
             self.added, self.scores = [], []
-            with contextlib.suppress(SeenEnough):
+            with contextlib.suppress(SeenEnoughError):
                 self.model.set_params(random_state=first_seed + i).fit(data)
                 assert len(self.scores) == 4
             found.append(float(self.weigh(self.scores)))

@@ -219,7 +219,14 @@ def test_shrinkage_helps_where_noise_is_large():
 
 @pytest.mark.parametrize(
     ("d", "epsilon", "delta", "most"),
-    [(2, 0.1, 1e-5, 1.3), (2, 1.0, 1e-5, 1.03), (10, 0.1, 1e-5, 1.3), (10, 1.0, 1e-5, 1.03), (2, 1.0, 0.0, 1.05), (10, 1.0, 0.0, 1.1)],
+    [
+        (2, 0.1, 1e-5, 1.3),
+        (2, 1.0, 1e-5, 1.03),
+        (10, 0.1, 1e-5, 1.3),
+        (10, 1.0, 1e-5, 1.03),
+        (2, 1.0, 0.0, 1.05),
+        (10, 1.0, 0.0, 1.1),
+    ],
 )
 def test_mixtures(d, epsilon, delta, most):
     X = mixture(10, 50_000, d)
@@ -285,7 +292,12 @@ def test_pipeline_and_allocation(cls):
 @both
 @pytest.mark.parametrize(
     ("name", "value", "error"),
-    [("n_clusters", 0, ValueError), ("n_clusters", 2.0, TypeError), ("n_clusters", None, TypeError), ("bounds", None, ValueError)],
+    [
+        ("n_clusters", 0, ValueError),
+        ("n_clusters", 2.0, TypeError),
+        ("n_clusters", None, TypeError),
+        ("bounds", None, ValueError),
+    ],
 )
 def test_bad_parameter(cls, name, value, error):
     with pytest.raises(error, match=name):

@@ -105,7 +105,7 @@ def test_a_public_reference_takes_no_budget():
 
 def test_radius_limits_what_blocks_may_say():
     X = around_corners()
-    far = np.full((3, 2), 0.5) + [[0, 0], [0.01, 0], [0, 0.01]]
+    far = np.array([[0.5, 0.5], [0.51, 0.5], [0.5, 0.51]])
     model = SampleAggKMeans(3, epsilon=INF, bounds=(0, 1), reference=far, radius=0.05, n_blocks=10).fit(X)
     assert np.linalg.norm(model.cluster_centers_ - far, axis=1).max() <= 0.0501
 
@@ -130,6 +130,9 @@ def test_mean_is_weighted_by_noise():
         ("reference", np.full((3, 2), np.nan), ValueError),
         ("reference", object(), ValueError),
         ("estimator", "kmeans", TypeError),
+        ("estimator", KMeans, TypeError),
+        ("estimator", object(), TypeError),
+        ("estimator", KMeans(4), ValueError),
     ],
 )
 def test_bad_parameter_is_named(name, value, error):

@@ -54,9 +54,7 @@ def test_one_record_by_brute_force():
         labels = rng.integers(6, size=n_rows)
         record = rng.choice([-5.0, 5.0, 0.0], size=(1, 2))
         with_record = np.vstack([X, record]), np.append(labels, rng.integers(6))
-        sums = [
-            block_sum(*data, 6, estimator, lattice, reference, radii, seeds) for data in ((X, labels), with_record)
-        ]
+        sums = [block_sum(*data, 6, estimator, lattice, reference, radii, seeds) for data in ((X, labels), with_record)]
         difference = sums[1] - sums[0]
         assert np.linalg.norm(difference) <= blocks_l2(4, 2)
         assert np.abs(difference).sum() <= blocks_l1(4, 2)

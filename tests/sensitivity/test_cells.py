@@ -60,7 +60,9 @@ def test_one_record_by_brute_force(d, a, b):
         lattice, X, centres, radii = random_case(seed, d)
         before = cell_sums(lattice, X, centres, radii, a, b)
         corners = np.array(list(itertools.product([-9, 9], repeat=min(d, 2))))
-        records = np.vstack([X[:6], np.pad(corners, ((0, 0), (0, d - corners.shape[1])), constant_values=9), [centres[0]]])
+        records = np.vstack(
+            [X[:6], np.pad(corners, ((0, 0), (0, d - corners.shape[1])), constant_values=9), [centres[0]]]
+        )
         for record in records:
             difference = cell_sums(lattice, np.vstack([X, record]), centres, radii, a, b) - before
             assert np.abs(difference).sum() <= l1
