@@ -30,8 +30,9 @@ CELLS_STEP = 2.0 ** -(SUM_BITS + 3)
 LARGEST_SUM = 2.0**31
 
 
-# Sums are exact, whatever the size of a block.
+# Sums are exact, whatever the size of a block. Its distances to all centres are a few megabytes.
 _BLOCK_ROWS = 8192
+_BLOCK_ENTRIES = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +86,9 @@ class RowLattice:
         with np.errstate(over="ignore"):
             points = np.subtract(rows, self.centre, dtype=np.float64)
             points *= 2.0**self.bits / self.unit
-        np.clip(points, -self.half, self.half, out=points)
+        # A number is quicker than one for each column.
+        limit = self.half[0] if np.all(self.half == self.half[0]) else self.half
+        np.clip(points, -limit, limit, out=points)
         return np.rint(points, out=points)
 
     def decode(self, points: Array) -> Array:
@@ -119,11 +122,22 @@ def nearest(points: Array, centres: Array) -> NDArray[np.intp]:
     labels : ndarray of shape (n_points,)
         Positions in `centres`.
     """
-    if len(centres) == 1:
+    return _nearest(points, _table(centres))
+
+
+def _table(centres: Array) -> Array:
+    """What a point with a 1 at its end is multiplied by: squared distances, but for the point's own square."""
+    return np.vstack([-2.0 * centres.T, np.einsum("ij,ij->i", centres, centres)])
+
+
+def _nearest(points: Array, table: Array) -> NDArray[np.intp]:
+    if table.shape[1] == 1:
         return np.zeros(len(points), dtype=np.intp)
-    scores = points @ (-2.0 * centres.T)
-    scores += np.einsum("ij,ij->i", centres, centres)
-    return scores.argmin(axis=1)
+    extended = np.empty((len(points), len(table)))
+    extended[:, :-1] = points
+    extended[:, -1] = 1.0
+    labels: NDArray[np.intp] = (extended @ table).argmin(axis=1)
+    return labels
 
 
 def cells_l2(n_features: int, count_weight: float, spread_weight: float) -> float:
@@ -210,11 +224,13 @@ def cell_sums(
     """
     n_cells, d = centres.shape
     per_unit = 2.0**SUM_BITS
+    table = _table(centres)
 
     def block(rows: NDArray) -> NDArray[np.int64]:
-        points = lattice.encode(rows)
-        labels = nearest(points, centres)
-        difference = points - centres[labels]
+        n = len(rows)
+        difference = lattice.encode(rows)
+        labels = _nearest(difference, table)
+        difference -= np.take(centres, labels, axis=0)
         # Integers below 2**53, hence exact, and so is everything after them that concerns one record.
         squares = np.einsum("ij,ij->i", difference, difference)
         own = radii[labels]
@@ -222,7 +238,6 @@ def cell_sums(
         difference *= (per_unit / np.maximum(np.sqrt(squares), own))[:, None]
         np.rint(difference, out=difference)
         spread = np.rint(inside * per_unit)
-        n = len(points)
         membership = sparse.csc_matrix((np.ones(n), labels, np.arange(n + 1)), shape=(n_cells, n))
         sums = np.empty((n_cells, d + 2), dtype=np.int64)
         sums[:, 0] = np.bincount(labels, minlength=n_cells)
@@ -230,7 +245,8 @@ def cell_sums(
         sums[:, -1] = np.bincount(labels, weights=spread, minlength=n_cells)
         return sums
 
-    total = sum_over_rows(block, X, block_rows=_BLOCK_ROWS)
+    rows = max(64, min(_BLOCK_ROWS, _BLOCK_ENTRIES // (n_cells + d)))
+    total = sum_over_rows(block, X, block_rows=rows)
     total[:, 0] = np.minimum(total[:, 0], int(LARGEST_SUM))
     total[:, 1:] = np.clip(total[:, 1:], -int(LARGEST_SUM * per_unit), int(LARGEST_SUM * per_unit))
     sums = total.astype(np.float64)
