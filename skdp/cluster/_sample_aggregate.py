@@ -141,8 +141,8 @@ class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
     r"""Differentially private k-means by sample and aggregate.
 
     k-means without privacy runs on blocks of the records, and the centres of the blocks are averaged with noise.
-    :class:`DPKMeans` is better at every budget, and the one to use. This one takes any algorithm that finds centres,
-    as it stands.
+    :class:`DPKMeans` is the one to use, and most of the accuracy of this one is that of its reference. But it takes any
+    algorithm that finds centres, as it stands.
 
     Parameters
     ----------
