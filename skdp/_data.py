@@ -42,7 +42,9 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", **kwargs:
     validated : ndarray or tuple of ndarray
     """
     try:
-        return validate_data(estimator, X, y, **kwargs)
+        # The check for values that are not finite adds all of them up, and warns where that overflows.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return validate_data(estimator, X, y, **kwargs)
     except ValueError as error:
         message = _without_values(str(error))
     # Outside the handler, so that the original message is not kept as the context of this one.

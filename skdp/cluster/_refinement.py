@@ -185,7 +185,7 @@ def shrunk(means: Array, origins: Array, errors: Array) -> Array:
     moved = means - origins
     surplus = max(means.shape[1] - 2, 0) * errors
     squares = np.einsum("ij,ij->i", moved, moved)
-    factor = np.maximum(0.0, 1 - surplus / np.maximum(squares, np.finfo(float).tiny))
+    factor = 1 - surplus / np.maximum(np.maximum(squares, surplus), np.finfo(float).tiny)
     return origins + factor[:, None] * moved
 
 
@@ -285,7 +285,12 @@ def _on_lattice(points: Array, lattice: RowLattice) -> Array:
 
 
 def _radii(ratio: float, spreads: Array, lattice: RowLattice) -> Array:
-    return np.clip(ratio * np.sqrt(spreads), 1.0, max(1.0, 2 * float(np.linalg.norm(lattice.half))))
+    return within_diagonal(ratio * np.sqrt(spreads), lattice)
+
+
+def within_diagonal(radii: Array, lattice: RowLattice) -> Array:
+    """Return radii of one step at least, and of the diagonal of the bounds at most."""
+    return np.clip(radii, 1.0, max(1.0, 2 * float(np.linalg.norm(lattice.half))))
 
 
 @dataclass(frozen=True, eq=False)

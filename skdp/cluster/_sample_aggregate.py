@@ -28,7 +28,7 @@ from ..mechanisms import BitStream, NoiseSource
 from ..sensitivity import SUM_BITS, RowLattice, blocks_l1, blocks_l2
 from ._dp_kmeans import DIRECTIONS, Parameters, check_common
 from ._prediction import NearestCentre
-from ._refinement import Clusters, deviation, noisy, plan, refine, stages
+from ._refinement import Clusters, deviation, noisy, plan, refine, stages, within_diagonal
 
 Array = NDArray[np.float64]
 
@@ -60,7 +60,7 @@ def postprocess_radii(reference: Clusters, n_blocks: int, lattice: RowLattice) -
     d = reference.centres.shape[1]
     sampling = reference.spreads * n_blocks / reference.counts
     radii = RADIUS_RATIO * np.sqrt(d * reference.errors + np.minimum(sampling, reference.spreads))
-    return np.clip(radii, 1.0, max(1.0, 2 * float(np.linalg.norm(lattice.half))))
+    return radii
 
 
 def postprocess_mean(
@@ -284,9 +284,10 @@ class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
         else:
             reference, errors = lattice.encode(public), None
             n_blocks = DEFAULT_BLOCKS if n_blocks is None else n_blocks
-            radii = np.full(len(reference), max(1.0, float(np.linalg.norm(lattice.half))))
+            radii = np.full(len(reference), np.linalg.norm(lattice.half))
         if self.radius is not None:
             radii = np.full(len(reference), self.radius / lattice.unit * 2.0**lattice.bits)
+        radii = within_diagonal(radii, lattice)
 
         estimator = self.estimator
         if estimator is None:

@@ -331,3 +331,22 @@ def test_memory_mapped_rows_are_not_copied(cls, tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.45 * X.nbytes
+
+
+@both
+def test_nothing_the_data_can_hold_fails_or_warns(cls):
+    # An exception or a warning on the way from releases to centres would depend on the rows. Warnings are errors here.
+    rng = np.random.default_rng(0)
+    for seed in range(150):
+        d, k, n_rows = (int(rng.choice(choice)) for choice in ([1, 2, 3, 10, 70], [1, 2, 8, 30], [0, 1, 2, 7, 300]))
+        lower, upper = [(0, 1), (-1e100, 1e100), (-1e-99, 1e-99), (1e8, 1e8 + 1e-3)][rng.integers(4)]
+        X = [
+            rng.uniform(lower / 2, upper / 2, (n_rows, d)),
+            rng.choice([lower, upper, 0.0], (n_rows, d)),
+            rng.choice([1e308, -1e308, 1e-310], (n_rows, d)),
+            np.full((n_rows, d), lower),
+        ][rng.integers(4)]
+        epsilon, delta = rng.choice([2.0**-20, 0.1, 1, 1e3, 1e9, INF]), rng.choice([0, 1e-5])
+        model = cls(k, epsilon=float(epsilon), delta=float(delta), bounds=(lower, upper), random_state=seed).fit(X)
+        assert model.cluster_centers_.shape == (k, d)
+        assert np.all((model.cluster_centers_ >= lower) & (model.cluster_centers_ <= upper))
