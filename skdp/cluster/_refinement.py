@@ -48,11 +48,14 @@ LEAST_RATIO = 1.3
 #: Weight of the coreset's centre beside that of the last step, since it was chosen by the noise as well.
 CORESET_WEIGHT = 0.5
 
-#: Starts of k-means on the coreset. They cost time, and no privacy.
+#: Starts of k-means on the coreset, where memory allows. They cost time, and no privacy.
 STARTS = 20
 
 #: Most iterations of each.
 ITERATIONS = 50
+
+# Of arrays over pairs of cells.
+_MOST_ENTRIES = 2**22
 
 # Discrete Laplace noise of a larger scale would take too many steps of the lattice.
 _LARGEST_SCALE = 2.0**45 * CELLS_STEP
@@ -228,7 +231,7 @@ def parts(estimates: Estimates, least: int, most: int, rows: float) -> NDArray[n
     n_cells = len(estimates.counts)
     number = np.ones(n_cells, dtype=np.intp)
     if n_cells < most:
-        already = np.arange(1, most)
+        already = np.arange(1, min(most, 1 + max(64, _MOST_ENTRIES // n_cells)))
         inertia = estimates.counts * estimates.spreads
         priority = inertia[:, None] / already**1.5
         enough = estimates.counts[:, None] / (already + 1) > rows
@@ -264,7 +267,8 @@ def merged(estimates: Estimates, n_clusters: int, lattice: RowLattice, stream: B
     """Return the clusters of a coreset: k-means on noisy means, weighted by noisy counts, from many starts."""
     if len(estimates.counts) <= n_clusters:
         return divided(estimates, n_clusters, n_clusters, 0.0, lattice, stream)
-    centres, labels = weighted_kmeans(estimates.means, estimates.counts, n_clusters, STARTS, ITERATIONS, stream)
+    starts = min(STARTS, max(1, _MOST_ENTRIES // (n_clusters * len(estimates.counts))))
+    centres, labels = weighted_kmeans(estimates.means, estimates.counts, n_clusters, starts, ITERATIONS, stream)
     weights = np.bincount(labels, estimates.counts, minlength=n_clusters)
     empty = weights == 0
     filled = np.where(empty, 1.0, weights)
