@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._allocation import allocate
     from .accounting import BudgetAccountant
+    from .cluster import DPKMeans, SampleAggKMeans
     from .decomposition import DPPCA, ExpMechPCA
     from .linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
     from .naive_bayes import DPNaiveBayes
@@ -19,6 +20,7 @@ __all__ = [
     "DPPCA",
     "BudgetAccountant",
     "DPGreedyTree",
+    "DPKMeans",
     "DPNaiveBayes",
     "DPRandomTree",
     "ExpMechPCA",
@@ -26,6 +28,7 @@ __all__ = [
     "FunctionalMechLogReg",
     "ObjPertLogReg",
     "OutputPertLogReg",
+    "SampleAggKMeans",
     "__version__",
     "allocate",
 ]
@@ -38,10 +41,12 @@ _HOME = {
     "DPGreedyTree": "tree",
     "DPRandomTree": "tree",
     "ExpMechPCA": "decomposition",
+    "DPKMeans": "cluster",
     "FunctionalMechLinReg": "linear_model",
     "FunctionalMechLogReg": "linear_model",
     "ObjPertLogReg": "linear_model",
     "OutputPertLogReg": "linear_model",
+    "SampleAggKMeans": "cluster",
     "allocate": "_allocation",
 }
 

@@ -22,7 +22,7 @@ FLOORS = [
     {"_columns"},
     {"_release", "_data"},
     {"base"},
-    {"decomposition", "linear_model", "naive_bayes", "tree"},
+    {"cluster", "decomposition", "linear_model", "naive_bayes", "tree"},
     {"datasets", "_allocation", "__main__"},
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
