@@ -19,6 +19,7 @@ FLOORS = [
     {"accounting"},
     {"mechanisms"},
     {"sensitivity", "_params"},
+    {"_columns"},
     {"_release", "_data"},
     {"base"},
     {"decomposition", "linear_model", "naive_bayes", "tree"},

@@ -62,7 +62,8 @@ class DPNaiveBayes(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         over the number of records.
     bounds : tuple (lower, upper)
         Bounds of the numeric features, from public knowledge: numbers, or one for each column of X, or one for each
-        numeric column without `bin_edges`. Values beyond are clipped, silently. Entries for other columns are not used.
+        numeric column, or one for each numeric column without `bin_edges`. Values beyond are clipped, silently.
+        Entries for other columns are not used, but have to be in order.
     categorical_features : array-like, default=None
         Categorical columns: positions, names, or a mask. None for none.
     n_categories : int or array-like of int, default=None

@@ -616,6 +616,8 @@ def test_bounds_may_be_for_numeric_columns_alone_or_absent_without_them():
     whole = DPNaiveBayes(**MIXED, classes=[0, 1, 2], random_state=0).fit(X, y)
     short = DPNaiveBayes(**{**MIXED, "bounds": ([-1, 0], [1, 10])}, classes=[0, 1, 2], random_state=0).fit(X, y)
     np.testing.assert_array_equal(released(whole), released(short))
+    numeric = DPNaiveBayes(**{**MIXED, "bounds": ([-1, 0, -9], [1, 10, 9])}, classes=[0, 1, 2], random_state=0)
+    np.testing.assert_array_equal(released(whole), released(numeric.fit(X, y)))
     none = DPNaiveBayes(categorical_features=[0, 1], n_categories=[3, 4], classes=[0, 1, 2])
     assert none.fit(X[:, [0, 2]], y).predict(X[:, [0, 2]]).shape == y.shape
     edges = DPNaiveBayes(bin_edges={0: [0, 1, 1000]}, classes=[0, 1, 2])
