@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._allocation import allocate
     from .accounting import BudgetAccountant
+    from .cluster import DPKMeans, SampleAggKMeans
+    from .decomposition import DPPCA, ExpMechPCA
     from .linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
     from .naive_bayes import DPNaiveBayes
     from .preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, PrivateLabelSet, PublicBinner
@@ -16,19 +18,23 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "DPPCA",
     "BoundsScaler",
     "BudgetAccountant",
     "DPGreedyTree",
+    "DPKMeans",
     "DPNaiveBayes",
     "DPQuantileBinner",
     "DPRandomTree",
     "DPStandardScaler",
+    "ExpMechPCA",
     "FunctionalMechLinReg",
     "FunctionalMechLogReg",
     "ObjPertLogReg",
     "OutputPertLogReg",
     "PrivateLabelSet",
     "PublicBinner",
+    "SampleAggKMeans",
     "__version__",
     "allocate",
 ]
@@ -36,13 +42,17 @@ __all__ = [
 # Imported on first use, so that `import skdp` stays quick.
 _HOME = {
     "BudgetAccountant": "accounting",
+    "DPPCA": "decomposition",
     "DPNaiveBayes": "naive_bayes",
     "DPGreedyTree": "tree",
     "DPRandomTree": "tree",
+    "ExpMechPCA": "decomposition",
+    "DPKMeans": "cluster",
     "FunctionalMechLinReg": "linear_model",
     "FunctionalMechLogReg": "linear_model",
     "ObjPertLogReg": "linear_model",
     "OutputPertLogReg": "linear_model",
+    "SampleAggKMeans": "cluster",
     "DPQuantileBinner": "preprocessing",
     "DPStandardScaler": "preprocessing",
     "PrivateLabelSet": "preprocessing",

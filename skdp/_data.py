@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
@@ -19,19 +19,16 @@ from .exceptions import PrivacyAssumptionWarning
 FLOATS = (np.float64, np.float32)
 
 # Kinds of labels that can be told equal to one another.
-_LABEL_KINDS = {
-    "b": "number",
-    "i": "number",
-    "u": "number",
-    "f": "number",
-    "U": "text",
-    "T": "text",
-    "S": "bytes",
-}
+_LABEL_KINDS = {"b": "number", "i": "number", "u": "number", "f": "number", "U": "text", "S": "bytes"}
+
+_LEAVE_OUT = "Leave out records with missing values, each for itself: filling in from other records is a release."
 
 
 def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", **kwargs: Any) -> Any:
     """Call scikit-learn's validate_data, and keep values out of its messages.
+
+    Values are checked to be finite even where scikit-learn is configured to assume it: bounds hold for numbers only.
+    What NumPy warns of while numbers of any size are added up for that check would tell about them.
 
     Parameters
     ----------
@@ -50,7 +47,7 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", **kwargs:
 
 
 def check_quietly(X: Any, **kwargs: Any) -> NDArray:
-    """Call scikit-learn's check_array, and keep values out of its messages.
+    """Call scikit-learn's check_array, and keep values out of its messages; see `validate_quietly`.
 
     Parameters
     ----------
@@ -69,7 +66,10 @@ def check_quietly(X: Any, **kwargs: Any) -> NDArray:
 
 def _quietly(validate: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     try:
-        return validate(*args, **kwargs)
+        with config_context(assume_finite=False), np.errstate(all="ignore"):
+            return validate(*args, **kwargs)
+    except OverflowError:
+        message = "the data hold integers that are too large for doubles"
     except ValueError as error:
         message = _without_values(str(error))
     # Outside the handler, so that the original message is not kept as the context of this one.
@@ -88,6 +88,8 @@ def _without_values(message: str) -> str:
         return "y must be a 1d array"
     if "inhomogeneous" in message:
         return "rows must all have the same length"
+    if "contains NaN" in message:
+        return f"{message.splitlines()[0]} {_LEAVE_OUT}"
     message = re.sub(r"array=.*?\nReshape", "Reshape", message, flags=re.DOTALL)
     return re.sub(r"shape=\(\d+, 0\)", "shape=(, 0)", message)
 
@@ -151,10 +153,9 @@ def classification_data(
     classes : ndarray of shape (n_classes,)
         The label set.
     """
-    least = 1 if classes is None else 0
-    X, y = validate_quietly(estimator, X, y, dtype=list(dtypes), ensure_min_samples=least)
-    y = column_or_1d(y)
     if classes is None:
+        X, y = validate_quietly(estimator, X, y, dtype=list(dtypes))
+        y = column_or_1d(y)
         with warnings.catch_warnings():
             # scikit-learn comments on the number of distinct labels.
             warnings.simplefilter("ignore")
@@ -172,9 +173,46 @@ def classification_data(
             stacklevel=3,
         )
         return X, np.searchsorted(classes, y), classes
-    codes = encode_labels(y, classes)
+    if y is None:
+        validate_quietly(estimator, X, y)
+    X = validate_quietly(estimator, X, dtype=list(dtypes), ensure_min_samples=0)
+    codes = encode_labels(labels_of(y), classes)
+    if len(X) != len(codes):
+        raise ValueError("X and y must have the same number of rows")
     known = codes >= 0
     return (X, codes, classes) if known.all() else (X[known], codes[known], classes)
+
+
+def labels_of(y: Any) -> NDArray:
+    """Return labels as an array in which each is what it was.
+
+    NumPy would read all labels of a list as the type that fits every one of them, so that one record decides how the
+    others are read.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Labels.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,)
+    """
+    if hasattr(y, "__array__") or not isinstance(y, Sequence) or isinstance(y, str | bytes):
+        array = np.asarray(y)
+    elif any(isinstance(label, list | tuple | np.ndarray) for label in y):
+        try:
+            array = np.array(y, dtype=object)
+        except ValueError:
+            array = np.empty((0, 0, 0))
+    else:
+        array = np.empty(len(y), dtype=object)
+        array[:] = y
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError("y must be a 1d array")
+    return array
 
 
 def label_array(y: Any) -> NDArray:
@@ -190,12 +228,12 @@ def label_array(y: Any) -> NDArray:
     y : ndarray of shape (n_samples,)
         Of text, bytes or numbers.
     """
-    array: NDArray = _quietly(column_or_1d, y)
-    if array.dtype.kind == "O":
-        kind = str if all(isinstance(label, str) for label in array) else numbers.Real
-        if not all(isinstance(label, kind) for label in array):
+    array = labels_of(y)
+    if array.dtype.kind in "OT":
+        kinds = {_key(label)[0] for label in array.tolist()}
+        if len(kinds) > 1 or not kinds <= {"text", "bytes", "number"}:
             raise TypeError("labels must be all text, or all numbers")
-        array = np.array(array.tolist(), dtype=str if kind is str else None)
+        array = np.array(array.tolist(), dtype=str if kinds == {"text"} else None)
     if array.dtype.kind not in _LABEL_KINDS:
         raise TypeError("labels must be all text, or all numbers")
     if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
@@ -222,9 +260,39 @@ def encode_labels(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
         return np.empty(0, dtype=np.intp)
     kinds = _LABEL_KINDS.get(y.dtype.kind), _LABEL_KINDS.get(classes.dtype.kind)
     if None in kinds:
-        position = {label: i for i, label in enumerate(classes.tolist())}
-        return np.array([position.get(label, -1) for label in y.tolist()], dtype=np.intp)
+        return _encode_one_by_one(y, classes)
     if kinds[0] != kinds[1]:
         raise TypeError(f"classes holds {kinds[1]} labels, and y holds {kinds[0]} labels")
+    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
+        raise ValueError(f"y must hold labels, and holds NaN or infinity. {_LEAVE_OUT}")
     codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     return np.where(classes[codes] == y, codes, -1)
+
+
+def _encode_one_by_one(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
+    positions = {_key(label): i for i, label in enumerate(classes.tolist())}
+    keys = [_key(label) for label in y.tolist()]
+    if ("missing", None) in keys:
+        raise ValueError(f"y holds missing labels. {_LEAVE_OUT}")
+    if keys and not {kind for kind, _ in keys} & {kind for kind, _ in positions}:
+        raise TypeError("the labels in y are of another type than those in classes")
+    return np.array([positions.get(key, -1) for key in keys], dtype=np.intp)
+
+
+def _key(label: Any) -> tuple[str, Any]:
+    """A label with its kind, so that 1 is not "1"."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, str):
+        return "text", label
+    if isinstance(label, bytes):
+        return "bytes", label
+    if label is None or type(label).__name__ in ("NAType", "NaTType") or (isinstance(label, float) and label != label):
+        return "missing", None
+    if isinstance(label, bool | int | float):
+        return "number", label
+    try:
+        hash(label)
+    except TypeError:
+        label = None
+    return "other", label

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+_MOST_LABEL = 2.0**53
+
 # Norms whose squares are finite and normal.
 _LEAST, _MOST = 1e-100, 1e100
 
@@ -139,12 +141,19 @@ def check_classes(classes: Any, name: str = "classes") -> NDArray | None:
     if classes is None:
         return None
     array = np.asarray(classes)
+    if array.dtype.kind == "T":
+        array = np.array(array.tolist())
     if array.ndim != 1:
         raise ValueError(f"{name} must be a one-dimensional sequence of labels")
+    if array.dtype.kind in "mMcV":
+        raise ValueError(f"{name} must contain numbers or text; write points in time as text")
     if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
         raise ValueError(f"{name} must not contain NaN or infinity")
     if array.dtype.kind == "O" and any(c is None or c != c for c in array):
         raise ValueError(f"{name} must not contain missing values")
+    if array.dtype.kind in "iuf" and len(array) and np.abs(array.astype(np.float64)).max() >= _MOST_LABEL:
+        # Labels may come as doubles, which larger integers are not told apart as.
+        raise ValueError(f"{name} must contain numbers below 2**53, or text")
     distinct = np.unique(array)
     if len(distinct) != len(array):
         raise ValueError(f"{name} must not contain a label twice")

@@ -5,6 +5,8 @@ import dataclasses
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 
+from skdp.cluster import DPKMeans, SampleAggKMeans
+from skdp.decomposition import DPPCA, ExpMechPCA
 from skdp.linear_model import FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg
 from skdp.naive_bayes import DPNaiveBayes
 from skdp.preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner
@@ -49,6 +51,14 @@ NAIVE_BAYES = [
     )
 ]
 
+_BOX = {"n_clusters": 3, "epsilon": 1e6, "bounds": (-20.0, 20.0)}
+
+CLUSTERING = [
+    estimator(**_BOX, **variant)
+    for estimator in (DPKMeans, SampleAggKMeans)
+    for variant in ({"delta": 1e-5}, {"delta": 0.0})
+]
+
 TREES = [
     DPRandomTree(**_WIDE, **variant)
     for variant in (
@@ -86,7 +96,25 @@ FREE = [
     PublicBinner(bounds=(-5.0, 5.0), n_bins=3, scale="symlog"),
 ]
 
-ESTIMATORS = PERTURBATION + FUNCTIONAL + NAIVE_BAYES + TREES + PREPROCESSING
+PCA = [
+    ExpMechPCA(2, **_GENEROUS, **variant)
+    for variant in (
+        {"delta": 0.0},
+        {"delta": 1e-5},
+        {"delta": 0.0, "center": "private", "whiten": True},
+        {"delta": 1e-5, "center": "private", "expected_n": 400},
+    )
+] + [
+    DPPCA(2, **_GENEROUS, **variant)
+    for variant in (
+        {"delta": 1e-5},
+        {"delta": 0.0},
+        {"delta": 1e-5, "center": "none", "whiten": True},
+        {"delta": 0.0, "solver": "matrix"},
+    )
+]
+
+ESTIMATORS = PERTURBATION + FUNCTIONAL + NAIVE_BAYES + TREES + PCA + CLUSTERING + PREPROCESSING
 
 # With columns of their own, which scikit-learn's checks do not have.
 COLUMNS = {"categorical_features": [0], "n_categories": 3, "bin_edges": {1: [-5, -1, 0, 0.5, 1, 5]}}
@@ -105,19 +133,33 @@ _ITERATIONS = "the number of iterations depends on private data and is not kept"
 
 _EMPTY = "data without rows are a neighbour of data with one, and are fitted like any other"
 
+_LABELS = "labels_ would be a function of the private rows; predict gives labels for rows that may be seen"
+
 EXPECTED_FAILURES = {
     "BoundsScaler": {"check_estimators_empty_data_messages": _EMPTY},
     "DPQuantileBinner": {"check_estimators_empty_data_messages": _EMPTY},
     "DPStandardScaler": {"check_estimators_empty_data_messages": _EMPTY},
     "NormClipper": {"check_estimators_empty_data_messages": _EMPTY},
     "PublicBinner": {"check_estimators_empty_data_messages": _EMPTY},
+    "DPPCA": {"check_estimators_empty_data_messages": _EMPTY},
+    "ExpMechPCA": {"check_estimators_empty_data_messages": _EMPTY},
+    **{
+        name: {"check_estimators_empty_data_messages": _EMPTY, "check_clustering": _LABELS}
+        for name in ("DPKMeans", "SampleAggKMeans")
+    },
     "FunctionalMechLinReg": {"check_estimators_empty_data_messages": _EMPTY},
     "OutputPertLogReg": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
     "ObjPertLogReg": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
 }
 
+_VARIANCES = {"explained_variance_", "explained_variance_ratio_", "singular_values_", "noise_variance_"}
+
 # What fit may leave behind: functions of releases ...
 RELEASED = {
+    "DPPCA": {"components_", "mean_"} | _VARIANCES,
+    "ExpMechPCA": {"components_", "mean_"} | _VARIANCES,
+    "DPKMeans": {"cluster_centers_"},
+    "SampleAggKMeans": {"cluster_centers_"},
     "OutputPertLogReg": {"coef_", "intercept_"},
     "ObjPertLogReg": {"coef_", "intercept_"},
     "FunctionalMechLinReg": {"coef_", "intercept_", "alpha_"},
@@ -131,6 +173,10 @@ RELEASED = {
 
 # ... and of public parameters.
 PUBLIC = {
+    "DPPCA": {"n_components_", "solver_"},
+    "ExpMechPCA": {"n_components_"},
+    "DPKMeans": set(),
+    "SampleAggKMeans": set(),
     "OutputPertLogReg": {"C_"},
     "ObjPertLogReg": {"C_"},
     "FunctionalMechLinReg": set(),
@@ -207,6 +253,7 @@ def name_of(estimator):
             "thresholds",
             "weights",
             "criterion",
+            "center",
             "scale",
             "encode",
         )

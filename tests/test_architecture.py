@@ -19,9 +19,10 @@ FLOORS = [
     {"accounting"},
     {"mechanisms"},
     {"sensitivity", "_params"},
+    {"_columns"},
     {"_class_sums", "_release", "_data"},
     {"base"},
-    {"linear_model", "naive_bayes", "preprocessing", "tree"},
+    {"cluster", "decomposition", "linear_model", "naive_bayes", "preprocessing", "tree"},
     {"datasets", "_allocation", "__main__"},
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}

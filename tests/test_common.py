@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -16,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from skdp import BudgetAccountant, allocate
+from skdp._release import ReleaseSession
 from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SeededNoiseWarning
 from skdp.mechanisms import NoiseSource
 from tests.estimators import (
@@ -42,6 +44,9 @@ one_of_each_classifier = pytest.mark.parametrize(
 
 def wide_accountant():
     return BudgetAccountant(epsilon=1e8, delta=0.5, composition="basic")
+
+
+NAN, INF = float("nan"), float("inf")
 
 
 # --- the budget ---------------------------------------------------------------------------------------------------
@@ -228,6 +233,60 @@ def test_nothing_warns(estimator):
             assert np.all(np.isfinite(output(model, X).astype(float)))
 
 
+@every_estimator
+def test_numbers_whose_sum_overflows_are_nothing_to_warn_of(estimator):
+    X, y = data_for(estimator, n_features=16)
+    X[0, [0, 8]], X[0, [1, 9]] = np.finfo(float).max, -np.finfo(float).max
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        declared(estimator).fit(X, y)
+
+
+@every_estimator
+def test_values_are_checked_whatever_scikit_learn_assumes(estimator):
+    X, y = data_for(estimator)
+    for value in (NAN, INF):
+        X[3, 1] = value
+        accountant = wide_accountant()
+        with config_context(assume_finite=True), pytest.raises(ValueError, match=r"NaN|infinity"):
+            declared(estimator, accountant=accountant).fit(X, y)
+        assert len(accountant) == 0
+
+
+@every_estimator
+def test_what_follows_the_releases_does_not_see_the_data(estimator, monkeypatch):
+    release = ReleaseSession.release
+
+    def noise_alone(self, label, value):
+        return release(self, label, np.zeros(np.shape(value)))
+
+    monkeypatch.setattr(ReleaseSession, "release", noise_alone)
+    X, y = data_for(estimator)
+    data = [(X, y), (X[:50][::-1], y[:50]), (3 - X[:7], y[:7]), (X[:0], y[:0])]
+    models = [declared(estimator, random_state=0).fit(*rows) for rows in data]
+    assert len({pickle.dumps(vars(model)) for model in models}) == 1
+
+
+@every_classifier
+@pytest.mark.parametrize("odd", ["1", b"1", 0.5, 2**63, 10**400, INF, "x", 1j], ids=str)
+def test_one_records_label_does_not_decide_how_others_are_read(estimator, odd):
+    X, y = data_for(estimator)
+    labels = y.tolist()
+    plain = declared(estimator, random_state=3).fit(X, labels)
+    mixed = declared(estimator, random_state=3).fit(np.vstack([X, X[:1]]), [*labels, odd])
+    np.testing.assert_array_equal(released(plain), released(mixed))
+
+
+@every_classifier
+def test_missing_labels_are_refused(estimator):
+    X, y = data_for(estimator)
+    for missing in (None, NAN, np.float64(NAN), pd.NA, pd.NaT):
+        accountant = wide_accountant()
+        with pytest.raises(ValueError, match="missing"):
+            declared(estimator, accountant=accountant).fit(X, [*y[:-1].tolist(), missing])
+        assert len(accountant) == 0
+
+
 @every_classifier
 def test_unknown_labels_leave_no_trace(estimator):
     X, y = data_for(estimator)
@@ -362,19 +421,17 @@ def test_probabilities(estimator):
 
 # --- bad input: a clear error, and nothing spent ------------------------------------------------------------------
 
-NAN, INF = float("nan"), float("inf")
-
 BAD_PARAMETERS = [
     *[("epsilon", value, ValueError) for value in (0, 0.0, -1, NAN, -INF, 5e-324, 1e300)],
     *[("epsilon", value, TypeError) for value in ("1", None, [1.0], True, 1j, np.array([1.0, 2.0]))],
-    *[("delta", value, ValueError) for value in (NAN, -1e-9, 1, 1.0, 1.5)],
+    *[("delta", value, ValueError) for value in (NAN, -1e-9, 1, 1.0, 1.5, 5e-324, 1e-310)],
     *[("delta", value, TypeError) for value in ("x", None, False)],
     *[("data_norm", value, ValueError) for value in (NAN, INF, 0, -1)],
     *[("data_norm", value, TypeError) for value in ("1", [1.0], True)],
     *[("fit_intercept", value, TypeError) for value in ("yes", 1)],
     *[("bounds", value, ValueError) for value in (None, 3, (1, 2, 3), ("a", "b"), (1, 1), (2, 1), (0, INF), (NAN, 1))],
     ("bounds", ([0] * 4, [1] * 4), ValueError),
-    *[("classes", value, ValueError) for value in ([0], [], [0, 0, 1], [0.0, NAN], [[0, 1]], ["a", None])],
+    *[("classes", value, ValueError) for value in ([0], [], [0, 0, 1], [0.0, NAN], [[0, 1]], ["a", None], [0, 2**53])],
     *[("random_state", value, ValueError) for value in ("abc", -1, 0.5)],
     *[("accountant", value, TypeError) for value in ("me", 1.0, BudgetAccountant)],
 ]

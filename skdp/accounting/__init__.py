@@ -2,8 +2,10 @@
 
 from ._accountant import BudgetAccountant
 from ._budget import Budget, check_delta, check_epsilon
+from ._composition import renyi_budget
 from ._events import (
     ApproximateEvent,
+    BoundedRangeEvent,
     GaussianEvent,
     ObjectiveEvent,
     PrivacyCost,
@@ -33,6 +35,7 @@ from ._state import largest_share
 
 __all__ = [
     "ApproximateEvent",
+    "BoundedRangeEvent",
     "Budget",
     "BudgetAccountant",
     "GaussianEvent",
@@ -60,4 +63,5 @@ __all__ = [
     "multinomial_log_loss",
     "multinomial_price",
     "pure_dp_mu",
+    "renyi_budget",
 ]

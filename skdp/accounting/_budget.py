@@ -12,6 +12,9 @@ MIN_EPSILON = 2.0**-20
 #: Above this, a finite epsilon has no meaning that ``inf`` has not.
 MAX_EPSILON = 1e9
 
+#: Below this, doubles hold too few digits of delta to calibrate noise by.
+_LEAST_DELTA = 1e-300
+
 
 class Budget(NamedTuple):
     """An (epsilon, delta) pair.
@@ -73,4 +76,6 @@ def check_delta(delta: object) -> float:
     value = float(delta)
     if not 0 <= value < 1:
         raise ValueError(f"delta must lie in [0, 1), got {delta!r}")
+    if 0 < value < _LEAST_DELTA:
+        raise ValueError(f"delta must be 0, or at least {_LEAST_DELTA:g}, got {delta!r}")
     return value

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ._gaussian import gaussian_delta, pure_dp_mu
+from ._gaussian import bounded_range_mu, gaussian_delta, pure_dp_mu
 from ._objective import ObjectiveCurve
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 #: Relative error that is forgiven between what a cost states and what its events prove.
 _ROUNDING = 1e-6
+
+#: Ranges beyond this have no distribution of their own: there is nothing to gain any more.
+_MOST_RANGE = 50.0
 
 
 def _check(value: float, name: str) -> None:
@@ -145,6 +149,76 @@ class PureEvent(PrivacyEvent):
 
     def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
         return _pair_distribution(self.epsilon, 0.0, interval)
+
+
+@dataclass(frozen=True)
+class BoundedRangeEvent(PureEvent):
+    r"""A release whose privacy losses lie in an interval of length epsilon, such as the exponential mechanism's.
+
+    The interval contains 0, so that the release is epsilon-DP. More is true. Let the loss be :math:`L` under
+    :math:`Q`, with :math:`\mathbb{E}_Q e^L = 1`.
+
+    *Rényi* (Cesar and Rogers 2021). :math:`K(s) = \log\mathbb{E}_Q e^{sL}` has :math:`K(0) = K(1) = 0`, and
+    :math:`K'' \le \varepsilon^2/4` as the variance of a variable in an interval of length :math:`\varepsilon`. So
+    :math:`K(s) - s(s-1)\varepsilon^2/8` is concave with zeros at 0 and 1, and negative beyond:
+    :math:`D_s = K(s)/(s-1) \le s\varepsilon^2/8`.
+
+    *Gaussian DP.* See :func:`~skdp.accounting.bounded_range_mu`. The pair is dominated by two outcomes whose losses are
+    the ends of the interval, with probabilities :math:`p = \sigma(a + \varepsilon/2)` and
+    :math:`q = \sigma(a - \varepsilon/2)` of the first, for the logistic function :math:`\sigma` and some :math:`a`
+    (Dong, Durfee and Rogers 2020).
+
+    *Profile.* The largest :math:`p - e^t q` is at
+    :math:`\tanh(a/2) = -\tanh(t/4)/\tanh(\varepsilon/4)`. A distribution with that profile dominates all pairs.
+
+    Parameters
+    ----------
+    epsilon : float
+        Length of the interval.
+    """
+
+    def mu(self) -> float:
+        return bounded_range_mu(self.epsilon)
+
+    def rdp(self, order: float) -> float:
+        return min(super().rdp(order), order * self.epsilon**2 / 8)
+
+    def profile(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the delta at epsilon `t` of the worst of all pairs, for each t.
+
+        Parameters
+        ----------
+        t : ndarray
+            Any real numbers.
+
+        Returns
+        -------
+        delta : ndarray
+            Values in [0, 1].
+        """
+        inside = np.abs(t) < self.epsilon
+        u = np.where(inside, t, 0.0)
+        tilt = -np.tanh(u / 4) / np.tanh(self.epsilon / 4)
+        # sigma(2 atanh(tilt) + x), with the odds (1 + tilt) / (1 - tilt) written out.
+        odds = (1 + tilt) / (1 - tilt)
+        p, q = (odds / (odds + np.exp(-sign * self.epsilon / 2)) for sign in (1, -1))
+        beyond = np.where(t > 0, 0.0, -np.expm1(np.minimum(t, 0.0)))
+        return np.where(inside, np.maximum(p - np.exp(u) * q, 0.0), beyond)
+
+    def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
+        from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+
+        if self.epsilon == 0:
+            return privacy_loss_distribution.identity(interval)
+        if self.epsilon > _MOST_RANGE:
+            return super().privacy_loss_distribution(interval)
+        most = math.ceil(self.epsilon / interval)
+        points = np.arange(-most, most + 1)
+        # The profile is rounded up by more than its rounding errors, but for the two ends.
+        deltas = self.profile(points * np.float64(interval))
+        deltas[1:-1] = np.minimum(deltas[1:-1] * (1 + 1e-12) + 1e-16, 1.0)
+        pmf = pld_pmf.create_pmf_pessimistic_connect_dots(interval, points, deltas)
+        return privacy_loss_distribution.PrivacyLossDistribution(pmf)
 
 
 @dataclass(frozen=True)

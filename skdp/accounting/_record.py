@@ -13,7 +13,15 @@ from typing import Any
 
 from ._budget import Budget
 from ._composition import Composition
-from ._events import ApproximateEvent, GaussianEvent, ObjectiveEvent, PrivacyCost, PrivacyEvent, PureEvent
+from ._events import (
+    ApproximateEvent,
+    BoundedRangeEvent,
+    GaussianEvent,
+    ObjectiveEvent,
+    PrivacyCost,
+    PrivacyEvent,
+    PureEvent,
+)
 from ._objective import ObjectiveCurve
 from ._plan import DeclaredPlan
 from ._state import Division, Exact, State, Sums
@@ -84,6 +92,7 @@ class Record:
 _EVENTS: dict[str, type[PrivacyEvent]] = {
     "gaussian": GaussianEvent,
     "pure": PureEvent,
+    "bounded range": BoundedRangeEvent,
     "approximate": ApproximateEvent,
     "objective": ObjectiveEvent,
 }

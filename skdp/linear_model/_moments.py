@@ -17,11 +17,11 @@ from .._params import check_positive, columns_of
 from .._release import PrivacyGuarantee, Release, ReleaseSession
 from ..accounting import PrivacyEvent, PureEvent
 from ..mechanisms import (
-    TOTAL_BITS,
     DiscreteLaplaceMechanism,
     Mechanism,
     NoNoise,
     coordinate_variance,
+    l1_mechanism,
     l2_mechanism,
     within_reach,
 )
@@ -30,8 +30,10 @@ from ..sensitivity import (
     exact_moments,
     moments_l1,
     moments_l2,
+    pack_symmetric,
     plain_moments,
     rounded_norm,
+    unpack_symmetric,
 )
 
 Array = NDArray[np.float64]
@@ -69,9 +71,10 @@ class Scaling:
 
     def apply(self, values: NDArray, out: Array) -> None:
         """Clip a block of values to the bounds, and map these into [-1, 1]."""
-        np.clip(values, self.lower, self.upper, out=out)
-        out -= self.centre
-        out /= self.half
+        with np.errstate(under="ignore"):
+            np.clip(values, self.lower, self.upper, out=out)
+            out -= self.centre
+            out /= self.half
         # Where bounds are close together and far from 0, rounding leads out of the box.
         np.clip(out, -1.0, 1.0, out=out)
 
@@ -195,8 +198,7 @@ class Block:
         p = len(moments)
         parts = []
         if self.gram:
-            upper = moments[np.triu_indices(p, 1)]
-            parts += [np.diagonal(moments), self.gram * upper]
+            parts.append(pack_symmetric(moments[:, :p], self.gram))
         if self.cross:
             parts.append(self.cross * moments[:, p:].ravel())
         return np.concatenate(parts)
@@ -205,10 +207,8 @@ class Block:
         """Write what was released into `moments`."""
         p = len(moments)
         if self.gram:
-            diagonal, upper, released = np.split(released, [p, p * (p + 1) // 2])
-            moments[np.arange(p), np.arange(p)] = diagonal
-            rows, columns = np.triu_indices(p, 1)
-            moments[rows, columns] = moments[columns, rows] = upper / self.gram
+            gram, released = np.split(released, [p * (p + 1) // 2])
+            moments[:, :p] = unpack_symmetric(gram, p, self.gram)
         if self.cross:
             moments[:, p:] = released.reshape(p, -1) / self.cross
 
@@ -236,11 +236,7 @@ class Noise:
 
 def _laplace(epsilon: float, geometry: Geometry) -> DiscreteLaplaceMechanism:
     sensitivity = moments_l1(geometry.row_norm, geometry.row_sum, geometry.target_sum, geometry.sum_weight)
-    size = geometry.size
-    bits = min(TOTAL_BITS + math.ceil(math.log2(size)), 44 + math.floor(math.log2(min(epsilon, 1.0))))
-    step = entry_step(sensitivity) * 2.0 ** (20 - bits)
-    # As above, a coordinate moves by three quarters of a step on either side.
-    return DiscreteLaplaceMechanism(epsilon, sensitivity + 1.5 * size * step, size, step)
+    return l1_mechanism(epsilon, sensitivity, geometry.size)
 
 
 def plan(epsilon: float, delta: float, geometry: Geometry) -> tuple[PrivacyGuarantee, Block]:

@@ -2,7 +2,15 @@
 
 from ._base import Mechanism, NoNoise
 from ._bits import BitStream, NoiseSource
-from ._calibrated import TOTAL_BITS, coordinate_variance, l2_mechanism, quantile_mechanism, within_reach
+from ._calibrated import (
+    TOTAL_BITS,
+    coordinate_variance,
+    l1_mechanism,
+    l2_mechanism,
+    quantile_mechanism,
+    within_reach,
+)
+from .bingham import BinghamMechanism, bingham_direction
 from .choices import GroupChoices
 from .discrete_gaussian import discrete_gaussian
 from .discrete_laplace import DiscreteLaplaceMechanism, discrete_laplace
@@ -15,6 +23,7 @@ from .stability import StabilityThreshold
 
 __all__ = [
     "TOTAL_BITS",
+    "BinghamMechanism",
     "BitStream",
     "DiscreteLaplaceMechanism",
     "ExactQuantiles",
@@ -28,10 +37,12 @@ __all__ = [
     "NoiseSource",
     "PermuteAndFlip",
     "StabilityThreshold",
+    "bingham_direction",
     "coordinate_variance",
     "discrete_gaussian",
     "discrete_laplace",
     "even_levels",
+    "l1_mechanism",
     "l2_mechanism",
     "quantile_depth",
     "quantile_mechanism",

@@ -147,3 +147,25 @@ def coordinate_variance(mechanism: Mechanism) -> float:
     if isinstance(mechanism, GammaMechanism):
         return (mechanism.size + 1) * mechanism.scale**2
     return mechanism.scale**2 * (2 if isinstance(mechanism, DiscreteLaplaceMechanism) else 1)
+
+
+def l1_mechanism(epsilon: float, sensitivity: float, size: int) -> DiscreteLaplaceMechanism:
+    """Return discrete Laplace noise for real values, on a lattice that is fine for a long vector.
+
+    Parameters
+    ----------
+    epsilon : float
+        Pure guarantee, finite.
+    sensitivity : float
+        Largest L1 distance between the values of neighbouring data sets.
+    size : int
+        Length of the vector.
+
+    Returns
+    -------
+    mechanism : DiscreteLaplaceMechanism
+        Its sensitivity allows for rounding, to doubles and to the lattice, by three quarters of a step on either side.
+    """
+    bits = min(TOTAL_BITS + math.ceil(math.log2(size)), 44 + math.floor(math.log2(min(epsilon, 1.0))))
+    step = math.ldexp(1.0, math.ceil(math.log2(sensitivity)) - bits)
+    return DiscreteLaplaceMechanism(epsilon, sensitivity + 1.5 * size * step, size, step)

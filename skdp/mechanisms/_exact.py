@@ -80,6 +80,34 @@ def bernoulli_exp(
     -------
     outcome : ndarray of bool, of shape (n,)
     """
+    return filtered_bernoulli_exp(
+        gamma, error, lambda i, prefix: _bernoulli_exp_scalar(prefix, exact(i), stream), stream
+    )
+
+
+def filtered_bernoulli_exp(
+    gamma: NDArray[np.float64],
+    error: NDArray[np.float64] | float,
+    decide: Callable[[int, int], bool],
+    stream: BitStream,
+) -> NDArray[np.bool_]:
+    """Draw booleans that are true with probability exp(-gamma), for exponents that are known to within `error`.
+
+    Parameters
+    ----------
+    gamma : ndarray of shape (n,)
+        Exponents, non-negative, as doubles.
+    error : float or ndarray of shape (n,)
+        Bound on the absolute error of `gamma`.
+    decide : callable
+        Maps an index, and the first 53 bits of its uniform, to the outcome; asked only where doubles do not decide.
+    stream : BitStream
+        Source of bits.
+
+    Returns
+    -------
+    outcome : ndarray of bool, of shape (n,)
+    """
     prefix = stream.words(gamma.size) >> np.uint64(11)
     uniform = prefix.astype(np.float64)
     scaled = np.exp(-gamma)
@@ -92,7 +120,7 @@ def bernoulli_exp(
     doubtful = scaled > -slack
     doubtful ^= outcome
     for i in np.flatnonzero(doubtful):
-        outcome[i] = _bernoulli_exp_scalar(int(prefix[i]), exact(int(i)), stream)
+        outcome[i] = decide(int(i), int(prefix[i]))
     return outcome
 
 

@@ -6,7 +6,6 @@ into [-1, 1]. Each record is read by itself, so that neighbouring data sets stay
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._class_sums import scaled
-from .._params import check_bounds, check_integer, columns_of
+from .._columns import bounds_of_columns, check_n_categories, column_name, named_columns, positions_of
+from .._params import check_bounds, check_integer
 
 Array = NDArray[np.float64]
 
@@ -99,7 +99,7 @@ class Reader:
         self._centre, self._half = columns.centre, columns.half
 
     def _take(self, X: NDArray, which: NDArray[np.intp]) -> NDArray:
-        return X if len(which) == len(self._all) else X[:, which]
+        return X if np.array_equal(which, self._all) else X[:, which]
 
     def cells(self, X: NDArray) -> NDArray[np.intp]:
         """Return the cell of each record in each table, of shape (n_rows, n_tables)."""
@@ -140,7 +140,7 @@ def check_columns(
     categorical_features: Any, n_categories: Any, numeric: str, n_bins: object, bin_edges: Any, bounds: Any
 ) -> Parameters:
     """Check the parameters that say what the columns are, as far as that goes without their number."""
-    mask_length, categorical = _named_columns(categorical_features)
+    mask_length, categorical = named_columns(categorical_features, "categorical_features")
     edges = _check_edges(bin_edges)
     taken = [*categorical, *(name for name, _ in edges)]
     if len(set(taken)) < len(taken):
@@ -150,56 +150,13 @@ def check_columns(
         raise ValueError(f"n_bins must be at most {_MOST_CELLS}, got {n_bins!r}")
     return Parameters(
         categorical=categorical,
-        n_categories=_check_n_categories(n_categories, len(categorical)),
+        n_categories=check_n_categories(n_categories, len(categorical), _MOST_CELLS),
         edges=edges,
         numeric=numeric,
         n_bins=bins,
         bounds=None if bounds is None else check_bounds(bounds, "bounds", "the numeric features"),
         mask_length=mask_length,
     )
-
-
-def _named_columns(value: Any) -> tuple[int | None, tuple[Any, ...]]:
-    """Return the length of a mask, if it is one, and columns by position or by name."""
-    message = "categorical_features must be a sequence of positions or names of columns, or a mask"
-    if value is None:
-        return None, ()
-    if isinstance(value, str | bytes):
-        raise ValueError(message)
-    array = np.asarray(value)
-    if array.ndim != 1:
-        raise ValueError(message)
-    if array.dtype.kind == "b":
-        return len(array), tuple(np.flatnonzero(array).tolist())
-    names = value.tolist() if hasattr(value, "tolist") else list(value)
-    return None, tuple(_column_name(name, "categorical_features") for name in names)
-
-
-def _column_name(name: Any, parameter: str) -> Any:
-    if isinstance(name, str):
-        return name
-    if isinstance(name, bool) or not isinstance(name, numbers.Integral) or name < 0:
-        raise ValueError(f"{parameter} must hold positions, from 0, or names of columns, got {name!r}")
-    return int(name)
-
-
-def _check_n_categories(value: Any, n_columns: int) -> tuple[int, ...]:
-    if value is None:
-        if n_columns == 0:
-            return ()
-        raise ValueError(
-            "n_categories must be given: the number of categories of each categorical feature, from its code book. "
-            "Categories are coded 0, 1, ... They are never read from the data, because that would be a release"
-        )
-    counts = [value] * max(n_columns, 1) if np.ndim(value) == 0 else np.asarray(value).tolist()
-    checked = [check_integer(count, "n_categories", least=1) for count in counts]
-    if len(checked) != n_columns:
-        raise ValueError(
-            f"n_categories must have one entry for each of the {n_columns} categorical features, got {len(checked)}"
-        )
-    if sum(checked) > _MOST_CELLS:
-        raise ValueError(f"n_categories must add up to at most {_MOST_CELLS}")
-    return tuple(checked)
 
 
 def _check_edges(value: Any) -> tuple[tuple[Any, Array], ...]:
@@ -215,7 +172,7 @@ def _check_edges(value: Any) -> tuple[tuple[Any, Array], ...]:
             array = np.empty(0)
         if array.ndim != 1 or len(array) < 2 or not np.all(np.isfinite(array)) or not np.all(array[:-1] < array[1:]):
             raise ValueError(f"bin_edges must have two finite edges or more for a column, increasing; {name!r} has not")
-        checked.append((_column_name(name, "bin_edges"), array))
+        checked.append((column_name(name, "bin_edges"), array))
     return tuple(checked)
 
 
@@ -228,38 +185,14 @@ def columns_for(parameters: Parameters, n_features: int, names: NDArray | None, 
         raise ValueError(
             f"categorical_features is a mask of {parameters.mask_length} columns, and there are {n_features}"
         )
-    if named:
-        positions = {} if names is None else {name: i for i, name in enumerate(names)}
-
-        def position(name: Any, parameter: str) -> int:
-            found = positions.get(name) if isinstance(name, str) else name if name < n_features else None
-            if found is None:
-                raise ValueError(f"{parameter} names the column {name!r}, which X does not have")
-            return int(found)
-
-    else:
-        used = {name for name in parameters.categorical if not isinstance(name, str)}
-        used |= {name for name, _ in parameters.edges if not isinstance(name, str)}
-        free = iter([i for i in range(n_features) if i not in used])
-
-        def position(name: Any, parameter: str) -> int:
-            found = next(free, n_features) if isinstance(name, str) else int(name)
-            if found >= n_features:
-                raise ValueError(f"{parameter} names the column {name!r}, and there are {n_features} columns")
-            return found
-
-    categorical = [position(name, "categorical_features") for name in parameters.categorical]
-    uneven = [position(name, "bin_edges") for name, _ in parameters.edges]
-    if len({*categorical, *uneven}) < len(categorical) + len(uneven):
-        raise ValueError("a column may occur once only in categorical_features and bin_edges together")
-    rest = np.setdiff1d(np.arange(n_features), [*categorical, *uneven])
-    lower, upper = np.zeros(n_features), np.ones(n_features)
-    if len(rest):
-        bounds = check_bounds(parameters.bounds, "bounds", "the numeric features")
-        if bounds[0].ndim and len(bounds[0]) == len(rest):
-            lower[rest], upper[rest] = bounds
-        else:
-            lower, upper = columns_of(bounds, "bounds", n_features)
+    groups = (
+        ("categorical_features", parameters.categorical),
+        ("bin_edges", [name for name, _ in parameters.edges]),
+    )
+    categorical, uneven = positions_of(groups, n_features, names, named)
+    everything = np.arange(n_features)
+    rest = np.setdiff1d(everything, [*categorical, *uneven])
+    lower, upper = bounds_of_columns(parameters.bounds, n_features, rest, np.setdiff1d(everything, categorical))
     binned = parameters.numeric == "binned"
     nothing = rest[:0]
     return Columns(

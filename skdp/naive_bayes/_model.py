@@ -115,8 +115,9 @@ def towards_all(cells: Array, counts: Array, noise: Array) -> Array:
     deviation = cells - usual
     energy = (deviation**2).sum(axis=-1, keepdims=True)
     variance = noise**2 * ((1 - share) ** 2 + (len(counts) - 1) * share**2)
-    expected = cells.shape[-1] * variance
-    kept = np.maximum(1 - expected / 2 / np.maximum(energy, np.finfo(float).tiny), 0.0)
+    expected = cells.shape[-1] * variance / 2
+    # Where both are 0, there is nothing to keep.
+    kept = 1 - expected / np.maximum(np.maximum(energy, expected), np.finfo(float).tiny)
     return usual + kept * deviation
 
 

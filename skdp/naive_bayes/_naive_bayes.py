@@ -63,7 +63,8 @@ class DPNaiveBayes(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         over the number of records.
     bounds : tuple (lower, upper)
         Bounds of the numeric features, from public knowledge: numbers, or one for each column of X, or one for each
-        numeric column without `bin_edges`. Values beyond are clipped, silently. Entries for other columns are not used.
+        numeric column, or one for each numeric column without `bin_edges`. Values beyond are clipped, silently.
+        Entries for other columns are not used, but have to be in order.
     categorical_features : array-like, default=None
         Categorical columns: positions, names, or a mask. None for none.
     n_categories : int or array-like of int, default=None
@@ -223,7 +224,7 @@ class DPNaiveBayes(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         self.class_count_ = model.counts
         self.class_prior_ = model.counts / model.counts.sum() if priors is None else priors
         self.feature_log_prob_ = by_column(columns, model.log_probabilities)
-        self.bin_edges_ = by_column(columns, columns.bin_edges())
+        self.bin_edges_ = by_column(columns, [None if edges is None else edges.copy() for edges in columns.bin_edges()])
         self.theta_ = np.full((len(classes), X.shape[1]), np.nan)
         self.var_ = self.theta_.copy()
         self.theta_[:, columns.gaussian] = columns.centre + columns.half * model.means

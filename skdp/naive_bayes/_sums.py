@@ -23,6 +23,9 @@ Array = NDArray[np.float64]
 SUMS = "sums by class"
 THEOREM = "Naive Bayes, theorem 1"
 
+# Entries of a matrix that says which class each row of a block is in.
+_MOST_INDICATORS = 2**22
+
 # Rows of a block.
 _LEAST_ROWS, _MOST_ROWS = 2**11, 2**17
 
@@ -72,6 +75,8 @@ def sums_by_class(X: NDArray, codes: NDArray[np.intp], layout: Layout, mechanism
     bits = moment_bits(mechanism, layout.n_moments)
     # Where tables are large, blocks are, too: each has a total of its own.
     rows = min(max(_LEAST_ROWS, layout.size // layout.columns.n_features), _MOST_ROWS)
+    if layout.n_moments:
+        rows = max(1, min(rows, _MOST_INDICATORS // layout.n_classes))
     total = sum_over_rows(_Statistic(layout, bits), X, codes, block_rows=rows)
     return in_real_units(total, layout.width - 2 * layout.n_moments, layout.n_moments, mechanism)
 

@@ -1,28 +1,56 @@
 """Clipping and queries: what one record can change, with the derivation. Nothing here is random."""
 
-from ._cells import cell_counts
+from ._blocks import blocks_l1, blocks_l2
+from ._cells import CELLS_STEP, SUM_BITS, RowLattice, cell_sums, cells_l1, cells_l2, nearest
 from ._class_sums import class_sums_l1, class_sums_l2
 from ._clipping import ClippedRows, augmented_norm, clip_rows
+from ._histograms import cell_counts
 from ._minimizer import minimizer_sensitivity, solver_slack_sensitivity
-from ._moments import entry_step, exact_moments, exact_sum, moments_l1, moments_l2, plain_moments, rounded_norm
+from ._moments import (
+    entry_step,
+    exact_moments,
+    exact_sum,
+    moments_l1,
+    moments_l2,
+    pack_symmetric,
+    plain_moments,
+    rounded_norm,
+    unpack_symmetric,
+)
 from ._rows import sum_over_rows, weighted_gram
+from ._variances import centred_moments_l2, energies_l1, energies_l2, row_sum_l2
 
 __all__ = [
+    "CELLS_STEP",
+    "SUM_BITS",
     "ClippedRows",
+    "RowLattice",
     "augmented_norm",
+    "blocks_l1",
+    "blocks_l2",
     "cell_counts",
+    "cell_sums",
+    "cells_l1",
+    "cells_l2",
+    "centred_moments_l2",
     "class_sums_l1",
     "class_sums_l2",
     "clip_rows",
+    "energies_l1",
+    "energies_l2",
     "entry_step",
     "exact_moments",
     "exact_sum",
     "minimizer_sensitivity",
     "moments_l1",
     "moments_l2",
+    "nearest",
+    "pack_symmetric",
     "plain_moments",
     "rounded_norm",
+    "row_sum_l2",
     "solver_slack_sensitivity",
     "sum_over_rows",
+    "unpack_symmetric",
     "weighted_gram",
 ]

@@ -1,42 +1,256 @@
-"""Histograms on public grids: one record adds 1 to one cell of each column."""
+r"""Sums over the cells of public centres: how far one record moves them, and their exact values.
+
+Rows are counted in steps of a lattice, and so are centres. With few enough bits, squared distances are integers below
+:math:`2^{53}`, so that a matrix product computes them exactly: which cell a record falls into depends on the record and
+on the centres, and on nothing else. In floating point it would depend, for a record half way between two centres, on
+where in a block of rows it stands, and the removal of one record could move others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from ._rows import sum_over_rows
 
+Array = NDArray[np.float64]
 
-def cell_counts(places: Callable[[NDArray], NDArray], X: NDArray, n_columns: int, n_cells: int) -> NDArray[np.float64]:
-    """Count the records in the cells of each column's grid.
+#: What a record adds to a sum is counted in steps of ``2**-SUM_BITS``.
+SUM_BITS = 20
 
-    Each record is placed by itself, and adds 1 to one cell of each column, so that neighbouring data sets differ by 1
-    in one cell of each.
+#: Weights are multiples of an eighth; weighted sums are multiples of this.
+CELLS_STEP = 2.0 ** -(SUM_BITS + 3)
+
+#: Sums beyond this size are moved back to it, which is a contraction: below, doubles hold all steps.
+LARGEST_SUM = 2.0**31
+
+
+# Sums are exact, whatever the size of a block. Its distances to all centres are a few megabytes.
+_BLOCK_ROWS = 8192
+_BLOCK_ENTRIES = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class RowLattice:
+    """Public bounds of the rows, and a lattice on which everything inside them is an integer.
 
     Parameters
     ----------
-    places : callable
-        Maps a block of rows to positions in units of cells, of shape (n_rows, n_columns), by a public rule. Positions
-        beyond the grid count for the outer cells.
-    X : ndarray of shape (n_rows, n_features)
-        Rows.
-    n_columns : int
-        Number of grids.
-    n_cells : int
-        Number of cells of each.
+    lower, upper : ndarray of shape (n_features,)
+        Bounds, in units of the data.
+    """
+
+    lower: Array
+    upper: Array
+
+    @cached_property
+    def bits(self) -> int:
+        """Half of the widest bound is ``2**bits`` steps: 20 bits, or what keeps squared distances below 2**53."""
+        return max(1, min(20, (51 - math.ceil(math.log2(len(self.lower)))) // 2))
+
+    @cached_property
+    def centre(self) -> Array:
+        """Middle of the bounds."""
+        return self.lower / 2 + self.upper / 2
+
+    @cached_property
+    def unit(self) -> float:
+        """Half of the widest bound."""
+        return float(np.max(self.upper / 2 - self.lower / 2))
+
+    @cached_property
+    def half(self) -> Array:
+        """Half widths of the bounds, in steps."""
+        return np.rint((self.upper / 2 - self.lower / 2) / self.unit * 2.0**self.bits)
+
+    def encode(self, rows: NDArray) -> Array:
+        """Clip rows to the bounds, and round them to the lattice.
+
+        Each entry is mapped by itself.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n_rows, n_features)
+            Finite rows, of any size.
+
+        Returns
+        -------
+        points : ndarray of shape (n_rows, n_features)
+            Integers, as doubles.
+        """
+        with np.errstate(over="ignore"):
+            points = np.subtract(rows, self.centre, dtype=np.float64)
+            points *= 2.0**self.bits / self.unit
+        # A number is quicker than one for each column.
+        limit = self.half[0] if np.all(self.half == self.half[0]) else self.half
+        np.clip(points, -limit, limit, out=points)
+        return np.rint(points, out=points)
+
+    def decode(self, points: Array) -> Array:
+        """Return points in units of the data, within the bounds.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n_points, n_features)
+            In steps.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_points, n_features)
+            Public if the points are.
+        """
+        return np.clip(self.centre + self.unit * (points * 2.0**-self.bits), self.lower, self.upper)
+
+
+def nearest(points: Array, centres: Array) -> NDArray[np.intp]:
+    """Return which centre is nearest to each point, the first of several.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, n_features)
+        Points; exact for integers of a `RowLattice`.
+    centres : ndarray of shape (n_centres, n_features)
+        Centres, likewise.
 
     Returns
     -------
-    counts : ndarray of shape (n_columns, n_cells)
-        Integers.
+    labels : ndarray of shape (n_points,)
+        Positions in `centres`.
     """
-    first = np.arange(n_columns) * n_cells
+    return _nearest(points, _table(centres))
 
-    def block(rows: NDArray) -> NDArray:
-        cells = np.clip(places(rows), 0, n_cells - 1).astype(np.intp) + first
-        return np.bincount(cells.ravel(), minlength=n_columns * n_cells)
 
-    return sum_over_rows(block, X).reshape(n_columns, n_cells).astype(np.float64)
+def _table(centres: Array) -> Array:
+    """What a point with a 1 at its end is multiplied by: squared distances, but for the point's own square."""
+    return np.vstack([-2.0 * centres.T, np.einsum("ij,ij->i", centres, centres)])
+
+
+def _nearest(points: Array, table: Array) -> NDArray[np.intp]:
+    if table.shape[1] == 1:
+        return np.zeros(len(points), dtype=np.intp)
+    extended = np.empty((len(points), len(table)))
+    extended[:, :-1] = points
+    extended[:, -1] = 1.0
+    labels: NDArray[np.intp] = (extended @ table).argmin(axis=1)
+    return labels
+
+
+def cells_l2(n_features: int, count_weight: float, spread_weight: float) -> float:
+    r"""Bound the L2 norm of what one record adds to the sums over cells.
+
+    A record belongs to one cell. With its difference to the cell's centre, divided by the cell's radius :math:`\rho`
+    and clipped to the unit ball, :math:`u`, it adds :math:`(a, u, b\lVert u\rVert^2)` to this cell and nothing to the
+    others. The norm is :math:`\sqrt{a^2 + \lVert u\rVert^2 + b^2\lVert u\rVert^4} \le \sqrt{a^2 + 1 + b^2}`, and every
+    record beyond the radius attains it. Centres and radii are public, so that a record's cell is its own affair.
+    Rounding moves each coordinate of :math:`u`, and the square, by half a step at most.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of columns.
+    count_weight, spread_weight : float
+        The weights a and b.
+
+    Returns
+    -------
+    sensitivity : float
+        The bound, rounded up.
+    """
+    step = 2.0**-SUM_BITS
+    radius = 1 + _scaling_error(n_features) + step * math.sqrt(n_features) / 2
+    return math.hypot(count_weight, radius, spread_weight * (1 + step)) * (1 + 2.0**-50)
+
+
+def cells_l1(n_features: int, count_weight: float, spread_weight: float) -> float:
+    r"""Bound the L1 norm of what one record adds to the sums over cells.
+
+    As for `cells_l2`: :math:`a + \lVert u\rVert_1 + b\lVert u\rVert_2^2 \le a + \sqrt d + b`. A record in the direction
+    of a corner attains it.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of columns.
+    count_weight, spread_weight : float
+        The weights a and b.
+
+    Returns
+    -------
+    sensitivity : float
+        The bound, rounded up.
+    """
+    step = 2.0**-SUM_BITS
+    total = math.sqrt(n_features) * (1 + _scaling_error(n_features)) + n_features * step / 2
+    return (count_weight + total + spread_weight * (1 + step)) * (1 + 2.0**-50)
+
+
+def _scaling_error(n_features: int) -> float:
+    return max(2.0**-40, n_features * 2.0**-50)
+
+
+def cell_sums(
+    lattice: RowLattice,
+    X: NDArray,
+    centres: Array,
+    radii: Array,
+    count_weight: float,
+    spread_weight: float,
+) -> Array:
+    """Return the sums over cells, exactly: multiples of ``CELLS_STEP``, whatever the order of the rows.
+
+    Parameters
+    ----------
+    lattice : RowLattice
+        Of the rows.
+    X : ndarray of shape (n_rows, n_features)
+        Finite data, in memory or memory-mapped.
+    centres : ndarray of shape (n_cells, n_features)
+        Public centres: integers of the lattice within the bounds.
+    radii : ndarray of shape (n_cells,)
+        Public radii, in steps, positive; infinite ones do not occur.
+    count_weight, spread_weight : float
+        The weights a and b, multiples of an eighth below 1; 0 leaves the squares out.
+
+    Returns
+    -------
+    sums : ndarray of shape (n_cells, n_features + 2)
+        For each cell, a times the count, the sum of clipped differences over the radius, and b times the sum of
+        their squared norms.
+    """
+    n_cells, d = centres.shape
+    per_unit = 2.0**SUM_BITS
+    table = _table(centres)
+
+    def block(rows: NDArray) -> NDArray[np.int64]:
+        n = len(rows)
+        difference = lattice.encode(rows)
+        labels = _nearest(difference, table)
+        difference -= np.take(centres, labels, axis=0)
+        # Integers below 2**53, hence exact, and so is everything after them that concerns one record.
+        squares = np.einsum("ij,ij->i", difference, difference)
+        own = radii[labels]
+        inside = np.minimum(1.0, squares / own**2)
+        difference *= (per_unit / np.maximum(np.sqrt(squares), own))[:, None]
+        np.rint(difference, out=difference)
+        spread = np.rint(inside * per_unit)
+        membership = sparse.csc_matrix((np.ones(n), labels, np.arange(n + 1)), shape=(n_cells, n))
+        sums = np.empty((n_cells, d + 2), dtype=np.int64)
+        sums[:, 0] = np.bincount(labels, minlength=n_cells)
+        sums[:, 1:-1] = membership @ difference
+        sums[:, -1] = np.bincount(labels, weights=spread, minlength=n_cells)
+        return sums
+
+    rows = max(64, min(_BLOCK_ROWS, _BLOCK_ENTRIES // (n_cells + d)))
+    total = sum_over_rows(block, X, block_rows=rows)
+    total[:, 0] = np.minimum(total[:, 0], int(LARGEST_SUM))
+    total[:, 1:] = np.clip(total[:, 1:], -int(LARGEST_SUM * per_unit), int(LARGEST_SUM * per_unit))
+    sums = total.astype(np.float64)
+    sums[:, 1:] /= per_unit
+    sums[:, 0] *= count_weight
+    sums[:, -1] *= spread_weight
+    return sums

@@ -68,6 +68,48 @@ def moments_l1(row_norm: float, row_sum: float, target_sum: float, weight: float
     return ((row_sum**2 + row_norm**2) / 2 + weight * row_sum * target_sum) * (1 + 2.0**-48)
 
 
+def pack_symmetric(matrix: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
+    """List a symmetric matrix: its diagonal, then `weight` times what lies above it. With sqrt(2), this is svec.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (p, p)
+        Symmetric.
+    weight : float
+        Weight of the entries above the diagonal.
+
+    Returns
+    -------
+    values : ndarray of shape (p * (p + 1) / 2,)
+        The list.
+    """
+    return np.concatenate([np.diagonal(matrix), weight * matrix[np.triu_indices(len(matrix), 1)]])
+
+
+def unpack_symmetric(values: NDArray[np.float64], size: int, weight: float) -> NDArray[np.float64]:
+    """Return the matrix that `pack_symmetric` listed.
+
+    Parameters
+    ----------
+    values : ndarray of shape (size * (size + 1) / 2,)
+        The list.
+    size : int
+        Number of rows of the matrix.
+    weight : float
+        Weight of the entries above the diagonal.
+
+    Returns
+    -------
+    matrix : ndarray of shape (size, size)
+        Symmetric.
+    """
+    matrix = np.empty((size, size))
+    rows, columns = np.triu_indices(size, 1)
+    matrix[rows, columns] = matrix[columns, rows] = values[size:] / weight
+    np.fill_diagonal(matrix, values[:size])
+    return matrix
+
+
 def entry_step(largest: float) -> float:
     """Return the lattice step for entries of at most `largest`: the least power of two that makes 2**20 steps of it.
 

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from dp_accounting import dp_event
 from dp_accounting.rdp import RdpAccountant
+from scipy import stats
 
 from skdp.accounting import (
     ApproximateEvent,
+    BoundedRangeEvent,
     GaussianEvent,
     ObjectiveEvent,
     PrivacyCost,
@@ -205,3 +207,59 @@ def test_events_of_a_cost_are_kept_as_a_tuple():
     events.append(PureEvent(9.0))
     assert cost.events == (PureEvent(0.5),)
     assert hash(cost) == hash(PrivacyCost(0.5, 0.0, (PureEvent(0.5),)))
+
+
+def bounded_range_pairs(epsilon):
+    """Pairs of two outcomes whose losses are `epsilon` apart: the probabilities of the first, under both."""
+    a = np.linspace(-12 - epsilon, 12 + epsilon, 4001)
+    return 1 / (1 + np.exp(-a - epsilon / 2)), 1 / (1 + np.exp(-a + epsilon / 2))
+
+
+@pytest.mark.parametrize("epsilon", [2.0**-20, 0.01, 0.3, 1.0, 4.0, 20.0])
+def test_bounded_range_event_covers_all_pairs_of_that_range(epsilon):
+    event = BoundedRangeEvent(epsilon)
+    p, q = bounded_range_pairs(epsilon)
+    inside = (p < 1 - 1e-12) & (q > 1e-12)
+    worst = np.max(stats.norm.ppf(p[inside]) - stats.norm.ppf(q[inside]))
+    assert worst <= event.mu() * (1 + 1e-9)
+    assert worst >= (0.999 if epsilon < 10 else 0.9) * event.mu()
+    assert event.mu() < PureEvent(epsilon).mu()
+    for order in (1.5, 2.0, 10.0, 100.0):
+        with np.errstate(divide="ignore"):
+            sums = np.logaddexp(
+                order * np.log(p) + (1 - order) * np.log(q), order * np.log1p(-p) + (1 - order) * np.log1p(-q)
+            )
+        worst = np.max(sums[inside]) / (order - 1)
+        # The direct sum has an error of its own.
+        assert worst <= event.rdp(order) * (1 + 1e-9) + 1e-12
+        assert event.rdp(order) <= PureEvent(epsilon).rdp(order)
+    assert event.rdp(2.0) == min(epsilon**2 / 4, PureEvent(epsilon).rdp(2.0))
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
+def test_bounded_range_profile_is_the_largest_of_all_pairs(epsilon):
+    event = BoundedRangeEvent(epsilon)
+    p, q = bounded_range_pairs(epsilon)
+    t = np.linspace(-1.2 * epsilon, 1.2 * epsilon, 49)
+    both = np.maximum(p - np.exp(t)[:, None] * q, 0) + np.maximum(1 - p - np.exp(t)[:, None] * (1 - q), 0)
+    np.testing.assert_allclose(event.profile(t), both.max(axis=1), atol=1e-5)
+    assert np.all(both.max(axis=1) <= event.profile(t) + 1e-12)
+    distribution = event.privacy_loss_distribution(1e-3)
+    for at, delta in zip(t, event.profile(t), strict=True):
+        assert delta - 1e-12 <= distribution.get_delta_for_epsilon(at) <= delta + 1e-3
+    assert distribution.get_delta_for_epsilon(epsilon + 1e-3) <= 1e-14
+
+
+def test_bounded_range_events_compose_to_less_than_pure_ones():
+    # Ten at 0.15 are (1, 1e-5)-DP by concentrated DP; the distribution says so too, and pure events do not.
+    distribution = PrivacyCost(1.5, 0.0, (BoundedRangeEvent(0.15),) * 10).privacy_loss_distribution(1e-3)
+    assert distribution.get_epsilon_for_delta(1e-5) <= 1.0
+    assert (
+        PrivacyCost(1.5, 0.0, (PureEvent(0.15),) * 10).privacy_loss_distribution(1e-3).get_epsilon_for_delta(1e-5) > 1.3
+    )
+
+
+def test_bounded_range_cost_is_pure():
+    with pytest.raises(ValueError, match="guarantee"):
+        PrivacyCost(0.2, 0.0, (BoundedRangeEvent(0.15),) * 2)
+    assert BoundedRangeEvent(0.5) != PureEvent(0.5)

@@ -15,9 +15,10 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 from skdp import BudgetAccountant, FunctionalMechLinReg, FunctionalMechLogReg
 from skdp.accounting import gaussian_mu
-from skdp.linear_model import _moments
+from skdp.linear_model import _functional, _moments
 from skdp.linear_model._moments import Geometry, Moments, Scaling, noise_of, plan
-from skdp.mechanisms import DiscreteLaplaceMechanism, GammaMechanism, NoiseSource
+from skdp.mechanisms import DiscreteLaplaceMechanism, GammaMechanism, NoiseSource, l2_mechanism
+from skdp.sensitivity import moments_l1
 from tests.estimators import FUNCTIONAL, data_for, declared, name_of
 from tests.linear_model.data import blobs
 
@@ -448,3 +449,37 @@ def test_memory_mapped_rows_need_little_memory(tmp_path, dtype):
         tracemalloc.stop()
     assert peak < 0.15 * 8 * n_rows * n_features
     assert model.coef_[0] == pytest.approx(0.5, abs=0.01)
+
+
+# --- allowances for rounding, each by its formula -----------------------------------------------------------------
+
+
+def test_a_rows_norm_allows_for_the_rounding_of_its_entries():
+    for norm in np.linspace(0.1, 0.99, 90):
+        geometry = Geometry.of(1, 1, float(norm), False, False, private=True)
+        # The lattice value next to the norm, on the far side.
+        assert geometry.row_norm >= geometry.step * np.rint(norm / geometry.step)
+        assert geometry.row_norm >= norm + geometry.step / 2
+
+
+@pytest.mark.parametrize("delta", [1e-5, 0.0])
+def test_mechanisms_allow_for_the_rounding_of_totals(delta):
+    for size in (1, 30, 10_000):
+        mechanism, _ = l2_mechanism(1.0, delta, 1.0, 2.0, size)
+        assert mechanism.sensitivity >= 2.0 + mechanism.step * math.sqrt(size) / 2
+    geometry = Geometry.of(3, 2, 1.0, True, False, private=True)
+    laplace = _moments._laplace(1.0, geometry)
+    bound = moments_l1(geometry.row_norm, geometry.row_sum, geometry.target_sum, geometry.sum_weight)
+    assert laplace.sensitivity >= bound + 1.5 * geometry.size * laplace.step
+
+
+@pytest.mark.parametrize("n_targets", [1, 3])
+def test_adassp_cross_moments_move_by_no_more_than_claimed(n_targets):
+    geometry = Geometry.of(2, n_targets, None, False, False, private=True)
+    claim = _functional.adassp_plan(1.0, 1e-5, geometry)[0].releases[2].sensitivity
+    # All targets at their bounds, and a row that is just not scaled down.
+    record = totals(np.full((1, 2), math.sqrt(0.5)), np.ones((1, n_targets)), geometry)
+    moved = np.linalg.norm(record[:, geometry.n_columns :])
+    assert 0.99 * claim <= moved <= claim
+    eigenvalue = _functional.adassp_plan(1.0, 1e-5, geometry)[0].releases[0].sensitivity
+    assert eigenvalue >= geometry.row_norm**2 * (1 + 2.0**-14)

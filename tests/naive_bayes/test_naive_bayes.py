@@ -16,10 +16,11 @@ from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
 from skdp import BudgetAccountant, DPNaiveBayes
 from skdp._class_sums import moment_weight, noise_scale
+from skdp._release import ReleaseSession
 from skdp.accounting import gaussian_mu
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, NoiseSource
-from skdp.naive_bayes import _model
-from skdp.naive_bayes._columns import check_columns, columns_for
+from skdp.naive_bayes import _model, _sums
+from skdp.naive_bayes._columns import Reader, check_columns, columns_for
 from skdp.naive_bayes._sums import Layout, plan, sums_by_class
 from tests.estimators import NAIVE_BAYES, name_of, released
 from tests.naive_bayes.data import MIXED, mixed
@@ -616,6 +617,8 @@ def test_bounds_may_be_for_numeric_columns_alone_or_absent_without_them():
     whole = DPNaiveBayes(**MIXED, classes=[0, 1, 2], random_state=0).fit(X, y)
     short = DPNaiveBayes(**{**MIXED, "bounds": ([-1, 0], [1, 10])}, classes=[0, 1, 2], random_state=0).fit(X, y)
     np.testing.assert_array_equal(released(whole), released(short))
+    numeric = DPNaiveBayes(**{**MIXED, "bounds": ([-1, 0, -9], [1, 10, 9])}, classes=[0, 1, 2], random_state=0)
+    np.testing.assert_array_equal(released(whole), released(numeric.fit(X, y)))
     none = DPNaiveBayes(categorical_features=[0, 1], n_categories=[3, 4], classes=[0, 1, 2])
     assert none.fit(X[:, [0, 2]], y).predict(X[:, [0, 2]]).shape == y.shape
     edges = DPNaiveBayes(bin_edges={0: [0, 1, 1000]}, classes=[0, 1, 2])
@@ -662,3 +665,94 @@ def test_memory_mapped_rows_need_little_memory(tmp_path, dtype, numeric):
 @pytest.mark.parametrize("estimator", NAIVE_BAYES, ids=name_of)
 def test_common_instances_are_of_both_kinds(estimator):
     assert isinstance(estimator, DPNaiveBayes)
+
+
+# --- what one record, or one parameter, might have been confused with ---------------------------------------------
+
+
+@pytest.mark.parametrize("form", [[1, 0], ["b", "a"], np.array([1, 0])], ids=str)
+def test_categorical_columns_in_any_order(form):
+    rng = np.random.default_rng(0)
+    y = rng.integers(5, size=2000)
+    X = np.column_stack([np.where(rng.random(2000) < 0.9, y, rng.integers(5, size=2000)), rng.integers(2, size=2000)])
+    frame = pd.DataFrame(X, columns=list("ab"))
+    common = {"epsilon": INF, "classes": range(5), "dependence": 0}
+    ordered = DPNaiveBayes(categorical_features=[0, 1], n_categories=[5, 2], **common).fit(frame, y)
+    other = DPNaiveBayes(categorical_features=form, n_categories=[2, 5], **common).fit(frame, y)
+    np.testing.assert_allclose(other.predict_proba(frame), ordered.predict_proba(frame))
+    assert [table.shape for table in other.feature_log_prob_] == [(5, 5), (5, 2)]
+
+
+def test_values_below_the_bounds_are_counted_in_the_lowest_bin():
+    X = np.array([[-3.0], [-1e300], [0.01], [0.99], [5.0], [1e300]])
+    parameters = check_columns(None, None, "binned", 4, None, (0, 1))
+    assert Reader(columns_for(parameters, 1, None)).cells(X).ravel().tolist() == [0, 0, 0, 3, 3, 3]
+
+
+def test_tables_that_say_nothing_are_nothing_to_warn_of():
+    X, y = np.zeros((40, 1)), np.arange(40) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n_categories in (1, 2):
+            for seed in range(60):
+                DPNaiveBayes(
+                    epsilon=0.5,
+                    categorical_features=[0],
+                    n_categories=n_categories,
+                    classes=[0, 1],
+                    random_state=seed,
+                ).fit(X, y)
+
+
+def test_attributes_are_not_what_the_model_reads_by():
+    X, y = mixed()
+    model = DPNaiveBayes(**MIXED, classes=[0, 1, 2]).fit(X, y)
+    before = model.predict_proba(X)
+    parameters = model._columns
+    model.bin_edges_[4][1] += 0.5
+    np.testing.assert_array_equal(model._columns.edges[0], parameters.edges[0])
+    model.bin_edges_[4][1] -= 0.5
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+@pytest.mark.parametrize("delta", [1e-5, 0.0])
+@pytest.mark.parametrize("numeric", ["binned", "gaussian"])
+def test_every_sum_gets_noise(delta, numeric, monkeypatch):
+    seen = []
+    release = ReleaseSession.release
+
+    def spy(self, label, value):
+        out = release(self, label, value)
+        seen.append(out - value)
+        return out
+
+    monkeypatch.setattr(ReleaseSession, "release", spy)
+    X, y = mixed()
+    for _ in range(30):
+        DPNaiveBayes(**MIXED, epsilon=0.05, delta=delta, numeric=numeric, classes=[0, 1, 2]).fit(X, y)
+    # Each one is 0 with a probability of less than a fifth, so that 30 times happens once in 1e21.
+    assert np.all(np.any(np.array(seen) != 0, axis=0))
+
+
+def test_sums_beyond_what_doubles_hold_are_clipped(monkeypatch):
+    columns = columns_for(check_columns(None, None, "gaussian", 4, None, (0, 1)), 2, None)
+    layout = Layout(columns, 2)
+    mechanism = plan(1.0, 1e-5, layout).releases[0].mechanism
+    for size in (2**48, 2**49 + 1, 2**53 + 1, 2**62):
+        monkeypatch.setattr(_sums, "sum_over_rows", lambda *args, size=size, **kw: np.full((2, layout.width), size))
+        one = sums_by_class(np.zeros((1, 2)), np.zeros(1, dtype=int), layout, mechanism)
+        monkeypatch.setattr(_sums, "sum_over_rows", lambda *args, size=size, **kw: np.full((2, layout.width), size + 1))
+        other = sums_by_class(np.zeros((1, 2)), np.zeros(1, dtype=int), layout, mechanism)
+        # One unit of the lattice, weighted, or nothing: never a jump to the next double.
+        assert np.all(other - one <= np.where(np.arange(layout.width) < 1, 1.0, 1.375 * 2.0**-20))
+
+
+def test_many_classes_need_little_memory():
+    n_classes = 3000
+    X, y = np.zeros((9000, 2)), np.arange(9000) % n_classes
+    model = DPNaiveBayes(numeric="gaussian", bounds=(-1, 1), classes=np.arange(n_classes))
+    tracemalloc.start()
+    model.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1e8

@@ -1,0 +1,108 @@
+"""What a clusterer does with rows once it has centres, which all centre-based ones share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.metrics import pairwise_distances_argmin_min
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils.validation import check_is_fitted
+
+from .._data import validate_quietly
+
+Array = NDArray[np.float64]
+
+
+class NearestCentre(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin):
+    """Mixin of clusterers with the attribute `cluster_centers_`."""
+
+    cluster_centers_: Array
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
+
+    def _rows(self, X: Any) -> NDArray:
+        check_is_fitted(self, "cluster_centers_")
+        rows: NDArray = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
+        return rows
+
+    def predict(self, X: Any) -> NDArray[np.int32]:
+        """Return the nearest centre of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows. They are not clipped here.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Positions in ``cluster_centers_``.
+        """
+        return self._nearest(X)[0].astype(np.int32)
+
+    def transform(self, X: Any) -> Array:
+        """Return the distance of each row to each centre.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows. They are not clipped here.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_clusters)
+            Euclidean distances.
+        """
+        rows = self._rows(X)
+        distances: Array = euclidean_distances(rows, self.cluster_centers_.astype(rows.dtype, copy=False))
+        return distances
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return minus the sum of squared distances of rows to their nearest centres.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows. They are not clipped here.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        score : float
+            Not private: a function of the rows that are passed.
+        """
+        return -float(np.sum(self._nearest(X)[1].astype(np.float64) ** 2))
+
+    def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> NDArray[np.int32]:
+        """Fit, and return the nearest centre of each row.
+
+        The labels are for the owner of the rows. Each is a function of its own row beside the private centres, so
+        that whoever publishes them publishes something about every record, and no budget covers that.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite rows.
+        y : None
+            Not used.
+        **kwargs : dict
+            Passed to `fit`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Positions in ``cluster_centers_``.
+        """
+        return self.fit(X, y, **kwargs).predict(X)
+
+    def _nearest(self, X: Any) -> tuple[NDArray, NDArray]:
+        rows = self._rows(X)
+        centres = self.cluster_centers_.astype(rows.dtype, copy=False)
+        labels, distances = pairwise_distances_argmin_min(rows, centres)
+        return labels, distances

@@ -1,0 +1,370 @@
+r"""Private k-means by refinement: noisy sums over ever better cells, at last over the clusters.
+
+Released are, four times, a count, a sum and a sum of squares for each cell of public centres: for one cell that is
+everything, for coarse cells around its mean, for fine cells in which coarse ones are divided that spread most, and for
+the clusters. Centres of each are computed from what was released before. The fine cells, with their noisy counts, are a
+private coreset: k-means is run on them from as many starts as one likes, for nothing. The last release then is a step
+of Lloyd's algorithm. Points stand in steps of a public lattice throughout.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._release import Release, ReleaseSession
+from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
+from ..mechanisms import (
+    BitStream,
+    DiscreteLaplaceMechanism,
+    GammaMechanism,
+    GaussianMechanism,
+    Mechanism,
+    NoNoise,
+    rounded_normal,
+)
+from ..sensitivity import CELLS_STEP, RowLattice, cell_sums, cells_l1, cells_l2
+from ._weighted import weighted_kmeans
+
+Array = NDArray[np.float64]
+
+THEOREM = "k-means, theorem 1"
+
+#: Weights of a cell's count and of its sum of squares. A few bits each, so that weighted sums are exact.
+COUNT_WEIGHT = SPREAD_WEIGHT = 0.375
+
+#: A cell whose noisy count is below so many standard deviations of its noise counts as empty.
+EMPTY = 2.0
+
+#: Share of the distance from a mean at which the centres of its parts are put, in root mean squared distances.
+DISPLACEMENT = 0.6
+
+#: A part has so many rows at least that its mean's error is about the part's radius.
+LEAST_RATIO = 1.3
+
+#: Weight of the coreset's centre beside that of the last step, since it was chosen by the noise as well.
+CORESET_WEIGHT = 0.5
+
+#: Starts of k-means on the coreset, where memory allows. They cost time, and no privacy.
+STARTS = 20
+
+#: Most iterations of each.
+ITERATIONS = 50
+
+# Of arrays over pairs of cells.
+_MOST_ENTRIES = 2**22
+
+# Discrete Laplace noise of a larger scale would take too many steps of the lattice.
+_LARGEST_SCALE = 2.0**45 * CELLS_STEP
+
+# A mean squared distance is at least so much of the squared radius: less could not be told from rounding.
+_LEAST_SPREAD = 0.01
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One of the releases."""
+
+    label: str
+    share: float
+    n_cells: int
+    spread_weight: float
+
+
+def stages(n_clusters: int, share: float = 1.0) -> tuple[Stage, ...]:
+    """Return the four releases, which together take a share of the budget."""
+    return (
+        Stage("centre and spread", 0.10 * share, 1, SPREAD_WEIGHT),
+        Stage("coarse cells", 0.30 * share, max(16, 3 * n_clusters), SPREAD_WEIGHT),
+        Stage("fine cells", 0.25 * share, max(32, 6 * n_clusters), SPREAD_WEIGHT),
+        Stage("clusters", 0.35 * share, n_clusters, 0.0),
+    )
+
+
+def radius_ratio(n_features: int) -> float:
+    """Clip differences to so many root mean squared distances: distances vary less in many dimensions."""
+    return 1.2 + 0.6 / math.sqrt(n_features)
+
+
+def noisy(
+    epsilon: float, delta: float, share: float, l2: float, l1: float, size: int
+) -> tuple[Mechanism, PrivacyEvent]:
+    """Return the mechanism for a share of the budget, and its event.
+
+    For pure privacy there are two, and the one with less noise is taken. That is a comparison of public numbers.
+    Values are multiples of ``CELLS_STEP``.
+    """
+    if epsilon == math.inf:
+        return NoNoise(l2), PureEvent(epsilon)
+    if delta > 0:
+        mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
+        return GaussianMechanism(mu, l2, size), GaussianEvent(mu)
+    candidates: list[Mechanism] = [GammaMechanism(epsilon * share, l2, size)]
+    if l1 / (epsilon * share) < _LARGEST_SCALE:
+        candidates.append(DiscreteLaplaceMechanism(epsilon * share, l1, size, CELLS_STEP))
+    return min(candidates, key=deviation), PureEvent(epsilon * share)
+
+
+def deviation(mechanism: Mechanism) -> float:
+    """Standard deviation of the noise in one coordinate."""
+    if isinstance(mechanism, GammaMechanism):
+        return math.sqrt(mechanism.size + 1) * mechanism.scale
+    return mechanism.scale * (math.sqrt(2) if isinstance(mechanism, DiscreteLaplaceMechanism) else 1)
+
+
+def plan(
+    epsilon: float, delta: float, n_features: int, todo: tuple[Stage, ...]
+) -> tuple[tuple[Release, ...], tuple[PrivacyEvent, ...]]:
+    """Return the planned releases of the stages, and their events."""
+    releases: list[Release] = []
+    events: list[PrivacyEvent] = []
+    for stage in todo:
+        weights = COUNT_WEIGHT, stage.spread_weight
+        mechanism, event = noisy(
+            epsilon,
+            delta,
+            stage.share,
+            cells_l2(n_features, *weights),
+            cells_l1(n_features, *weights),
+            stage.n_cells * (n_features + 2),
+        )
+        releases.append(Release(stage.label, mechanism, stage.share, THEOREM))
+        events.append(event)
+    return tuple(releases), tuple(events)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Public cells, of the rows that are nearest to their centres.
+
+    Attributes
+    ----------
+    centres : ndarray of shape (n_cells, n_features)
+        Points of the lattice.
+    radii : ndarray of shape (n_cells,)
+        Differences to the centre are clipped to them.
+    origins : ndarray of shape (n_cells, n_features)
+        What the cells' means are shrunk towards.
+    errors : ndarray of shape (n_cells,)
+        Variance of a coordinate of the centres, as estimates of means; infinite for centres that are not.
+    """
+
+    centres: Array
+    radii: Array
+    origins: Array
+    errors: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """What a release says of cells that are not empty.
+
+    Attributes
+    ----------
+    counts, spreads, errors : ndarray of shape (n_cells,)
+        Noisy counts, mean squared distances from the mean, and variances of the noise in a mean's coordinate.
+    means : ndarray of shape (n_cells, n_features)
+        Noisy means.
+    """
+
+    counts: Array
+    means: Array
+    spreads: Array
+    errors: Array
+
+
+def whole(lattice: RowLattice) -> Cells:
+    """Return the one cell of all rows: the box."""
+    d = len(lattice.half)
+    radius = max(1.0, float(np.linalg.norm(lattice.half)))
+    return Cells(np.zeros((1, d)), np.array([radius]), np.zeros((1, d)), np.array([math.inf]))
+
+
+def shrunk(means: Array, origins: Array, errors: Array) -> Array:
+    """Move noisy means towards their origins by the positive-part rule of James and Stein."""
+    moved = means - origins
+    surplus = max(means.shape[1] - 2, 0) * errors
+    squares = np.einsum("ij,ij->i", moved, moved)
+    factor = 1 - surplus / np.maximum(np.maximum(squares, surplus), np.finfo(float).tiny)
+    return origins + factor[:, None] * moved
+
+
+def postprocess_means(released: Array, cells: Cells, noise: float) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
+    """Return counts, means, their errors, and which cells are not empty, for all cells.
+
+    A mean is the centre plus the noisy sum over the noisy count, no further away than the radius.
+    """
+    released = released[: len(cells.centres)]
+    least = EMPTY * noise / COUNT_WEIGHT
+    counts = released[:, 0] / COUNT_WEIGHT
+    occupied = counts > least
+    counts = np.maximum(counts, max(least, 1.0))
+    moved = released[:, 1:-1] / counts[:, None]
+    moved /= np.maximum(1.0, np.linalg.norm(moved, axis=1))[:, None]
+    means = cells.centres + cells.radii[:, None] * moved
+    return counts, means, (noise * cells.radii / counts) ** 2, occupied
+
+
+def postprocess_cells(released: Array, cells: Cells, noise: float, lattice: RowLattice) -> Estimates:
+    """Return what a release says of cells; of the fullest one at least."""
+    counts, means, errors, occupied = postprocess_means(released, cells, noise)
+    moved = np.einsum("ij,ij->i", means - cells.centres, means - cells.centres)
+    # The squared norm of a noisy mean is too large by the noise's.
+    apart = np.maximum(moved - means.shape[1] * errors, 0.0)
+    squares = cells.radii**2
+    about_centre = released[: len(counts), -1] / SPREAD_WEIGHT / counts * squares
+    spreads = np.clip(about_centre - apart, _LEAST_SPREAD * squares, squares)
+    occupied[np.argmax(counts)] = True
+    means = np.clip(shrunk(means, cells.origins, errors), -lattice.half, lattice.half)
+    return Estimates(counts[occupied], means[occupied], spreads[occupied], errors[occupied])
+
+
+def parts(estimates: Estimates, least: int, most: int, rows: float) -> NDArray[np.intp]:
+    """Return into how many parts each cell is divided: those first that spread most.
+
+    Each part has `rows` rows or more, as far as noisy counts tell; where that makes fewer than `least` parts in all,
+    smaller ones are made.
+    """
+    n_cells = len(estimates.counts)
+    number = np.ones(n_cells, dtype=np.intp)
+    if n_cells < most:
+        already = np.arange(1, min(most, 1 + max(64, _MOST_ENTRIES // n_cells)))
+        inertia = estimates.counts * estimates.spreads
+        priority = inertia[:, None] / already**1.5
+        enough = estimates.counts[:, None] / (already + 1) > rows
+        order = np.lexsort((-priority.ravel(), ~enough.ravel()))
+        more = min(max(int(np.count_nonzero(enough)), least - n_cells), most - n_cells)
+        number += np.bincount(order[:more] // len(already), minlength=n_cells)
+    return number
+
+
+def divided(estimates: Estimates, least: int, most: int, noise: float, lattice: RowLattice, stream: BitStream) -> Cells:
+    """Return at least `least` and at most `most` cells: around means, or around a few points beside one."""
+    d = estimates.means.shape[1]
+    ratio = radius_ratio(d)
+    number = parts(estimates, least, most, LEAST_RATIO * noise * math.sqrt(d))
+    parent = np.repeat(np.arange(len(number)), number)
+    single = number[parent] == 1
+    directions = rounded_normal(2.0**20, len(parent) * d, stream).reshape(-1, d).astype(np.float64)
+    directions /= np.maximum(np.linalg.norm(directions, axis=1), 1.0)[:, None]
+    # Two parts lie opposite each other.
+    second = 1 + np.flatnonzero((number[parent[1:]] == 2) & (parent[1:] == parent[:-1]))
+    directions[second] = -directions[second - 1]
+    length = np.where(single, 0.0, DISPLACEMENT * np.sqrt(estimates.spreads[parent]))
+    origins = estimates.means[parent]
+    return Cells(
+        _on_lattice(origins + length[:, None] * directions, lattice),
+        _radii(ratio, estimates.spreads[parent], lattice),
+        origins,
+        np.where(single, estimates.errors[parent], math.inf),
+    )
+
+
+def merged(estimates: Estimates, n_clusters: int, lattice: RowLattice, stream: BitStream) -> Cells:
+    """Return the clusters of a coreset: k-means on noisy means, weighted by noisy counts, from many starts."""
+    if len(estimates.counts) <= n_clusters:
+        return divided(estimates, n_clusters, n_clusters, 0.0, lattice, stream)
+    starts = min(STARTS, max(1, _MOST_ENTRIES // (n_clusters * len(estimates.counts))))
+    centres, labels = weighted_kmeans(estimates.means, estimates.counts, n_clusters, starts, ITERATIONS, stream)
+    weights = np.bincount(labels, estimates.counts, minlength=n_clusters)
+    empty = weights == 0
+    filled = np.where(empty, 1.0, weights)
+    beside = estimates.means - centres[labels]
+    squares = estimates.spreads + np.einsum("ij,ij->i", beside, beside)
+    spreads = np.bincount(labels, estimates.counts * squares, minlength=n_clusters) / filled
+    errors = np.bincount(labels, estimates.counts**2 * estimates.errors, minlength=n_clusters) / filled**2
+    return Cells(
+        _on_lattice(centres, lattice),
+        _radii(radius_ratio(centres.shape[1]), np.where(empty, spreads.max(), spreads), lattice),
+        centres,
+        np.where(empty, math.inf, errors),
+    )
+
+
+def _on_lattice(points: Array, lattice: RowLattice) -> Array:
+    return np.clip(np.rint(points), -lattice.half, lattice.half)
+
+
+def _radii(ratio: float, spreads: Array, lattice: RowLattice) -> Array:
+    return within_diagonal(ratio * np.sqrt(spreads), lattice)
+
+
+def within_diagonal(radii: Array, lattice: RowLattice) -> Array:
+    """Return radii of one step at least, and of the diagonal of the bounds at most."""
+    return np.clip(radii, 1.0, max(1.0, 2 * float(np.linalg.norm(lattice.half))))
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """The result, and what is known about it.
+
+    Attributes
+    ----------
+    centres : ndarray of shape (n_clusters, n_features)
+        Private centres, in steps of the lattice.
+    counts, errors, spreads : ndarray of shape (n_clusters,)
+        Noisy counts, variances of the noise in a coordinate of the centres, and mean squared distances from them.
+    """
+
+    centres: Array
+    counts: Array
+    errors: Array
+    spreads: Array
+
+
+def postprocess_clusters(
+    released: Array, cells: Cells, spreads: Array, noise: float, origin: Estimates, lattice: RowLattice
+) -> Clusters:
+    """Return centres from the last step, the coreset's centres and the mean of all rows, each by its noise.
+
+    A centre that had no mean of its own is shrunk towards the mean of the cell that it was put beside.
+    """
+    counts, means, errors, occupied = postprocess_means(released, cells, noise)
+    least = np.finfo(float).tiny
+    weights = counts / counts.sum()
+    mean, error = weights @ means, weights**2 @ errors
+    share = error / max(error + origin.errors[0], least)
+    middle = share * origin.means + (1 - share) * mean
+    middle = shrunk(middle, np.zeros_like(middle), share * origin.errors)
+
+    share = np.where(occupied, errors / np.maximum(errors + cells.errors / CORESET_WEIGHT, least), 1.0)
+    centres = share[:, None] * cells.centres + (1 - share)[:, None] * means
+    errors = np.where(occupied, (1 - share) * errors, np.minimum(cells.errors, cells.radii**2))
+    towards = np.where(np.isfinite(cells.errors)[:, None], middle, cells.origins)
+    centres = np.clip(shrunk(centres, towards, errors), -lattice.half, lattice.half)
+    return Clusters(centres, counts, errors, spreads)
+
+
+def refine(
+    session: ReleaseSession,
+    releases: tuple[Release, ...],
+    todo: tuple[Stage, ...],
+    lattice: RowLattice,
+    X: NDArray,
+    n_clusters: int,
+    stream: BitStream,
+) -> Clusters:
+    """Carry out the releases of the stages, and return the clusters."""
+    noise = [deviation(release.mechanism) for release in releases]
+
+    def released(i: int, cells: Cells) -> Array:
+        weights = COUNT_WEIGHT, todo[i].spread_weight
+        # As many numbers as planned, whatever the number of cells in use.
+        sums = np.zeros((todo[i].n_cells, X.shape[1] + 2))
+        sums[: len(cells.centres)] = cell_sums(lattice, X, cells.centres, cells.radii, *weights)
+        return session.release(todo[i].label, sums)
+
+    cells = whole(lattice)
+    origin = estimates = postprocess_cells(released(0, cells), cells, noise[0], lattice)
+    for i in (1, 2):
+        cells = divided(estimates, 1, todo[i].n_cells, noise[i], lattice, stream)
+        estimates = postprocess_cells(released(i, cells), cells, noise[i], lattice)
+    cells = merged(estimates, n_clusters, lattice, stream)
+    spreads = (cells.radii / radius_ratio(X.shape[1])) ** 2
+    if not noise[3]:
+        # Without noise there is nothing to gain by clipping: the last step is one of Lloyd's.
+        cells = replace(cells, radii=np.full(n_clusters, 2 * whole(lattice).radii[0]))
+    return postprocess_clusters(released(3, cells), cells, spreads, noise[3], origin, lattice)

@@ -1,0 +1,374 @@
+"""k-means by sample and aggregate (Nissim, Raskhodnikova and Smith 2007; GUPT, Mohan and others 2012).
+
+Records are drawn into blocks, each by itself and in secret. k-means without privacy runs on each block; its centres are
+matched with reference centres that are public or were released before, and their differences to these are clipped and
+averaged with noise. Released: the sum of the differences (see ``blocks_l2`` and ``blocks_l1``), and, unless the
+reference is public, what `DPKMeans` releases.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator, clone
+from sklearn.cluster import KMeans
+
+from .._data import validate_quietly
+from .._params import check_bounds, check_integer, check_positive
+from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from ..accounting import PrivacyCost
+from ..base import DPEstimatorMixin
+from ..mechanisms import BitStream, NoiseSource
+from ..sensitivity import SUM_BITS, RowLattice, blocks_l1, blocks_l2
+from ._dp_kmeans import DIRECTIONS, Parameters, check_common
+from ._prediction import NearestCentre
+from ._refinement import Clusters, deviation, noisy, plan, refine, stages, within_diagonal
+
+Array = NDArray[np.float64]
+
+BLOCKS = "differences, summed over blocks"
+THEOREM = "k-means, theorem 2"
+
+#: Part of the budget that a private reference takes.
+REFERENCE_SHARE = 0.5
+
+#: Rows that a block has for each cluster on average, as far as a noisy count tells, and limits of the number of blocks.
+ROWS_PER_CLUSTER = 25
+FEWEST_BLOCKS, MOST_BLOCKS = 5, 500
+
+#: Number of blocks where nothing tells the number of rows.
+DEFAULT_BLOCKS = 100
+
+# Threads that silence warnings at the same time may leave them silenced.
+_QUIET = threading.Lock()
+
+#: Radius of the differences, in standard deviations of what they consist of.
+RADIUS_RATIO = 1.5
+
+
+def postprocess_radii(reference: Clusters, n_blocks: int, lattice: RowLattice) -> Array:
+    """Return how far the centres of a block may be expected from private reference centres.
+
+    The squared distance consists of the reference's noise and of the sampling error of a block's mean.
+    """
+    d = reference.centres.shape[1]
+    sampling = reference.spreads * n_blocks / reference.counts
+    radii = RADIUS_RATIO * np.sqrt(d * reference.errors + np.minimum(sampling, reference.spreads))
+    return radii
+
+
+def postprocess_mean(
+    released: Array, reference: Array, errors: Array | None, radii: Array, n_blocks: int, noise: float
+) -> Array:
+    """Return the reference plus the mean difference; weighted by its noise, if the reference has noise of its own."""
+    difference = radii[:, None] * released / n_blocks
+    if errors is not None:
+        own = (noise * radii / n_blocks) ** 2
+        difference *= (errors / np.maximum(errors + own, np.finfo(float).tiny) if noise else np.ones(len(own)))[:, None]
+    return reference + difference
+
+
+def block_labels(n_rows: int, n_blocks: int, stream: BitStream) -> NDArray[np.intp]:
+    """Draw the block of each row, each independently of everything else.
+
+    Neighbouring data sets then differ in one block. The draws are neither stored nor shown.
+    """
+    return (stream.words(n_rows) % np.uint64(n_blocks)).astype(np.intp)
+
+
+def block_centres(estimator: Any, rows: Array, reference: Array, seed: int) -> Array:
+    """Return the centres of one block, matched with the reference; the reference itself where that fails.
+
+    An exception would be a release, and is swallowed.
+    """
+    if len(rows) < len(reference):
+        return reference
+    try:
+        model = clone(estimator)
+        quiet = {"random_state": seed, "verbose": 0}
+        model.set_params(**{name: quiet[name] for name in quiet.keys() & model.get_params(deep=False).keys()})
+        centres = np.asarray(model.fit(rows).cluster_centers_, dtype=np.float64)
+        if centres.shape != reference.shape or not np.all(np.isfinite(centres)):
+            return reference
+        matched: Array = centres[linear_sum_assignment(cdist(reference, centres, "sqeuclidean"))[1]]
+        return matched
+    except Exception:
+        return reference
+
+
+def clipped_differences(centres: Array, reference: Array, radii: Array) -> NDArray[np.int64]:
+    """Return differences in units of the radii, clipped to the unit ball and counted in steps of ``2**-SUM_BITS``."""
+    difference = centres - reference
+    length = np.linalg.norm(difference, axis=1)
+    scale = np.ldexp(1.0, SUM_BITS) / np.maximum(length, radii)
+    steps: NDArray[np.int64] = np.rint(difference * scale[:, None]).astype(np.int64)
+    return steps
+
+
+def block_sum(
+    X: NDArray,
+    labels: NDArray[np.intp],
+    n_blocks: int,
+    estimator: Any,
+    lattice: RowLattice,
+    reference: Array,
+    radii: Array,
+    seeds: NDArray[np.uint64],
+) -> Array:
+    """Return the sum of clipped differences over blocks, exactly. One block is in memory at a time."""
+    order = np.argsort(labels, kind="stable")
+    ends = np.cumsum(np.bincount(labels, minlength=n_blocks))
+    shown = lattice.decode(reference)
+    total = np.zeros(reference.shape, dtype=np.int64)
+    with _QUIET, warnings.catch_warnings():
+        # Warnings are releases as well.
+        warnings.simplefilter("ignore")
+        for b in range(n_blocks):
+            chosen = order[ends[b - 1] if b else 0 : ends[b]]
+            rows = np.clip(X[chosen], lattice.lower, lattice.upper, dtype=np.float64)
+            centres = lattice.encode(block_centres(estimator, rows, shown, int(seeds[b] >> np.uint64(33))))
+            total += clipped_differences(centres, reference, radii)
+    return total.astype(np.float64) * 2.0**-SUM_BITS
+
+
+class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
+    r"""Differentially private k-means by sample and aggregate.
+
+    k-means without privacy runs on blocks of the records, and the centres of the blocks are averaged with noise.
+    :class:`DPKMeans` is the one to use, and most of the accuracy of this one is that of its reference. But it takes any
+    algorithm that finds centres, as it stands.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    epsilon : float, default=1.0
+        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP; otherwise the noise is Gaussian.
+    bounds : tuple (lower, upper)
+        Bounds of the features, numbers or one per column, from public knowledge. Values beyond are clipped,
+        silently. Distances are in units of X.
+    n_blocks : int, default=None
+        Number of blocks. None takes 25 rows a cluster and block, by a noisy number of rows that the reference
+        comes with; 100 with a public reference.
+    reference : "private" or array-like of shape (n_clusters, n_features), default="private"
+        Centres that those of the blocks are matched with, and are averaged around. ``"private"`` takes half of the
+        budget for centres as of `DPKMeans`. An array has to be public knowledge.
+    radius : float, default=None
+        Differences to the reference are clipped to this length, in units of X. None takes what noise and sampling
+        make of a block's mean, from released numbers; with a public reference, half of the diagonal of the bounds.
+    estimator : estimator, default=None
+        What is fitted to each block: a clusterer with ``cluster_centers_`` after `fit`. Where it fails, or finds
+        another number of centres, the block says what the reference says. None is
+        :class:`sklearn.cluster.KMeans` from the reference.
+    accountant : BudgetAccountant, default=None
+        Budget that is charged before any noise is drawn. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes noise and blocks from the operating system's cryptographic generator. Anything else makes them
+        reproducible, and undoes the privacy: for tests only.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Private centres, within the bounds.
+    privacy_ : PrivacyGuarantee
+        The guarantee, with mechanisms, sensitivities and noise scales.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    DPKMeans : Better centres for the same budget.
+
+    Notes
+    -----
+    **Privacy.** Each record is drawn into a block by itself, so that adding or removing one changes one block, whose
+    :math:`k` clipped differences then move by the diameter, not the radius: the sum over blocks by at most
+    :math:`2\sqrt k` radii in L2 norm, and the mean by :math:`2r\sqrt k/q` for :math:`q` blocks. The matching of a
+    block's centres depends on that block and on the reference alone. Warnings and exceptions of the estimator are
+    swallowed. Not covered: that `fit` raises an error for values that are not finite, how long it takes, and an
+    estimator that remembers one block when it is fitted to the next.
+
+    References
+    ----------
+    .. [1] K. Nissim, S. Raskhodnikova and A. Smith, "Smooth Sensitivity and Sampling in Private Data Analysis",
+       STOC 2007.
+    .. [2] P. Mohan, A. Thakurta, E. Shi, D. Song and D. Culler, "GUPT: Privacy Preserving Data Analysis Made Easy",
+       SIGMOD 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.cluster import SampleAggKMeans
+    >>> X = np.random.default_rng(0).normal([[0.2], [0.8]], 0.05, size=(2, 5000)).reshape(-1, 1)
+    >>> model = SampleAggKMeans(2, epsilon=1.0, delta=1e-5, bounds=(0, 1), random_state=0).fit(X)
+    >>> np.sort(model.cluster_centers_.ravel()).round(1)
+    array([0.2, 0.8])
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        bounds: Any = None,
+        n_blocks: int | None = None,
+        reference: Any = "private",
+        radius: float | None = None,
+        estimator: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.n_blocks = n_blocks
+        self.reference = reference
+        self.radius = radius
+        self.estimator = estimator
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the centres, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite rows, clipped to `bounds`.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        accountant = check_accountant(self.accountant)
+        parameters = self._check_parameters()
+        source = NoiseSource(self.random_state)
+        X = validate_quietly(self, X, dtype=[np.float64, np.float32], ensure_min_samples=0)
+        lattice = parameters.lattice(X.shape[1])
+        public = self._public_reference(parameters.n_clusters, X.shape[1])
+        guarantee = self._plan(parameters, X.shape[1], public is None)
+
+        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
+        *before, last = guarantee.releases
+        noise = deviation(last.mechanism)
+        n_blocks = self.n_blocks
+        if public is None:
+            todo = stages(parameters.n_clusters, REFERENCE_SHARE)
+            stream = source.stream(DIRECTIONS)
+            private = refine(session, tuple(before), todo, lattice, X, parameters.n_clusters, stream)
+            reference, errors = np.rint(private.centres), private.errors
+            if n_blocks is None:
+                wanted = float(private.counts.sum()) / (ROWS_PER_CLUSTER * parameters.n_clusters)
+                n_blocks = round(min(max(wanted, FEWEST_BLOCKS), MOST_BLOCKS))
+            radii = postprocess_radii(private, n_blocks, lattice)
+        else:
+            reference, errors = lattice.encode(public), None
+            n_blocks = DEFAULT_BLOCKS if n_blocks is None else n_blocks
+            radii = np.full(len(reference), np.linalg.norm(lattice.half))
+        if self.radius is not None:
+            radii = np.full(len(reference), self.radius / lattice.unit * 2.0**lattice.bits)
+        radii = within_diagonal(radii, lattice)
+
+        estimator = self.estimator
+        if estimator is None:
+            estimator = KMeans(parameters.n_clusters, init=lattice.decode(reference), n_init=1)
+        labels = block_labels(len(X), n_blocks, source.stream("blocks"))
+        seeds = source.stream("seeds").words(n_blocks)
+        total = block_sum(X, labels, n_blocks, estimator, lattice, reference, radii, seeds)
+        released = session.release(BLOCKS, total)
+        centres = postprocess_mean(released, reference, errors, radii, n_blocks, noise)
+        self.cluster_centers_ = lattice.decode(centres)
+        self.privacy_ = guarantee
+        return self
+
+    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Not used; here for a signature that all estimators share.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """
+        parameters = self._check_parameters()
+        n_features = check_integer(n_features, "n_features", least=1)
+        parameters.lattice(n_features)
+        public = self._public_reference(parameters.n_clusters, n_features)
+        return self._plan(parameters, n_features, public is None)
+
+    def _fixed_cost(self) -> PrivacyCost | None:
+        # The number of columns changes dimensions only.
+        if not isinstance(self.reference, str):
+            return self.privacy_plan(n_features=np.shape(self.reference)[-1]).cost
+        bounds = check_bounds(self.bounds, "bounds", "the features")
+        return self.privacy_plan(n_features=max(bounds[0].size, 1)).cost
+
+    def _check_parameters(self) -> Parameters:
+        parameters = check_common(self)
+        if self.n_blocks is not None:
+            check_integer(self.n_blocks, "n_blocks", least=1)
+        if self.radius is not None:
+            check_positive(self.radius, "radius")
+        if isinstance(self.reference, str) and self.reference != "private":
+            raise ValueError(f"reference must be 'private' or an array of centres, got {self.reference!r}")
+        if self.estimator is not None:
+            if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
+                raise TypeError("estimator must be an instance of a clusterer, or None")
+            number = clone(self.estimator).get_params(deep=False).get("n_clusters", parameters.n_clusters)
+            if number != parameters.n_clusters:
+                raise ValueError(
+                    f"estimator must find n_clusters={parameters.n_clusters} centres, and finds {number!r}"
+                )
+        return parameters
+
+    def _public_reference(self, n_clusters: int, n_features: int) -> Array | None:
+        if isinstance(self.reference, str):
+            return None
+        try:
+            centres = np.asarray(self.reference, dtype=np.float64)
+        except (TypeError, ValueError):
+            centres = np.empty(0)
+        if centres.shape != (n_clusters, n_features) or not np.all(np.isfinite(centres)):
+            raise ValueError(f"reference must hold {n_clusters} finite centres of {n_features} columns")
+        return centres
+
+    @staticmethod
+    def _plan(parameters: Parameters, n_features: int, private: bool) -> PrivacyGuarantee:
+        epsilon, delta, k = parameters.epsilon, parameters.delta, parameters.n_clusters
+        releases: tuple[Release, ...] = ()
+        events: tuple[Any, ...] = ()
+        share = 1.0
+        if private:
+            share -= REFERENCE_SHARE
+            releases, events = plan(epsilon, delta, n_features, stages(k, REFERENCE_SHARE))
+        mechanism, event = noisy(
+            epsilon, delta, share, blocks_l2(k, n_features), blocks_l1(k, n_features), k * n_features
+        )
+        last = Release(BLOCKS, mechanism, share, THEOREM)
+        return PrivacyGuarantee(epsilon, delta, (*events, event), (*releases, last))

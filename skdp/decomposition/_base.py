@@ -1,0 +1,290 @@
+"""What private principal component analyses share: parameters, and what is done with released components."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.isotonic import isotonic_regression
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .._data import validate_quietly
+from .._params import check_boolean, check_data_norm, check_integer, check_positive
+from ..accounting import check_delta, check_epsilon
+from ..base import DPEstimatorMixin
+
+Array = NDArray[np.float64]
+
+CENTRES = ("none", "private")
+
+#: Whitening divides by no standard deviation below this part of the norm of the rows.
+LEAST_DEVIATION = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """The checked parameters that all analyses have, all public."""
+
+    n_components: int | None
+    epsilon: float
+    delta: float
+    data_norm: float
+    center: str
+    vector: Array | None
+    whiten: bool
+    expected_n: float | None
+
+    @property
+    def private(self) -> bool:
+        return self.epsilon < math.inf
+
+    def components(self, n_features: int) -> int:
+        """Number of components for data with so many columns."""
+        if self.n_components is None:
+            return n_features
+        if self.n_components > n_features:
+            raise ValueError(f"n_components={self.n_components} must be at most n_features={n_features}")
+        return self.n_components
+
+    def centre(self, n_features: int) -> Array:
+        """Return what is subtracted from rows before they are clipped."""
+        if self.vector is None:
+            return np.zeros(n_features)
+        if len(self.vector) != n_features:
+            raise ValueError(f"center has {len(self.vector)} entries, and n_features={n_features}")
+        return self.vector
+
+
+def check_center(center: Any) -> tuple[str, Array | None]:
+    """Return how rows are centred: "none", "private" or "public", and the public vector."""
+    if isinstance(center, str):
+        if center in CENTRES:
+            return center, None
+    elif center is not None:
+        try:
+            vector = np.array(center, dtype=np.float64)
+        except (TypeError, ValueError):
+            vector = np.empty((0, 0))
+        if vector.ndim == 1 and vector.size and np.all(np.abs(vector) <= 1e100):
+            return "public", vector
+    raise ValueError(f"center must be 'none', 'private' or a vector of finite numbers, got {center!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class Variances:
+    """Variances along the components, from released numbers."""
+
+    energies: Array
+    explained: Array
+    ratio: Array
+    noise: float
+
+
+def postprocess_components(components: Array) -> Array:
+    """Turn each component so that its largest entry is positive."""
+    largest = np.argmax(np.abs(components), axis=1)
+    signs = np.where(components[np.arange(len(components)), largest] < 0, -1.0, 1.0)
+    return components * signs[:, None]
+
+
+def postprocess_variances(energies: Array, rest: float, count: float, n_features: int) -> Variances:
+    """Make variances of noisy energies: none negative, none larger than the one before it.
+
+    Parameters
+    ----------
+    energies : ndarray of shape (n_components,)
+        Noisy sums of squares along the components.
+    rest : float
+        The same for all that is orthogonal to them.
+    count : float
+        What sums are divided by, at least 1.
+    n_features : int
+        Number of columns.
+    """
+    k = len(energies)
+    falling = isotonic_regression(np.maximum(energies, 0.0), increasing=False)
+    rest = max(rest, 0.0) if k < n_features else 0.0
+    total = falling.sum() + rest
+    ratio = falling / total if total > 0 else np.zeros(k)
+    noise = rest / count / (n_features - k) if k < n_features else 0.0
+    return Variances(falling, falling / count, ratio, noise)
+
+
+def _knows_variances(model: Any) -> bool:
+    return bool(getattr(model, "variance_share", True))
+
+
+class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPEstimatorMixin, BaseEstimator):
+    """Base of private principal component analyses."""
+
+    n_components: int | None
+    epsilon: float
+    delta: float
+    data_norm: float | None
+    center: Any
+    whiten: bool
+    expected_n: float | None
+    components_: Array
+    mean_: Array
+
+    def _common_parameters(self) -> dict[str, Any]:
+        center, vector = check_center(self.center)
+        k, expected_n = self.n_components, self.expected_n
+        return {
+            "n_components": None if k is None else check_integer(k, "n_components", least=1),
+            "epsilon": check_epsilon(self.epsilon),
+            "delta": check_delta(self.delta),
+            "data_norm": check_data_norm(self.data_norm),
+            "center": center,
+            "vector": vector,
+            "whiten": check_boolean(self.whiten, "whiten"),
+            "expected_n": None if expected_n is None else check_positive(expected_n, "expected_n", least=1),
+        }
+
+    def _read(self, X: Any) -> NDArray:
+        """Validate the data of a fit. Any number of rows is accepted, none included."""
+        rows: NDArray = validate_quietly(self, X, dtype=[np.float64, np.float32], ensure_min_samples=0)
+        return rows
+
+    def _set_variances(self, variances: Variances) -> None:
+        self.explained_variance_ = variances.explained
+        self.explained_variance_ratio_ = variances.ratio
+        self.singular_values_ = np.sqrt(variances.energies)
+        self.noise_variance_ = variances.noise
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def _least_deviation(self) -> float:
+        return LEAST_DEVIATION * check_data_norm(self.data_norm)
+
+    def _deviations(self) -> Array:
+        """Return what whitening divides by."""
+        deviations: Array = np.maximum(np.sqrt(self.explained_variance_), self._least_deviation())
+        return deviations
+
+    def _spectrum(self) -> tuple[Array, float]:
+        """Return the variances of the probabilistic model: along the components, and along all other directions."""
+        noise = max(self.noise_variance_, self._least_deviation() ** 2)
+        return np.maximum(self.explained_variance_, noise), noise
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Return the coordinates of rows along the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; they are centred, and not clipped.
+
+        Returns
+        -------
+        coordinates : ndarray of shape (n_samples, n_components)
+            A function of these rows: for private rows, private as they are.
+        """
+        check_is_fitted(self, "components_")
+        X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
+        coordinates: NDArray[np.float64] = (X - self.mean_) @ self.components_.T
+        return coordinates / self._deviations() if self.whiten else coordinates
+
+    def inverse_transform(self, X: Any) -> NDArray[np.float64]:
+        """Return the rows that have given coordinates, and no part orthogonal to the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Coordinates along the components.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_features)
+            In the space of the features.
+        """
+        check_is_fitted(self, "components_")
+        coordinates = np.asarray(X, dtype=np.float64)
+        if coordinates.ndim != 2 or coordinates.shape[1] != len(self.components_):
+            raise ValueError(
+                f"X must have two dimensions, and one column for each of {len(self.components_)} components"
+            )
+        if self.whiten:
+            coordinates = coordinates * self._deviations()
+        rows: NDArray[np.float64] = coordinates @ self.components_ + self.mean_
+        return rows
+
+    @available_if(_knows_variances)  # type: ignore[untyped-decorator]
+    def get_covariance(self) -> NDArray[np.float64]:
+        """Return the covariance of the probabilistic model (Tipping and Bishop 1999), a function of what was released.
+
+        Returns
+        -------
+        covariance : ndarray of shape (n_features, n_features)
+            Positive definite: no variance is taken to be less than the square of a thousandth of `data_norm`.
+        """
+        check_is_fitted(self, "components_")
+        along, noise = self._spectrum()
+        covariance: NDArray[np.float64] = (self.components_.T * (along - noise)) @ self.components_
+        covariance.flat[:: len(covariance) + 1] += noise
+        return covariance
+
+    @available_if(_knows_variances)  # type: ignore[untyped-decorator]
+    def get_precision(self) -> NDArray[np.float64]:
+        """Return the inverse of the covariance of the probabilistic model.
+
+        Returns
+        -------
+        precision : ndarray of shape (n_features, n_features)
+            Positive definite.
+        """
+        check_is_fitted(self, "components_")
+        along, noise = self._spectrum()
+        precision: NDArray[np.float64] = (self.components_.T * (1 / along - 1 / noise)) @ self.components_
+        precision.flat[:: len(precision) + 1] += 1 / noise
+        return precision
+
+    @available_if(_knows_variances)  # type: ignore[untyped-decorator]
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """Return the log-likelihood of each row under the probabilistic model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, which are not clipped.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_samples,)
+            A function of these rows: for private rows, a release of its own.
+        """
+        check_is_fitted(self, "components_")
+        X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
+        along, noise = self._spectrum()
+        centred = X - self.mean_
+        squares = np.square(centred @ self.components_.T)
+        rest = np.maximum(np.square(centred).sum(axis=1) - squares.sum(axis=1), 0.0)
+        d, k = X.shape[1], len(along)
+        volume = np.log(along).sum() + (d - k) * math.log(noise) + d * math.log(2 * math.pi)
+        log_likelihood: NDArray[np.float64] = -(squares @ (1 / along) + rest / noise + volume) / 2
+        return log_likelihood
+
+    @available_if(_knows_variances)  # type: ignore[untyped-decorator]
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log-likelihood of rows under the probabilistic model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, which are not clipped.
+        y : Ignored
+            Here for a signature that all estimators share.
+
+        Returns
+        -------
+        score : float
+            A function of these rows: for private rows, a release of its own.
+        """
+        return float(np.mean(self.score_samples(X)))

@@ -1,0 +1,494 @@
+r"""Principal components by the exponential mechanism (Chaudhuri, Sarwate and Sinha 2013; Amin and others 2019).
+
+Released, one after the other: the mean if it is to be private; each component, drawn from the exponential mechanism on
+the unit sphere that the components before it leave (:mod:`skdp.mechanisms.bingham`); the variances along them.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from .._params import check_integer, check_positive
+from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from ..accounting import (
+    BoundedRangeEvent,
+    PrivacyCost,
+    PrivacyEvent,
+    PureEvent,
+    gaussian_mu,
+    renyi_budget,
+)
+from ..mechanisms import (
+    BinghamMechanism,
+    GaussianMechanism,
+    Mechanism,
+    NoiseSource,
+    NoNoise,
+    coordinate_variance,
+    l1_mechanism,
+    l2_mechanism,
+    within_reach,
+)
+from ..sensitivity import energies_l1, energies_l2, row_sum_l2
+from ._base import Array, Parameters, PrivatePCA, postprocess_components, postprocess_variances
+from ._moments import row_sums, second_moments
+
+#: Part of the budget that a private mean takes.
+CENTRE_SHARE = 0.2
+
+#: Part of the budget that the variances take by default.
+VARIANCE_SHARE = 0.1
+
+#: Weight of the number of records: in the release of the mean, as a multiple of the norm of rows, and in that of the
+#: variances, as a multiple of the square of that norm, where the L2 norm counts and where the L1 norm does.
+CENTRE_COUNT = 0.5
+VARIANCE_COUNT_L2 = 0.5
+VARIANCE_COUNT_L1 = 0.25
+
+MEAN = "sum of the rows and their number"
+VARIANCES = "variances along the components"
+
+
+def component_label(i: int) -> str:
+    """Label of the release of component `i`."""
+    return f"component {i + 1}"
+
+
+@dataclass(frozen=True, eq=False)
+class BinghamParameters(Parameters):
+    """The checked parameters of a fit."""
+
+    centered_norm: float
+    variance_share: float
+
+    @property
+    def private_centre(self) -> bool:
+        return self.center == "private"
+
+    @property
+    def norm(self) -> float:
+        """Norm of the rows whose second moments count."""
+        return self.centered_norm if self.private_centre else self.data_norm
+
+    @property
+    def estimates_count(self) -> bool:
+        """Whether the number of records is released together with the variances."""
+        return self.variance_share > 0 and self.expected_n is None and not self.private_centre
+
+    def draws(self, n_components: int) -> int:
+        """Number of components that cost something.
+
+        Without `n_components`, the last one is what the others leave. With it, there are as many as it says: the cost
+        is to be the same for data of any number of columns.
+        """
+        free = self.n_components is None and (n_components > 1 or self.private_centre or self.variance_share > 0)
+        return n_components - free
+
+
+#: Epsilon, delta, and the part of them that a release takes, as `l2_mechanism` wants them.
+Portion = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Split:
+    """How the budget is divided.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of each component.
+    centre, variances : tuple of float
+        What the mean and the variances get.
+    shares : tuple of float
+        Parts of the budget: of the mean, of each component, of the variances.
+    """
+
+    epsilon: float
+    centre: Portion
+    variances: Portion
+    shares: tuple[float, float, float]
+
+
+def split(parameters: BinghamParameters, draws: int) -> Split:
+    """Divide the budget, from public numbers.
+
+    With delta > 0, either epsilons are added up, and delta is there for the mean if that is better off with it; or
+    concentrated-DP parameters are, which is better for many components. The larger epsilon of a component decides.
+    """
+    epsilon, delta = parameters.epsilon, parameters.delta
+    centre = CENTRE_SHARE if parameters.private_centre else 0.0
+    variances = parameters.variance_share
+    if draws == 0:
+        centre = centre / (centre + variances)
+        variances = 1.0 - centre
+    component = (1 - centre - variances) / max(draws, 1)
+    shares = (centre, component, variances)
+    if delta > 0 and epsilon < math.inf:
+        order, divergence = renyi_budget(epsilon, delta)
+        rho = divergence / order * (1 - 1e-9)
+        concentrated = math.sqrt(8 * rho * component)
+        if concentrated > component * epsilon or draws == 0:
+            # All Gaussian if nothing is drawn: these compose by their own parameters.
+            part = 2 * rho / gaussian_mu(epsilon, delta) ** 2 if draws else 1.0
+            return Split(concentrated, (epsilon, delta, centre * part), (epsilon, delta, variances * part), shares)
+    return Split(component * epsilon, (centre * epsilon, delta, 1.0), (variances * epsilon, 0.0, 1.0), shares)
+
+
+def plan(parameters: BinghamParameters, n_features: int) -> PrivacyGuarantee:
+    """Return all releases of a fit, in order."""
+    k = parameters.components(n_features)
+    parameters.centre(n_features)
+    draws = parameters.draws(k)
+    # Without privacy, what mechanisms are made for does not matter; they only tell their sensitivity.
+    budget = parameters if parameters.private else replace(parameters, epsilon=1.0, delta=0.0)
+    divided = split(budget, draws)
+    centre, component, variances = divided.shares
+    releases: list[Release] = []
+    events: list[PrivacyEvent] = []
+
+    def add(label: str, mechanism: Mechanism, event: PrivacyEvent, share: float, theorem: str) -> None:
+        if not parameters.private:
+            mechanism, event = NoNoise(mechanism.sensitivity), PureEvent(math.inf)
+        releases.append(Release(label, mechanism, share, theorem))
+        events.append(event)
+
+    if parameters.private_centre:
+        add(MEAN, *_mean_mechanism(parameters.data_norm, divided.centre, n_features + 1), centre, "PCA, theorem 4")
+    for i in range(draws):
+        draw = BinghamMechanism(divided.epsilon, parameters.norm**2)
+        add(component_label(i), draw, BoundedRangeEvent(divided.epsilon), component, "PCA, theorem 1")
+    if variances > 0:
+        size = k + (k < n_features) + parameters.estimates_count
+        add(VARIANCES, *_variance_mechanism(parameters, divided.variances, size), variances, "PCA, theorem 3")
+    return PrivacyGuarantee(parameters.epsilon, parameters.delta, tuple(events), tuple(releases))
+
+
+def _mean_mechanism(norm: float, portion: Portion, size: int) -> tuple[Mechanism, PrivacyEvent]:
+    """Return Gaussian noise, or that of the pure L2 mechanism where it is less or delta is 0."""
+    sensitivity = row_sum_l2(norm, CENTRE_COUNT * norm)
+    epsilon, delta, share = portion
+    pure = l2_mechanism(epsilon, 0.0, share, sensitivity, size)
+    if delta == 0:
+        return pure
+    gaussian = l2_mechanism(epsilon, delta, share, sensitivity, size)
+    # A part of a joint budget is measured as such; with a budget of its own, both have the same guarantee.
+    return gaussian if share < 1 or coordinate_variance(gaussian[0]) < coordinate_variance(pure[0]) else pure
+
+
+def _variance_mechanism(parameters: BinghamParameters, portion: Portion, size: int) -> tuple[Mechanism, PrivacyEvent]:
+    epsilon, delta, share = portion
+    weight = _count_weight(parameters, delta)
+    if delta > 0:
+        return l2_mechanism(epsilon, delta, share, energies_l2(parameters.norm, weight), size)
+    epsilon *= share
+    return l1_mechanism(epsilon, energies_l1(parameters.norm, weight), size), PureEvent(epsilon)
+
+
+def _count_weight(parameters: BinghamParameters, delta: float) -> float:
+    """What a record adds to the last number of the variances' release, if their noise has this delta."""
+    if not parameters.estimates_count:
+        return 0.0
+    return (VARIANCE_COUNT_L2 if delta > 0 else VARIANCE_COUNT_L1) * parameters.norm**2
+
+
+def postprocess_mean(released: Array, norm: float) -> tuple[Array, float]:
+    """Return the mean, within the ball that all rows are in, and the number of records, at least 1."""
+    count = max(float(released[-1]) / (CENTRE_COUNT * norm), 1.0)
+    mean = released[:-1] / count
+    length = float(np.linalg.norm(mean))
+    return (mean if length <= norm else mean * (norm / length)), count
+
+
+def release_mean(
+    session: ReleaseSession, mechanism: Mechanism, X: Array, norm: float, private: bool
+) -> tuple[Array, float]:
+    """Release the sum of the rows, scaled down to `norm`, and their number; return the mean and the number."""
+    total, rows = row_sums(X, norm, private)
+    value = within_reach(mechanism, np.append(total, CENTRE_COUNT * norm * rows))
+    return postprocess_mean(session.release(MEAN, value), norm)
+
+
+def deflated(gram: Array, basis: Array, direction: Array) -> tuple[Array, Array]:
+    """Return the Gram matrix and the basis without a direction, by the reflection that takes it to the first axis.
+
+    The basis is a function of released directions alone.
+    """
+    u = direction.copy()
+    u[0] += math.copysign(1.0, u[0])
+    beta = 2 / (u @ u)
+    image = gram @ u
+    # (I - beta u u') G (I - beta u u') = G - u p' - p u'
+    p = beta * image - (beta**2 / 2 * (u @ image)) * u
+    reflected = gram - np.outer(u, p) - np.outer(p, u)
+    basis = basis - np.outer(basis @ u, beta * u)
+    return reflected[1:, 1:], basis[:, 1:]
+
+
+def release_components(session: ReleaseSession, gram: Array, draws: int, n_components: int, private: bool) -> Array:
+    """Release the components one after the other, each orthogonal to those before it."""
+    d = len(gram)
+    basis = np.eye(d)
+    components = np.empty((n_components, d))
+    for i in range(n_components):
+        if i < draws:
+            value = gram if private else np.linalg.eigh(gram)[1][:, -1]
+            direction = session.release(component_label(i), value)
+        else:
+            # One dimension is left.
+            direction = np.ones(1)
+        direction = direction / np.linalg.norm(direction)
+        components[i] = basis @ direction
+        if i + 1 < n_components:
+            gram, basis = deflated(gram, basis, direction)
+    return postprocess_components(components)
+
+
+def release_variances(
+    session: ReleaseSession,
+    mechanism: Mechanism,
+    gram: Array,
+    components: Array,
+    count: float,
+    weight: float,
+) -> Array:
+    """Release the energies along the components, what is left, and the number of records if it has a weight."""
+    energies = np.einsum("ij,jk,ik->i", components, gram, components, optimize=True)
+    values = [energies]
+    if len(components) < len(gram):
+        values.append(np.array([np.trace(gram) - energies.sum()]))
+    if weight:
+        values.append(np.array([weight * count]))
+    return session.release(VARIANCES, within_reach(mechanism, np.concatenate(values)))
+
+
+class ExpMechPCA(PrivatePCA):
+    r"""Differentially private principal components by the exponential mechanism.
+
+    Each component is drawn from all directions, with a probability that grows exponentially with the variance along
+    it. Without `delta`, this is the analysis to use. With it, :class:`DPPCA` is better.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of components. Each costs a part of the budget, so that few are better. None is one for each column,
+        of which the last costs nothing.
+    epsilon : float, default=1.0
+        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP. Otherwise costs are composed more
+        tightly, which matters for five components or more.
+    data_norm : float
+        Largest L2 norm of a row, from public knowledge, after a public `center` is subtracted. Longer rows are scaled
+        down to it, silently.
+    center : {"none", "private"} or array-like of shape (n_features,), default="none"
+        What is subtracted from rows: nothing, a public vector, or a mean that is estimated with a fifth of the budget.
+        Without centring, the first component is close to the direction of the mean.
+    centered_norm : float, default=None
+        With ``center="private"``, the norm that centred rows are scaled down to. None is `data_norm`.
+    whiten : bool, default=False
+        Whether `transform` divides coordinates by their standard deviations, as far as these exceed a thousandth of
+        `data_norm`.
+    variance_share : float, default=0.1
+        Part of the budget for the variances along the components, in [0, 0.9]. With 0, they are not known, and there
+        are no attributes that are made of them.
+    expected_n : float, default=None
+        Number of records, roughly, if it is publicly known. None estimates it, as part of the variances or of the mean.
+    accountant : BudgetAccountant, default=None
+        Budget that is charged before any noise is drawn. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
+        be reproduced, and subtracted: for tests only.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Orthonormal directions, in the order in which they were drawn. The largest entry of each is positive.
+    mean_ : ndarray of shape (n_features,)
+        What is subtracted: zeros, the public vector, or the private mean.
+    explained_variance_ : ndarray of shape (n_components,)
+        Noisy variances along the components, none larger than the one before it. Without centring, mean squares.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        The same as a part of the whole variance.
+    singular_values_ : ndarray of shape (n_components,)
+        Square roots of the noisy sums of squares along the components.
+    noise_variance_ : float
+        Noisy mean variance along the directions that are left.
+    n_components_ : int
+        Number of components.
+    privacy_ : PrivacyGuarantee
+        The guarantee, with mechanisms, sensitivities and noise scales.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    DPPCA : All components from one noisy matrix of second moments.
+
+    Notes
+    -----
+    **Privacy.** A record :math:`x` with :math:`\|x\|\le R` adds :math:`(v^\top x)^2 \in [0, R^2]` to the score
+    :math:`v^\top S v`. Components with density proportional to :math:`e^{(\varepsilon_i/R^2) v^\top S v}` are
+    :math:`\varepsilon_i`-DP under adding or removing one record, and :math:`\varepsilon_i`-bounded-range. Sums of
+    squares along orthonormal directions and what is left of them add up to :math:`\|x\|^2`, so that they share one
+    sensitivity, :math:`R^2`. Components are exact draws, rounded: no Markov chain. The result of `transform` on the
+    rows that were fitted is a function of these rows, and not private. Not covered: that `fit` raises an error for
+    values that are not finite, and how long it takes.
+
+    References
+    ----------
+    .. [1] K. Chaudhuri, A. D. Sarwate and K. Sinha, "A Near-Optimal Algorithm for Differentially-Private Principal
+       Components", JMLR 14, 2013.
+    .. [2] K. Amin, T. Dick, A. Kulesza, A. Munoz and S. Vassilvitskii, "Differentially Private Covariance
+       Estimation", NeurIPS 2019.
+    .. [3] J. T. Kent, A. M. Ganeiber and K. V. Mardia, "A New Method to Simulate the Bingham and Related
+       Distributions in Directional Data Analysis with Applications", 2013, arXiv:1310.8110.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from skdp.decomposition import ExpMechPCA
+    >>> X = load_digits().data / 16
+    >>> pca = ExpMechPCA(2, epsilon=3.0, data_norm=4.0, center="private", centered_norm=2.0, random_state=0).fit(X)
+    >>> pca.components_.shape
+    (2, 64)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        data_norm: float | None = None,
+        center: Any = "none",
+        centered_norm: float | None = None,
+        whiten: bool = False,
+        variance_share: float = VARIANCE_SHARE,
+        expected_n: float | None = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.data_norm = data_norm
+        self.center = center
+        self.centered_norm = centered_norm
+        self.whiten = whiten
+        self.variance_share = variance_share
+        self.expected_n = expected_n
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the components, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite rows, scaled down to `data_norm`.
+        y : Ignored
+            Here for a signature that all estimators share.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        accountant = check_accountant(self.accountant)
+        parameters = self._check_parameters()
+        source = NoiseSource(self.random_state)
+        X = self._read(X)
+        guarantee = plan(parameters, X.shape[1])
+        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
+        fit_exponential(self, X, parameters, guarantee, session)
+        self.privacy_ = guarantee
+        return self
+
+    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Not used; here for a signature that all estimators share.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """
+        return plan(self._check_parameters(), check_integer(n_features, "n_features", least=1))
+
+    def _fixed_cost(self) -> PrivacyCost | None:
+        parameters = self._check_parameters()
+        if parameters.n_components is None:
+            return None
+        # The number of columns changes dimensions only.
+        columns = parameters.n_components if parameters.vector is None else len(parameters.vector)
+        return plan(parameters, columns).cost
+
+    def _check_parameters(self) -> BinghamParameters:
+        return check_exponential(self._common_parameters(), self.centered_norm, self.variance_share)
+
+
+def check_exponential(common: dict[str, Any], centered_norm: Any, variance_share: Any) -> BinghamParameters:
+    """Return checked parameters."""
+    norm = common["data_norm"] if centered_norm is None else check_positive(centered_norm, "centered_norm")
+    share = 0.0
+    if not isinstance(variance_share, numbers.Real) or isinstance(variance_share, bool) or variance_share != 0:
+        share = check_positive(variance_share, "variance_share", least=1e-6, most=0.9)
+    if common["center"] == "private" and CENTRE_SHARE + share > 0.95:
+        raise ValueError(f"variance_share must be at most {0.95 - CENTRE_SHARE:g} with center='private', got {share!r}")
+    if common["whiten"] and not share:
+        raise ValueError("whiten=True needs variances: variance_share must be positive")
+    return BinghamParameters(**common, centered_norm=norm, variance_share=share)
+
+
+def fit_exponential(
+    model: PrivatePCA,
+    X: Array,
+    parameters: BinghamParameters,
+    guarantee: PrivacyGuarantee,
+    session: ReleaseSession,
+) -> None:
+    """Carry out the releases of a plan, and set a model's attributes."""
+    mechanisms = {release.label: release.mechanism for release in guarantee.releases}
+    private = parameters.private
+    n_features = X.shape[1]
+    k = parameters.components(n_features)
+
+    count = parameters.expected_n
+    centre = parameters.centre(n_features)
+    if parameters.private_centre:
+        centre, estimated = release_mean(session, mechanisms[MEAN], X, parameters.data_norm, private)
+        count = estimated if count is None else count
+
+    sums = second_moments(X, centre, parameters.norm, private)
+    components = release_components(session, sums.gram, parameters.draws(k), k, private)
+    if parameters.variance_share:
+        gaussian = isinstance(mechanisms[VARIANCES], GaussianMechanism)
+        weight = _count_weight(parameters, parameters.delta if gaussian else 0.0)
+        released = release_variances(session, mechanisms[VARIANCES], sums.gram, components, sums.count, weight)
+        if count is None:
+            count = max(float(released[-1]) / weight, 1.0)
+        rest = float(released[k]) if k < n_features else 0.0
+        free = 1.0 if parameters.private_centre and count >= 2 else 0.0
+        model._set_variances(postprocess_variances(released[:k], rest, count - free, n_features))
+    model.components_ = components
+    model.mean_ = centre.copy()
+    model.n_components_ = k

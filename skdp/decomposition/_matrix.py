@@ -1,0 +1,368 @@
+r"""Principal components of one noisy matrix of second moments (Analyze Gauss; Dwork, Talwar, Thakurta and Zhang 2014).
+
+Released, once: the second moments of the rows, with their sum and number. The noise is a symmetric Gaussian matrix, or
+that of the L2 mechanism if delta is 0. Components, variances and the mean are computed from what was released.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from .._params import check_choice, check_integer, check_positive
+from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from ..accounting import PrivacyCost, PrivacyEvent, PureEvent
+from ..mechanisms import Mechanism, NoiseSource, NoNoise, l2_mechanism, within_reach
+from ..sensitivity import centred_moments_l2, pack_symmetric, row_sum_l2, unpack_symmetric
+from ._base import Array, Parameters, PrivatePCA, postprocess_components, postprocess_variances
+from ._exponential import (
+    CENTRE_COUNT,
+    CENTRE_SHARE,
+    MEAN,
+    VARIANCE_SHARE,
+    BinghamParameters,
+    check_exponential,
+    fit_exponential,
+    release_mean,
+)
+from ._exponential import plan as exponential_plan
+from ._moments import Sums, second_moments
+
+SOLVERS = ("auto", "matrix", "bingham")
+
+MOMENTS = "second moments, sum and number of rows"
+
+#: Weight of the sum of rows in the joint release, as a multiple of their norm, and of their number, as a multiple of
+#: its square: where the mean comes from it, where rows have been centred before, and where no mean is asked for.
+SUM_WEIGHT, COUNT_WEIGHT = 0.6, 0.25
+AGAIN_WEIGHT = 0.4
+LONE_COUNT_WEIGHT = 0.125
+
+#: With delta = 0, the matrix is taken from so many records on, times n_features^2 / (n_components epsilon).
+MATRIX_FROM = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixParameters(Parameters):
+    """The checked parameters of a fit."""
+
+    solver: str
+    centered_norm: float | None
+
+    def chosen(self, n_features: int) -> str:
+        """Return the solver, by public numbers."""
+        if self.solver != "auto":
+            return self.solver
+        if self.delta > 0 or not self.private:
+            return "matrix"
+        least = MATRIX_FROM * n_features**2 / (self.components(n_features) * self.epsilon)
+        return "matrix" if self.expected_n is not None and self.expected_n > least else "bingham"
+
+    @property
+    def private_centre(self) -> bool:
+        return self.center == "private"
+
+    @property
+    def centres_first(self) -> bool:
+        """Whether the mean is released first, so that rows are shorter when their second moments are."""
+        return self.private_centre and self.centered_norm is not None
+
+    @property
+    def norm(self) -> float:
+        """Norm of the rows whose second moments are released."""
+        return self.data_norm if self.centered_norm is None or not self.private_centre else self.centered_norm
+
+    @property
+    def sum_weight(self) -> float:
+        """Weight of the sum of rows; 0 if that is not released."""
+        if not self.private_centre:
+            return 0.0
+        return (AGAIN_WEIGHT if self.centres_first else SUM_WEIGHT) * self.norm
+
+    @property
+    def count_weight(self) -> float:
+        """What a record adds to the last number of the release; 0 if that is not part of it."""
+        if self.centres_first:
+            return 0.0
+        if self.private_centre:
+            return COUNT_WEIGHT * self.norm**2
+        return LONE_COUNT_WEIGHT * self.norm**2 if self.expected_n is None else 0.0
+
+
+def plan(parameters: MatrixParameters, n_features: int) -> PrivacyGuarantee:
+    """Return the release of a fit by a noisy matrix, after that of the mean if rows are centred first."""
+    parameters.components(n_features)
+    parameters.centre(n_features)
+    size = n_features * (n_features + 1) // 2 + (parameters.sum_weight > 0) * n_features + (parameters.count_weight > 0)
+    moments = centred_moments_l2(parameters.norm, parameters.sum_weight, parameters.count_weight)
+    queries = [(MOMENTS, moments, size, 1.0, "PCA, theorem 5")]
+    if parameters.centres_first:
+        norm = parameters.data_norm
+        mean = row_sum_l2(norm, CENTRE_COUNT * norm)
+        queries = [
+            (MEAN, mean, n_features + 1, CENTRE_SHARE, "PCA, theorem 4"),
+            (MOMENTS, moments, size, 1 - CENTRE_SHARE, "PCA, theorem 5"),
+        ]
+    releases: list[Release] = []
+    events: list[PrivacyEvent] = []
+    for label, sensitivity, length, share, theorem in queries:
+        mechanism: Mechanism = NoNoise(sensitivity)
+        event: PrivacyEvent = PureEvent(math.inf)
+        if parameters.private:
+            mechanism, event = l2_mechanism(parameters.epsilon, parameters.delta, share, sensitivity, length)
+        releases.append(Release(label, mechanism, share, theorem))
+        events.append(event)
+    return PrivacyGuarantee(parameters.epsilon, parameters.delta, tuple(events), tuple(releases))
+
+
+def pack(sums: Sums, parameters: MatrixParameters) -> Array:
+    """List the sums, weighted, as one vector."""
+    parts = [pack_symmetric(sums.gram, math.sqrt(2))]
+    if parameters.sum_weight:
+        parts.append(parameters.sum_weight * sums.total)
+    if parameters.count_weight:
+        parts.append(np.array([parameters.count_weight * sums.count]))
+    return np.concatenate(parts)
+
+
+def unpack(released: Array, n_features: int, parameters: MatrixParameters, count: float | None) -> Sums:
+    """Return the released sums; the number of rows is at least 1, and `count` if that is known already."""
+    size = n_features * (n_features + 1) // 2
+    gram = unpack_symmetric(released[:size], n_features, math.sqrt(2))
+    total = np.zeros(n_features)
+    if parameters.sum_weight:
+        total = released[size : size + n_features] / parameters.sum_weight
+    if count is None:
+        count = max(float(released[-1]) / parameters.count_weight, 1.0)
+    return Sums(gram, total, count)
+
+
+def postprocess_moments(sums: Sums, norm: float) -> tuple[Array, Array]:
+    """Return the mean, within the ball that all rows are in, and the second moments about it."""
+    mean = sums.total / sums.count
+    mean *= norm / max(float(np.linalg.norm(mean)), norm)
+    return mean, sums.gram - sums.count * np.outer(mean, mean)
+
+
+class DPPCA(PrivatePCA):
+    r"""Differentially private principal components, from one noisy matrix of second moments.
+
+    The mean, all components and the variances along them come from one release, so that their number and centring are
+    free. With `delta`, the noise is Gaussian, and this is the analysis to use.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of components; None is one for each column.
+    epsilon : float, default=1.0
+        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, and much weaker.
+    data_norm : float
+        Largest L2 norm of a row, from public knowledge, after a public `center` is subtracted. Longer rows are scaled
+        down to it, silently.
+    center : {"none", "private"} or array-like of shape (n_features,), default="private"
+        What is subtracted from rows: nothing, a public vector, or the private mean.
+    centered_norm : float, default=None
+        With ``center="private"``, a norm, well below `data_norm`, that most rows have once the mean is subtracted. A
+        fifth of the budget then goes to the mean; the rows are centred, scaled down to this norm, and have noise that
+        is smaller by the square of the ratio. None takes the mean from the matrix's own release.
+    solver : {"auto", "matrix", "bingham"}, default="auto"
+        ``"matrix"`` is the noisy matrix; ``"bingham"`` draws components as :class:`ExpMechPCA` does. ``"auto"`` takes
+        the matrix if delta is positive, or if `expected_n` is given and exceeds
+        ``10 * n_features**2 / (n_components * epsilon)``.
+    whiten : bool, default=False
+        Whether `transform` divides coordinates by their standard deviations, as far as these exceed a thousandth of
+        `data_norm`.
+    expected_n : float, default=None
+        Number of records, roughly, if it is publicly known. None estimates it.
+    accountant : BudgetAccountant, default=None
+        Budget that is charged before any noise is drawn. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
+        be reproduced, and subtracted: for tests only.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Orthonormal directions, by falling variance. The largest entry of each is positive.
+    mean_ : ndarray of shape (n_features,)
+        What is subtracted: zeros, the public vector, or the private mean.
+    explained_variance_ : ndarray of shape (n_components,)
+        Noisy variances along the components. Without centring, mean squares.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        The same as a part of the whole variance.
+    singular_values_ : ndarray of shape (n_components,)
+        Square roots of the noisy sums of squares along the components.
+    noise_variance_ : float
+        Noisy mean variance along the directions that are left.
+    n_components_ : int
+        Number of components.
+    solver_ : str
+        What ``solver="auto"`` came to, by public numbers.
+    privacy_ : PrivacyGuarantee
+        The guarantee, with mechanism, sensitivity and noise scale.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    ExpMechPCA : Components drawn one after the other, by the exponential mechanism.
+
+    Notes
+    -----
+    **Privacy.** A record :math:`x` with :math:`\|x\|\le R` adds :math:`(x x^\top, s x, c)` to the second moments, and
+    to the weighted sum and number of rows: with the Frobenius norm, :math:`\sqrt{R^4 + s^2 R^2 + c^2}` in all. Gaussian
+    noise of one variance in the coordinates of svec is a symmetric Gaussian matrix with half that variance off its
+    diagonal. The pure variant takes noise of the L2 mechanism. Everything else is computed from the release. The result
+    of `transform` on the rows that were fitted is a function of these rows, and not private. Not covered: that `fit`
+    raises an error for values that are not finite, and how long it takes.
+
+    References
+    ----------
+    .. [1] C. Dwork, K. Talwar, A. Thakurta and L. Zhang, "Analyze Gauss: Optimal Bounds for Privacy-Preserving
+       Principal Component Analysis", STOC 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from skdp.decomposition import DPPCA
+    >>> X = load_digits().data / 16
+    >>> pca = DPPCA(2, epsilon=1.0, delta=1e-5, data_norm=4.0, random_state=0).fit(X)
+    >>> pca.transform(X).shape
+    (1797, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        data_norm: float | None = None,
+        center: Any = "private",
+        centered_norm: float | None = None,
+        solver: str = "auto",
+        whiten: bool = False,
+        expected_n: float | None = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.data_norm = data_norm
+        self.center = center
+        self.centered_norm = centered_norm
+        self.solver = solver
+        self.whiten = whiten
+        self.expected_n = expected_n
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the components, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite rows, scaled down to `data_norm`.
+        y : Ignored
+            Here for a signature that all estimators share.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        accountant = check_accountant(self.accountant)
+        parameters = self._check_parameters()
+        source = NoiseSource(self.random_state)
+        X = self._read(X)
+        n_features = X.shape[1]
+        guarantee = self._plan(parameters, n_features)
+        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
+        if parameters.chosen(n_features) == "bingham":
+            fit_exponential(self, X, self._bingham(), guarantee, session)
+        else:
+            self._fit_matrix(X, parameters, guarantee, session)
+        self.solver_ = parameters.chosen(n_features)
+        self.privacy_ = guarantee
+        return self
+
+    def _fit_matrix(
+        self, X: Array, parameters: MatrixParameters, guarantee: PrivacyGuarantee, session: ReleaseSession
+    ) -> None:
+        n_features = X.shape[1]
+        k = parameters.components(n_features)
+        mechanisms = {release.label: release.mechanism for release in guarantee.releases}
+        centre, count = parameters.centre(n_features), parameters.expected_n
+        if parameters.private_centre:
+            # A rough number would do for variances, but not for the mean.
+            count = None
+        if parameters.centres_first:
+            centre, count = release_mean(session, mechanisms[MEAN], X, parameters.data_norm, parameters.private)
+        sums = second_moments(X, centre, parameters.norm, parameters.private)
+        value = within_reach(mechanisms[MOMENTS], pack(sums, parameters))
+        released = unpack(session.release(MOMENTS, value), n_features, parameters, count)
+
+        gram, count = released.gram, released.count
+        if parameters.private_centre:
+            shift, gram = postprocess_moments(released, parameters.norm)
+            centre = centre + shift
+            count = count - 1 if count >= 2 else count
+        values, vectors = np.linalg.eigh(gram)
+        top = np.maximum(values[::-1][:k], 0.0)
+        self._set_variances(postprocess_variances(top, float(values.sum() - top.sum()), count, n_features))
+        self.components_ = postprocess_components(vectors.T[::-1][:k])
+        self.mean_ = centre.copy()
+        self.n_components_ = k
+
+    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Not used; here for a signature that all estimators share.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """
+        return self._plan(self._check_parameters(), check_integer(n_features, "n_features", least=1))
+
+    def _plan(self, parameters: MatrixParameters, n_features: int) -> PrivacyGuarantee:
+        if parameters.chosen(n_features) == "bingham":
+            return exponential_plan(self._bingham(), n_features)
+        return plan(parameters, n_features)
+
+    def _fixed_cost(self) -> PrivacyCost | None:
+        parameters = self._check_parameters()
+        columns = (parameters.n_components or 1) if parameters.vector is None else len(parameters.vector)
+        open_choice = parameters.solver == "auto" and parameters.delta == 0 and parameters.expected_n is not None
+        if open_choice or (parameters.chosen(columns) == "bingham" and parameters.n_components is None):
+            return None
+        # The number of columns changes dimensions only.
+        return self._plan(parameters, columns).cost
+
+    def _bingham(self) -> BinghamParameters:
+        return check_exponential(self._common_parameters(), self.centered_norm, VARIANCE_SHARE)
+
+    def _check_parameters(self) -> MatrixParameters:
+        norm = None if self.centered_norm is None else check_positive(self.centered_norm, "centered_norm")
+        solver = check_choice(self.solver, "solver", SOLVERS)
+        return MatrixParameters(**self._common_parameters(), solver=solver, centered_norm=norm)

@@ -1,0 +1,274 @@
+r"""The exponential mechanism on the unit sphere with a quadratic score: directions of much variance.
+
+Theorem. Let a record add :math:`h(v) \ge 0` to the score :math:`v^\top S v` of every unit vector, at most
+:math:`\Delta`; for second moments of rows of norm at most :math:`R`, :math:`h(v) = (x^\top v)^2 \le R^2 = \Delta`.
+Drawing :math:`v` with density proportional to :math:`e^{(\varepsilon/\Delta)\, v^\top S v}` is
+:math:`\varepsilon`-DP and :math:`\varepsilon`-bounded-range (Chaudhuri, Sarwate and Sinha 2013; see
+:mod:`skdp.mechanisms.exponential` for the proof, which holds for densities as it stands). All scores move in one
+direction, so that the exponent is twice that of the textbook form, which is for replaced records.
+
+That density is a Bingham distribution. It is sampled by rejection from an angular central Gaussian envelope (Kent,
+Ganeiber and Mardia 2013): no Markov chain, and a law that is exact.
+
+The sampler. Let :math:`A = (\varepsilon/\Delta) S`, let :math:`Q = t I - 2A` be positive definite, and let
+:math:`M M^\top = Q^{-1}`. For standard normal :math:`z`, the direction :math:`v` of :math:`y = M z` has density
+proportional to :math:`w^{-m/2}` with :math:`w = v^\top Q v = \|z\|^2/\|y\|^2`. The target is proportional to
+:math:`e^{-w/2}`. Their ratio is largest at :math:`w = m`, so that with :math:`r = w/m`, :math:`v` is accepted with
+probability :math:`e^{-(m/2)(r - 1 - \log r)}`. The number :math:`t` only decides how often that is; the best one has
+:math:`\mathrm{tr}\,Q^{-1} = 1`.
+
+Doubles. The law of what is accepted depends on the matrix :math:`M` alone. It is taken to be the matrix of doubles that
+was computed, and from there on nothing is approximate: the normals are ideal, known as closely as needed, acceptance
+is decided exactly, and :math:`v` is rounded to a lattice exactly (see :mod:`skdp.mechanisms._lazy`). What remains is
+that :math:`-\frac12 v^\top (M M^\top)^{-1} v` differs from the exponent for the exact :math:`S`, by no more than some
+:math:`10\, m\, 2^{-52} \|A\|`. One part in 1024 of the exponent is left unused to cover that.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._base import Mechanism, from_lattice
+from ._bits import BitStream
+from ._exact import ELEMENTARY, digits_for, extend, filtered_bernoulli_exp
+from ._lazy import Interval, LazyNormals, _pad, _product, _square
+
+#: Directions are rounded to multiples of ``2**-LATTICE_BITS``.
+LATTICE_BITS = 24
+
+#: Part of the exponent that is left for the rounding errors of the matrix.
+MARGIN = 2.0**-10
+
+# Relative distance between |M z|^2 and the sum of squares in the coordinates of the eigenvectors, for each of these:
+# computed eigenvectors are orthogonal to a few units in the last place.
+_ORTHOGONALITY = 2.0**-46
+
+
+def bingham_direction(matrix: NDArray[np.float64], bits: int, stream: BitStream) -> NDArray[np.int64]:
+    r"""Draw a unit vector with density proportional to :math:`e^{v^\top A v}`, rounded to a lattice.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (m, m)
+        The symmetric matrix :math:`A`.
+    bits : int
+        The lattice step is ``2**-bits``.
+    stream : BitStream
+        Source of bits.
+
+    Returns
+    -------
+    points : ndarray of int64, of shape (m,)
+        The direction, in lattice steps.
+    """
+    size = len(matrix)
+    if size == 1:
+        return np.array([1 << bits])
+    values, vectors = np.linalg.eigh(matrix)
+    gaps = 2 * (values[-1] - values)
+    scale = 1 / np.sqrt(_envelope(gaps) + gaps)
+    batch = 8 + 2 * math.isqrt(size)
+    while True:
+        accepted = _Proposals(vectors, scale, batch, stream).first_accepted(bits)
+        if accepted is not None:
+            return accepted
+
+
+def _envelope(gaps: NDArray[np.float64]) -> float:
+    """Solve sum(1 / (b + gaps)) = 1 for b, between 1 and the number of gaps, roughly.
+
+    The sum is convex and falls, so that Newton's steps from the left end stay left of the root.
+    """
+    b = 1.0
+    for _ in range(50):
+        terms = 1 / (b + gaps)
+        step = (terms.sum() - 1) / (terms @ terms)
+        b += step
+        if step < 1e-3 * b:
+            break
+    return min(b, float(len(gaps)))
+
+
+class _Proposals:
+    """A batch of candidates, known as closely as one asks.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (m, m)
+        Eigenvectors.
+    scale : ndarray of shape (m,)
+        Standard deviations along them.
+    count : int
+        Number of candidates.
+    stream : BitStream
+        Source of bits.
+    """
+
+    def __init__(self, vectors: NDArray[np.float64], scale: NDArray[np.float64], count: int, stream: BitStream) -> None:
+        self._size = len(scale)
+        self._count = count
+        self._scale = scale
+        self._stream = stream
+        self._normals = LazyNormals(count * self._size, stream)
+        # The doubles of this matrix define the law.
+        self._root = vectors * scale
+
+    def first_accepted(self, bits: int) -> NDArray[np.int64] | None:
+        """Return the first accepted candidate, rounded, or None."""
+        gamma, error = self._exponents()
+        accepted = filtered_bernoulli_exp(gamma, error, self._decide, self._stream)
+        return self._rounded(int(np.argmax(accepted)), bits) if accepted.any() else None
+
+    def _exponents(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return (m/2)(r - 1 - log r) for each candidate, and a bound on its error."""
+        m = self._size
+        z = self._normals.value.reshape(self._count, m)
+        e = self._normals.error.reshape(self._count, m)
+        with np.errstate(all="ignore"):
+            square, square_error = z * z, (2 * np.abs(z) + e) * e
+            length, length_error = square @ self._scale**2, square_error @ self._scale**2
+            total = square.sum(axis=1)
+            relative = square_error.sum(axis=1) / total + length_error / length + m * _ORTHOGONALITY
+            excess = total / length / m - 1
+            log = np.log1p(excess)
+            gamma = m / 2 * (excess - log)
+            error = m * ((np.abs(excess) + relative) * relative + (np.abs(excess) + np.abs(log) + 1e-6) * ELEMENTARY)
+        # The bound is of first order: where it is not small, the double says nothing.
+        lost = ~((relative < 2.0**-10) & (error < 1) & np.isfinite(gamma))
+        gamma[lost], error[lost] = 0.0, 1e9
+        return np.maximum(gamma, 0.0), error
+
+    def _enclose(self, candidate: int, bits: int) -> tuple[Interval, list[Interval], Interval] | None:
+        """Enclose the squared norm of z, the vector y and its squared norm, in the current decimal context."""
+        first = candidate * self._size
+        z = [self._normals.interval(first + i, bits) for i in range(self._size)]
+        if not all(end.is_finite() for interval in z for end in interval):
+            return None
+        y = []
+        for row in self._root.tolist():
+            low = high = Decimal(0)
+            for weight, interval in zip(row, z, strict=True):
+                term = _product((Decimal(weight), Decimal(weight)), interval)
+                low, high = low + term[0], high + term[1]
+            y.append(_pad((low, high)))
+        return _sum_of_squares(z), y, _sum_of_squares(y)
+
+    def _decide(self, candidate: int, prefix: int) -> bool:
+        """Decide U < exp(-gamma) for a U whose first 53 bits are `prefix`."""
+        bits = 53
+        half = Decimal(self._size) / 2
+        while True:
+            prefix, bits = extend(prefix, self._stream), bits + 64
+            with decimal.localcontext(decimal.Context(prec=digits_for(bits) + 20, Emin=decimal.MIN_EMIN)):
+                found = self._enclose(candidate, bits)
+                if found is None or found[2][0] <= 0 or found[0][0] <= 0:
+                    continue
+                total, _, length = found
+                ratio = _pad((total[0] / length[1] / self._size, total[1] / length[0] / self._size))
+                if ratio[0] <= 0:
+                    continue
+                ends = sorted(half * (r - 1 - r.ln()) for r in ratio)
+                gamma = _pad((Decimal(0) if ratio[0] < 1 < ratio[1] else ends[0], ends[1]))
+                low, high = ((-g).exp() * 2**bits for g in (gamma[1], gamma[0]))
+                if prefix + 1 <= low * (1 - Decimal(10) ** -(digits_for(bits) - 5)):
+                    return True
+                if prefix >= high * (1 + Decimal(10) ** -(digits_for(bits) - 5)):
+                    return False
+
+    def _rounded(self, candidate: int, bits: int) -> NDArray[np.int64]:
+        """Round the candidate's direction to multiples of ``2**-bits``, exactly."""
+        m = self._size
+        rows = slice(candidate * m, (candidate + 1) * m)
+        z, e = self._normals.value[rows], self._normals.error[rows]
+        with np.errstate(invalid="ignore", over="ignore"):
+            y = self._root @ z
+            error = np.abs(self._root) @ (e + (m + 4) * 2.0**-52 * np.abs(z))
+            length = math.sqrt(y @ y)
+            direction = y / length
+            error = 1.01 * (error + np.abs(direction) * np.linalg.norm(error)) / length + 2.0**-50
+            steps = direction * 2.0**bits
+            nearest = np.rint(steps)
+            doubtful = ~(np.abs(steps - nearest) < 0.5 - error * 2.0**bits)
+        rounded = np.where(doubtful, 0, nearest).astype(np.int64)
+        waiting, precision = [int(i) for i in np.flatnonzero(doubtful)], 53
+        while waiting:
+            precision += 64
+            with decimal.localcontext(decimal.Context(prec=digits_for(precision) + 20, Emin=decimal.MIN_EMIN)):
+                waiting = self._round_exactly(candidate, precision, bits, waiting, rounded)
+        return rounded
+
+    def _round_exactly(
+        self, candidate: int, precision: int, bits: int, waiting: list[int], rounded: NDArray[np.int64]
+    ) -> list[int]:
+        """Round these coordinates if their enclosures let them be; return those that have to wait."""
+        found = self._enclose(candidate, precision)
+        if found is None or found[2][0] <= 0:
+            return waiting
+        _, y, square = found
+        length = _pad((square[0].sqrt(), square[1].sqrt()))
+        left = []
+        for i in waiting:
+            low, high = y[i]
+            ends = _pad((low / length[low >= 0], high / length[high < 0]))
+            points = {int((end * 2**bits + Decimal("0.5")).to_integral_value(decimal.ROUND_FLOOR)) for end in ends}
+            if len(points) == 1:
+                rounded[i] = points.pop()
+            else:
+                left.append(i)
+        return left
+
+
+def _sum_of_squares(x: list[Interval]) -> Interval:
+    low = high = Decimal(0)
+    for interval in x:
+        square = _square(interval)
+        low, high = low + square[0], high + square[1]
+    return _pad((low, high))
+
+
+@dataclass(frozen=True)
+class BinghamMechanism(Mechanism):
+    """Epsilon-DP release of a direction in which a quadratic score is large.
+
+    Parameters
+    ----------
+    epsilon : float
+        Pure and bounded-range guarantee, positive and finite.
+    sensitivity : float
+        Largest score that one record adds to a unit vector; it subtracts from none.
+    """
+
+    epsilon: float
+    sensitivity: float
+
+    name = "exponential (Bingham)"
+    norm = "range"
+
+    @property
+    def scale(self) -> float:
+        """Score that a factor of e in the density stands for."""
+        return self.sensitivity / self.epsilon * (1 + MARGIN)
+
+    def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
+        """Return a direction.
+
+        Parameters
+        ----------
+        value : array-like of shape (m, m)
+            Symmetric matrix of the score.
+        stream : BitStream
+            Source of bits.
+
+        Returns
+        -------
+        released : ndarray of shape (m,)
+            Of length one, but for its rounding to a lattice.
+        """
+        matrix = np.asarray(value, dtype=np.float64) / self.scale
+        return from_lattice(bingham_direction(matrix, LATTICE_BITS, stream), 2.0**-LATTICE_BITS)

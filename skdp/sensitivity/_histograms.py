@@ -1,0 +1,42 @@
+"""Histograms on public grids: one record adds 1 to one cell of each column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._rows import sum_over_rows
+
+
+def cell_counts(places: Callable[[NDArray], NDArray], X: NDArray, n_columns: int, n_cells: int) -> NDArray[np.float64]:
+    """Count the records in the cells of each column's grid.
+
+    Each record is placed by itself, and adds 1 to one cell of each column, so that neighbouring data sets differ by 1
+    in one cell of each.
+
+    Parameters
+    ----------
+    places : callable
+        Maps a block of rows to positions in units of cells, of shape (n_rows, n_columns), by a public rule. Positions
+        beyond the grid count for the outer cells.
+    X : ndarray of shape (n_rows, n_features)
+        Rows.
+    n_columns : int
+        Number of grids.
+    n_cells : int
+        Number of cells of each.
+
+    Returns
+    -------
+    counts : ndarray of shape (n_columns, n_cells)
+        Integers.
+    """
+    first = np.arange(n_columns) * n_cells
+
+    def block(rows: NDArray) -> NDArray:
+        cells = np.clip(places(rows), 0, n_cells - 1).astype(np.intp) + first
+        return np.bincount(cells.ravel(), minlength=n_columns * n_cells)
+
+    return sum_over_rows(block, X).reshape(n_columns, n_cells).astype(np.float64)

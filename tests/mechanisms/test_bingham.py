@@ -1,0 +1,212 @@
+"""The Bingham sampler: its law, and that doubles and exact arithmetic decide alike.
+
+Every stochastic test has a false-alarm probability of 1e-6 and a fixed seed (see `tests.statistics`).
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+from skdp.mechanisms import BinghamMechanism, NoiseSource, bingham, bingham_direction
+from skdp.mechanisms.bingham import LATTICE_BITS, MARGIN, _envelope, _Proposals
+from tests.statistics import accept, binomial, chi_square, reject
+
+BITS = 24
+
+
+def draws(matrix, count, seed=0, bits=BITS):
+    stream = NoiseSource(seed).stream("direction")
+    return np.array([bingham_direction(matrix, bits, stream) for _ in range(count)]) * 2.0**-bits
+
+
+def rotation(size, seed=0):
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(size, size)))[0]
+
+
+def square_law(density, edges):
+    """Probabilities of t = u^2 between the edges, for a density of t without its factor t^(-1/2)."""
+
+    def mass(low, high):
+        return integrate.quad(lambda u: 2 * density(u * u), np.sqrt(low), np.sqrt(high), epsabs=0, limit=200)[0]
+
+    masses = np.array([mass(low, high) for low, high in itertools.pairwise(edges)])
+    return masses / masses.sum()
+
+
+def p_of_squares(t, density, edges):
+    return chi_square(np.histogram(t, edges)[0], square_law(density, edges))
+
+
+# --- the law ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gap", [0.5, 4.0, 200.0])
+def test_in_the_plane_the_double_angle_is_von_mises(gap):
+    turn = rotation(2)
+    v = draws(turn @ np.diag([3 + gap, 3]) @ turn.T, 4000) @ turn
+    angle = 2 * np.arctan2(v[:, 1], v[:, 0])
+    angle = (angle + np.pi) % (2 * np.pi) - np.pi
+    accept(stats.kstest(angle, stats.vonmises(gap / 2).cdf).pvalue, "double angle")
+    reject(stats.kstest(angle, stats.vonmises(gap).cdf).pvalue, "twice the exponent")
+
+
+def test_mean_square_cosine_where_dividing_by_the_envelope_fails():
+    # A sampler that divides by (v' Omega v)^(d/2) where it has to multiply finds 0.955 here.
+    cosines = draws(np.diag([4.0, 0.0]), 20_000)[:, 0] ** 2
+    exact = (1 + special.ive(1, 2.0) / special.ive(0, 2.0)) / 2
+    assert exact == pytest.approx(0.849, abs=5e-4)
+    error = np.sqrt(cosines.var() / len(cosines))
+    assert abs(cosines.mean() - exact) < 4.9 * error
+    assert abs(cosines.mean() - 0.955) > 50 * error
+
+
+@pytest.mark.parametrize("size", [2, 3, 10, 50])
+def test_without_data_every_direction_is_alike(size):
+    v = draws(np.zeros((size, size)), 3000)
+    for t in (v[:, 0] ** 2, (v @ rotation(size)[:, 0]) ** 2):
+        accept(stats.kstest(t, stats.beta(0.5, (size - 1) / 2).cdf).pvalue, "uniform direction")
+        reject(stats.kstest(t, stats.beta(0.5, 0.75 * (size - 1)).cdf).pvalue, "half as many dimensions again")
+    accept(binomial(np.count_nonzero(v[:, 0] > 0), len(v), 0.5), "sign")
+
+
+@pytest.mark.parametrize("a", [1.0, 12.0])
+def test_three_dimensions_with_three_eigenvalues(a):
+    turn = rotation(3)
+    v = draws(turn @ np.diag([a, a / 2, -1.0]) @ turn.T, 6000, seed=1) @ turn
+
+    def density(t, a=a):
+        # The rest is a circle of squared radius 1 - t.
+        b, c = a / 2, -1.0
+        x = (1 - t) * (b - c) / 2
+        return np.exp(a * (t - 1) + (1 - t) * (b + c) / 2 + x) * special.ive(0, x)
+
+    edges = np.linspace(0, 1, 21)
+    accept(p_of_squares(v[:, 0] ** 2, density, edges), "squared cosine")
+    reject(p_of_squares(v[:, 0] ** 2, lambda t: density(t, 2 * a), edges), "twice the exponent")
+
+
+@pytest.mark.parametrize("a", [2.0, 15.0, 60.0])
+def test_ten_dimensions(a):
+    # Eigenvalues a, four times a / 3, five times 0. Of what the first leaves, a Beta(2, 5/2) part is in the next four.
+    turn = rotation(10, seed=3)
+    v = draws(turn @ np.diag([a] + [a / 3] * 4 + [0.0] * 5) @ turn.T, 6000, seed=2) @ turn
+
+    def density(t, a=a):
+        return np.exp(a * (t - 1)) * (1 - t) ** 3.5 * special.hyp1f1(2, 4.5, (1 - t) * a / 3)
+
+    edges = np.quantile(v[:, 0] ** 2, np.linspace(0, 1, 17)).round(3)
+    edges[[0, -1]] = 0, 1
+    accept(p_of_squares(v[:, 0] ** 2, density, edges), "squared cosine")
+    reject(p_of_squares(v[:, 0] ** 2, lambda t: density(t, 1.5 * a), edges), "half as much again in the exponent")
+
+
+def test_components_of_equal_eigenvalues_are_alike():
+    v = draws(np.diag([9.0, 9.0, 0.0, 0.0]), 4000)
+    angle = np.arctan2(v[:, 1], v[:, 0])
+    accept(stats.kstest(angle, stats.uniform(-np.pi, 2 * np.pi).cdf).pvalue, "angle in the plane of the first two")
+
+
+# --- the sampler --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [2, 5, 30])
+def test_doubles_and_exact_arithmetic_decide_alike(size, monkeypatch):
+    whole = bingham.filtered_bernoulli_exp
+    seen = []
+
+    def both(gamma, error, decide, stream):
+        prefixes = {}
+
+        def note(i, prefix):
+            prefixes[i] = prefix
+            return False
+
+        # First with errors that leave all in doubt, for the same words.
+        copy = NoiseSource(77).stream("words")
+        whole(gamma, np.full_like(gamma, 1e9), note, copy)
+        outcome = whole(gamma, error, decide, NoiseSource(77).stream("words"))
+        exact = [decide(i, prefixes[i]) for i in range(len(gamma))]
+        np.testing.assert_array_equal(outcome, exact)
+        seen.append(outcome)
+        return outcome
+
+    monkeypatch.setattr(bingham, "filtered_bernoulli_exp", both)
+    matrix = np.diag(np.linspace(0, 20, size))
+    for seed in range(6):
+        bingham_direction(matrix, BITS, NoiseSource(seed).stream("x"))
+    outcomes = np.concatenate(seen)
+    assert 0 < outcomes.mean() < 1
+
+
+@pytest.mark.parametrize("bits", [4, 24])
+def test_rounding_is_that_of_exact_arithmetic(bits):
+    rng = np.random.default_rng(0)
+    vectors, scale = rotation(7), rng.uniform(0.1, 1, 7)
+    proposals = _Proposals(vectors, scale, 20, NoiseSource(4).stream("x"))
+    for candidate in range(20):
+        by_doubles = proposals._rounded(candidate, bits)
+        z = proposals._normals.value.reshape(20, 7)[candidate]
+        y = vectors * scale @ z
+        np.testing.assert_allclose(by_doubles * 2.0**-bits, y / np.linalg.norm(y), atol=0.51 * 2.0**-bits)
+        proposals._normals.error[candidate * 7] = np.inf
+        np.testing.assert_array_equal(proposals._rounded(candidate, bits), by_doubles)
+
+
+def test_normals_that_doubles_lost_are_found_again():
+    proposals = _Proposals(rotation(4), np.ones(4), 6, NoiseSource(4).stream("x"))
+    gamma, _ = proposals._exponents()
+    value = proposals._normals.value.copy()
+    proposals._normals.value[5], proposals._normals.error[5] = 0.0, np.inf
+    again, error = proposals._exponents()
+    assert error[1] >= 1e9
+    assert np.all(error[[0, 2, 3, 4, 5]] < 1e-6)
+    np.testing.assert_array_equal(np.delete(gamma, 1), np.delete(again, 1))
+    rounded = proposals._rounded(1, BITS) * 2.0**-BITS
+    y = rotation(4) @ value[4:8]
+    np.testing.assert_allclose(rounded, y / np.linalg.norm(y), atol=1e-7)
+
+
+@pytest.mark.parametrize(("size", "gap", "least"), [(2, 40.0, 0.5), (10, 40.0, 0.2), (100, 400.0, 0.05)])
+def test_enough_candidates_are_accepted(size, gap, least, monkeypatch):
+    counts = []
+    whole = bingham.filtered_bernoulli_exp
+
+    def counting(*args):
+        counts.append(whole(*args))
+        return counts[-1]
+
+    monkeypatch.setattr(bingham, "filtered_bernoulli_exp", counting)
+    for spectrum in (np.r_[gap, np.zeros(size - 1)], np.linspace(0, gap, size), np.zeros(size)):
+        counts.clear()
+        draws(np.diag(spectrum), 100)
+        assert np.concatenate(counts).mean() > least
+
+
+def test_envelope_solves_its_equation():
+    for gaps in (np.zeros(5), np.r_[0.0, np.full(9, 1e6)], np.linspace(0, 30, 40)):
+        b = _envelope(gaps)
+        assert 1 <= b <= len(gaps)
+        assert np.sum(1 / (b + gaps)) == pytest.approx(1, rel=1e-2)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e15])
+def test_extreme_matrices(scale):
+    v = draws(scale * np.diag([1.0, 0.5, 0.0]), 20)
+    np.testing.assert_allclose(np.linalg.norm(v, axis=1), 1, atol=1e-6)
+    if scale > 1:
+        np.testing.assert_allclose(np.abs(v[:, 0]), 1, atol=1e-6)
+
+
+def test_one_dimension_has_one_direction():
+    assert bingham_direction(np.array([[3.0]]), 10, NoiseSource(0).stream("x")).tolist() == [1024]
+
+
+def test_mechanism_leaves_a_part_of_the_exponent_to_rounding():
+    mechanism = BinghamMechanism(0.5, 9.0)
+    assert mechanism.scale == 18 * (1 + MARGIN)
+    matrix = np.diag([100.0, 0.0])
+    released = mechanism.release(matrix, NoiseSource(3).stream("x"))
+    points = bingham_direction(matrix / mechanism.scale, LATTICE_BITS, NoiseSource(3).stream("x"))
+    np.testing.assert_array_equal(released, points * 2.0**-LATTICE_BITS)
