@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from .._data import encode_labels, label_array
+from .._data import encode_labels, label_array, labels_of
 from .._params import check_classes, check_positive
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..accounting import ApproximateEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
@@ -124,7 +124,7 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         y : array-like of shape (n_samples,)
-            Labels: all text, or all numbers. There may be none.
+            Labels: all text, or all numbers, unless `universe` is given. There may be none.
 
         Returns
         -------
@@ -141,15 +141,15 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
         accountant = check_accountant(self.accountant)
         plan, universe, threshold = self._check_parameters()
         source = NoiseSource(self.random_state)
-        labels = label_array(y)
-        codes = None if universe is None else encode_labels(labels, universe)
+        # Candidates are found among whatever labels there are; others are left out.
+        labels = label_array(y) if universe is None else encode_labels(labels_of(y), universe)
 
         session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
-        if universe is None or codes is None:
+        if universe is None:
             found, counts = np.unique(labels, return_counts=True)
             told = session.release(_LABELS, counts) >= 1
         else:
-            found, counts = universe, np.bincount(codes[codes >= 0], minlength=len(universe))
+            found, counts = universe, np.bincount(labels[labels >= 0], minlength=len(universe))
             told = session.release(_LABELS, counts) >= threshold
         if not np.any(told):
             raise NotEnoughDataError(
