@@ -40,7 +40,9 @@ def sum_over_rows(
         raise ValueError("all arrays must have the same number of rows")
     partial: list[tuple[int, NDArray]] = []
     for start in range(0, max(n_rows, 1), block_rows):
-        level, total = 0, np.asarray(statistic(*(a[start : start + block_rows] for a in arrays)))
+        # What NumPy has to say of single values would tell about them.
+        with np.errstate(all="ignore"):
+            level, total = 0, np.asarray(statistic(*(a[start : start + block_rows] for a in arrays)))
         while partial and partial[-1][0] == level:
             total = partial.pop()[1] + total
             level += 1

@@ -73,8 +73,11 @@ def count_mechanism(
         return NoNoise(leaf_counts_l2(n_trees)), PureEvent(epsilon)
     if delta > 0:
         mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
-        # Counts lie on the lattice, unless the noise is huge: then what rounding moves is allowed for.
-        return GaussianMechanism(mu, leaf_counts_l2(n_trees), size), GaussianEvent(mu)
+        sensitivity = leaf_counts_l2(n_trees)
+        # Counts lie on the lattice, unless the noise is huge: then what rounding moves is allowed for. Where it is
+        # tiny, the lattice is coarser, so that it reaches as far as there are records.
+        bits = min(max(31 + math.floor(math.log2(sensitivity / mu)), 16), 30)
+        return GaussianMechanism(mu, sensitivity, size, bits), GaussianEvent(mu)
     mechanism = DiscreteLaplaceMechanism(epsilon * share, leaf_counts_l1(n_trees), size)
     return mechanism, PureEvent(epsilon * share)
 

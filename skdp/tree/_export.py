@@ -45,6 +45,7 @@ def export_text(estimator: Any, feature_names: Sequence[str] | None = None, *, t
     4
     """
     check_is_fitted(estimator, "privacy_")
+    check_integer(decimals, "decimals", least=0)
     structure = estimator.structure_
     if check_integer(tree, "tree", least=0) >= structure.n_trees:
         raise ValueError(f"tree must be below the number of trees, {structure.n_trees}, got {tree!r}")

@@ -150,7 +150,9 @@ class Candidates:
     def thresholds(self, feature: int) -> Array:
         lower, upper = self.columns.lower[feature], self.columns.upper[feature]
         places = np.arange(1, self.n_thresholds + 1) / (self.n_thresholds + 1)
-        return np.minimum(lower * (1 - places) + upper * places, np.nextafter(upper, lower))
+        # Where bounds are next to each other, rounding would lead out of them.
+        values = np.clip(lower * (1 - places) + upper * places, lower, np.nextafter(upper, lower))
+        return np.maximum.accumulate(values)
 
     def children(self, histogram: Array) -> tuple[Array, Array]:
         """Return class counts of the children of every candidate.

@@ -139,7 +139,8 @@ class Forest:
                     reached = values[start : start + n_rows]
                 else:
                     reached = values.take((slots * n_rows).take(node) + rows)
-                right = reached > (thresholds.take(node) if level else thresholds[0])
+                # As an array, since NumPy 1 compares single precision with a number in single precision.
+                right = reached > (thresholds.take(node) if level else thresholds[:1])
                 node += node
                 node += right
         return out

@@ -201,7 +201,8 @@ def record_terms(
     # The trace, which for two classes is the Frobenius norm, and otherwise more.
     curvature = _in_order(_in_order((factors**2).transpose(1, 0, 2))) / step.curvature
     gradient = np.sqrt(_in_order(gradients**2)) / step.gradient
-    weight = (1 - 2.0**-42) / np.sqrt(np.maximum(curvature**2 + gradient**2, 1.0))
+    margin = max(2.0**-42, len(factors) * factors.shape[1] * 2.0**-50)
+    weight = (1 - margin) / np.sqrt(np.maximum(curvature**2 + gradient**2, 1.0))
     return factors * np.sqrt(weight), gradients * weight
 
 

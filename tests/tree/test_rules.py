@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 
 from skdp import BudgetAccountant
-from skdp.accounting import gaussian_mu
+from skdp.accounting import bounded_range_mu, gaussian_mu
 from skdp.mechanisms import NoiseSource
 from tests.estimators import TREES, name_of
 from tests.tree.data import MIXED, mixed
@@ -270,3 +270,38 @@ def test_columns_by_position_name_and_mask_are_the_same(estimator):
     ]
     for other in fits[1:]:
         np.testing.assert_array_equal(fits[0], other)
+
+
+@every
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("n_features", [4, 30])
+def test_each_mechanism_costs_no_more_than_its_event(estimator, epsilon, n_features):
+    model = clone(estimator).set_params(epsilon=epsilon, classes=[0, 1], bounds=(0, 1))
+    plan = model.privacy_plan(n_features=n_features)
+    for release, event in zip(plan.releases, plan.events, strict=True):
+        mechanism = release.mechanism
+        # Choices of a level cost one; cuts of a column cost one a level, and columns add up.
+        choices = {"GroupChoices": 1, "GridQuantiles": 0}.get(type(mechanism).__name__)
+        if choices is None:
+            continue
+        choices = choices or mechanism.levels * n_features
+        if estimator.delta:
+            assert math.sqrt(choices) * bounded_range_mu(mechanism.epsilon) <= event.noise_mu * (1 + 1e-12)
+        else:
+            assert choices * mechanism.epsilon <= event.epsilon * (1 + 1e-12)
+
+
+@every
+def test_counts_are_right_with_next_to_no_noise(estimator):
+    X, y = np.full((200_000, 1), 0.9), np.ones(200_000, dtype=int)
+    for epsilon in (1e7, 1e9):
+        model = clone(estimator).set_params(epsilon=epsilon, max_depth=0, bounds=(0, 1), classes=[0, 1]).fit(X, y)
+        np.testing.assert_allclose(model.leaf_counts_.sum(axis=(1, 2)), 200_000, atol=1)
+
+
+@every
+def test_settings_of_numpy_do_not_let_values_speak(estimator):
+    model = clone(estimator).set_params(bounds=(0, 1e6), classes=[0, 1], delta=1e-5, epsilon=1.0)
+    with np.errstate(all="raise"):
+        for value in (0.5, 1e-310, 5e-324, 1e308):
+            model.fit([[value]], [1])

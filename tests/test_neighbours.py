@@ -1,0 +1,81 @@
+"""What one record changes in what goes into each release, as `fit` computes it: no more than the noise is made for.
+
+Both neighbours are given the same released values, so that what is compared follows them. This sees what audits of
+single statistics do not: a statistic of unreleased data, or one in other units than its mechanism's.
+"""
+
+import numpy as np
+import pytest
+
+from skdp._release import ReleaseSession
+from tests.estimators import VARIANTS, data_for, declared, name_of, needs_y
+
+# The minimiser itself moves further than the noise on top of it is made for; the objective's noise covers that.
+COMPARED = [estimator for estimator in VARIANTS if type(estimator).__name__ != "ObjPertLogReg"]
+
+
+def scores_moved(difference):
+    """Return the range of what is added to the scores of one group; no other moves."""
+    assert (difference != 0).any(axis=1).sum() <= 1
+    return max(np.ptp(difference, axis=1).max(), np.abs(difference).max())
+
+
+MOVED = {
+    "L1": lambda difference: np.abs(difference).sum(),
+    "L2": np.linalg.norm,
+    "score": scores_moved,
+    # Counts of the cells of each column's grid.
+    "score range": lambda difference: np.abs(difference).sum(axis=1).max(),
+    # A quadratic form on unit vectors.
+    "range": lambda difference: np.abs(np.linalg.eigvalsh(difference)).max(),
+}
+
+
+def inputs(estimator, monkeypatch, *data):
+    """Return what goes into each release, for data sets that get the same values out."""
+    found, released = [], {}
+    release = ReleaseSession.release
+
+    def same(self, label, value):
+        found[-1][label] = self._waiting[label], np.array(value, dtype=float)
+        out = release(self, label, value)
+        return released.setdefault(label, out).copy()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ReleaseSession, "release", same)
+        for rows in data:
+            found.append({})
+            estimator.fit(*rows)
+    return found
+
+
+def records(X, y, rng):
+    """Yield what may be added: ordinary, at a corner, far beyond it, tiny."""
+    for size in (1.0, 5.0, 1e3, 1e300, 1e-310):
+        sign = rng.choice([-1.0, 1.0], size=(1, X.shape[1]))
+        yield size * sign, y[:1]
+        yield size * sign, y[-1:]
+    yield np.zeros((1, X.shape[1])), y[:1]
+
+
+@pytest.mark.parametrize("estimator", COMPARED, ids=name_of)
+@pytest.mark.parametrize("epsilon", [0.5, 30.0])
+def test_no_release_moves_by_more_than_it_says(estimator, epsilon, monkeypatch):
+    rng = np.random.default_rng(0)
+    most = {}
+    for n_rows in (0, 1, 60):
+        X, y = data_for(estimator, n_rows=max(n_rows, 2), seed=n_rows)
+        X, y = X[:n_rows], (y[:n_rows] if n_rows else y[:0])
+        pool = data_for(estimator, n_rows=50)
+        for row, label in records(*pool, rng):
+            model = declared(estimator, epsilon=epsilon, random_state=3)
+            targets = (np.concatenate([y, label]),) if needs_y(model) else ()
+            without, with_it = inputs(
+                model, monkeypatch, (X, *(t[:-1] for t in targets)), (np.concatenate([X, row]), *targets)
+            )
+            assert without.keys() == with_it.keys()
+            for name, (mechanism, value) in without.items():
+                part = MOVED[mechanism.norm](with_it[name][1] - value) / mechanism.sensitivity
+                most[name] = max(most.get(name, 0.0), part)
+    assert max(most.values()) <= 1 + 1e-9, most
+    assert max(most.values()) > 0.1, most
