@@ -496,15 +496,20 @@ def _split(
             'BudgetAccountant(..., composition="basic")'
         )
     found: list[tuple[float, list[Budget], str]] = []
-    for candidate in ("basic", "gdp", "rdp") if rule == "auto" else (rule,):
+    for candidate in ("gdp", "rdp", "basic") if rule == "auto" else (rule,):
         if candidate == "basic":
             fits = accountant is None or accountant._after(pairs, "basic") is not None
             budgets = proportional if fits else None
         else:
             budgets = _by_composition(private, portions, whole, candidate, accountant)
         if budgets is not None:
-            score = min(gaussian_mu(*b) / math.sqrt(portion) for b, portion in zip(budgets, portions, strict=True))
-            found.append((score, budgets, candidate))
+            mu = min(gaussian_mu(*b) / math.sqrt(portion) for b, portion in zip(budgets, portions, strict=True))
+            price = 1.0
+            if accountant is not None and rule == "auto":
+                # The rule stays, and decides how much the rest of the budget is worth.
+                costs = pairs if candidate == "basic" else _costs(private, budgets, accountant)
+                price = accountant._used(costs or pairs, candidate)
+            found.append((mu**2 / price, budgets, candidate))
     if found:
         _, budgets, candidate = max(found, key=lambda option: option[0])
         return budgets, candidate

@@ -25,7 +25,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from skdp import BudgetAccountant, ObjPertLogReg, OutputPertLogReg, allocate
+from skdp import BudgetAccountant, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg, allocate
 from skdp.accounting import Budget
 from skdp.exceptions import BudgetError, PrivacyAssumptionWarning
 from tests.linear_model.data import blobs
@@ -570,3 +570,15 @@ def test_a_given_encoder_says_nothing_about_the_rows():
     for encoder in PUBLIC_ENCODERS:
         one, two = clone(encoder).fit(frame), clone(encoder).fit(other)
         assert {k: str(v) for k, v in vars(one).items()} == {k: str(v) for k, v in vars(two).items()}
+
+
+@pytest.mark.parametrize("make", [objective, output, lambda: FunctionalMechLogReg(bounds=(-3, 3), classes=[0, 1])])
+def test_an_open_accountant_settles_on_a_rule_that_leaves_much(make):
+    # Basic composition would use up delta with the first of these.
+    accountant = BudgetAccountant(3.0, DELTA)
+    for _ in range(4):
+        model = make_pipeline(Normalizer(), make())
+        allocate(model, 0.8, DELTA, accountant=accountant)
+        model.fit(*blobs())
+    assert accountant.composition in ("gdp", "rdp")
+    assert accountant.total().epsilon < 3.0

@@ -249,13 +249,23 @@ class BudgetAccountant:
 
     def _after(self, costs: Sequence[tuple[PrivacyCost, int]], rule: str | None = None) -> Budget | None:
         """Total after all of these, each as often as its number says, under a rule; None if they do not fit."""
+        after = self._state_after(costs, rule)
+        return None if after is None else self._rule.total(after, self._part)
+
+    def _used(self, costs: Sequence[tuple[PrivacyCost, int]], rule: str) -> float:
+        """Part of the budget that is used after all of these, which have to fit."""
+        after = self._state_after(costs, rule)
+        assert after is not None
+        assert isinstance(self._rule, Composition)
+        return self._rule.used(after, self._part)
+
+    def _state_after(self, costs: Sequence[tuple[PrivacyCost, int]], rule: str | None) -> State | None:
         if isinstance(self._rule, DeclaredPlan):
             return None
         state = self._store.state()
         if rule is not None:
             state = self._rule.settle(state, rule)
-        after = self._rule.after(state, costs, self._part)
-        return None if after is None else self._rule.total(after, self._part)
+        return self._rule.after(state, costs, self._part)
 
     def _measure(self, cost: PrivacyCost) -> float:
         """What the rule in force counts of a cost; its Rényi divergence while none is."""

@@ -149,6 +149,10 @@ class Composition:
             )
         return message
 
+    def used(self, state: State, part: PartKey | None = None) -> float:
+        """Which part of the budget the rule in force says is used."""
+        return self._part(state.seen(part), str(state.rule))
+
     def total(self, state: State, part: PartKey | None = None) -> Budget:
         """The least pair that is proved for what has been admitted."""
         sums = state.seen(part)
