@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .accounting import Budget, BudgetAccountant, PrivacyCost, PrivacyEvent, RecordedRelease
@@ -227,4 +228,7 @@ class ReleaseSession:
         """
         if label not in self._waiting:
             raise ReleaseError(f"no release {label!r} is left in the plan")
+        size = getattr(self._waiting[label], "size", None)
+        if size is not None and np.size(value) != size:
+            raise ReleaseError(f"the release {label!r} is planned with {size} numbers, and has {np.size(value)}")
         return self._waiting.pop(label).release(value, self._source.stream(label))

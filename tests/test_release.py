@@ -101,3 +101,11 @@ def test_privacy_loss_distribution_composes_with_others():
     accountant.charge(guarantee.cost)
     accountant.charge(guarantee.cost)
     assert twice.get_epsilon_for_delta(1e-5) == pytest.approx(accountant.total().epsilon, abs=5e-4)
+
+
+def test_a_release_has_as_many_numbers_as_planned():
+    opened = session("sums")
+    for size in (1, 3):
+        with pytest.raises(ReleaseError, match="planned with 2 numbers"):
+            opened.release("sums", np.zeros(size))
+    assert opened.release("sums", np.zeros(2)).shape == (2,)

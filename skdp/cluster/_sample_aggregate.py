@@ -8,6 +8,7 @@ reference is public, what `DPKMeans` releases.
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from typing import Any, Self
@@ -45,11 +46,18 @@ FEWEST_BLOCKS, MOST_BLOCKS = 5, 500
 #: Number of blocks where nothing tells the number of rows.
 DEFAULT_BLOCKS = 100
 
-# Threads that silence warnings at the same time may leave them silenced.
-_QUIET = threading.Lock()
+# Threads that silence warnings at the same time may leave them silenced. An estimator of blocks may be one of these.
+_QUIET = threading.RLock()
+os.register_at_fork(after_in_child=lambda: _renew())
 
 #: Radius of the differences, in standard deviations of what they consist of.
 RADIUS_RATIO = 1.5
+
+
+def _renew() -> None:
+    # Another thread of the parent may have held it.
+    global _QUIET
+    _QUIET = threading.RLock()
 
 
 def postprocess_radii(reference: Clusters, n_blocks: int, lattice: RowLattice) -> Array:
@@ -85,7 +93,7 @@ def block_labels(n_rows: int, n_blocks: int, stream: BitStream) -> NDArray[np.in
 def block_centres(estimator: Any, rows: Array, reference: Array, seed: int) -> Array:
     """Return the centres of one block, matched with the reference; the reference itself where that fails.
 
-    An exception would be a release, and is swallowed.
+    An exception would be a release, and is swallowed; an interrupt is handed on without what it may say.
     """
     if len(rows) < len(reference):
         return reference
@@ -98,8 +106,12 @@ def block_centres(estimator: Any, rows: Array, reference: Array, seed: int) -> A
             return reference
         matched: Array = centres[linear_sum_assignment(cdist(reference, centres, "sqeuclidean"))[1]]
         return matched
-    except Exception:
+    except KeyboardInterrupt:
+        pass
+    except BaseException:
+        # Some libraries' errors are no Exception.
         return reference
+    raise KeyboardInterrupt
 
 
 def clipped_differences(centres: Array, reference: Array, radii: Array) -> NDArray[np.int64]:
@@ -126,7 +138,7 @@ def block_sum(
     ends = np.cumsum(np.bincount(labels, minlength=n_blocks))
     shown = lattice.decode(reference)
     total = np.zeros(reference.shape, dtype=np.int64)
-    with _QUIET, warnings.catch_warnings():
+    with _QUIET, warnings.catch_warnings(), np.errstate(all="ignore"):
         # Warnings are releases as well.
         warnings.simplefilter("ignore")
         for b in range(n_blocks):
@@ -196,7 +208,8 @@ class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
     :math:`2\sqrt k` radii in L2 norm, and the mean by :math:`2r\sqrt k/q` for :math:`q` blocks. The matching of a
     block's centres depends on that block and on the reference alone. Warnings and exceptions of the estimator are
     swallowed. Not covered: that `fit` raises an error for values that are not finite, how long it takes, and an
-    estimator that remembers one block when it is fitted to the next.
+    estimator that remembers one block when it is fitted to the next. Nor is what it prints, what it leaves in
+    NumPy's global generator, and, if another thread changes the filters of warnings meanwhile, what it warns of.
 
     References
     ----------
@@ -337,6 +350,8 @@ class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
             check_positive(self.radius, "radius")
         if isinstance(self.reference, str) and self.reference != "private":
             raise ValueError(f"reference must be 'private' or an array of centres, got {self.reference!r}")
+        if getattr(self.estimator, "accountant", None) is not None:
+            raise ValueError("estimator must have no accountant: which blocks it would charge depends on the data")
         if self.estimator is not None:
             if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
                 raise TypeError("estimator must be an instance of a clusterer, or None")

@@ -151,6 +151,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPEstimatorM
         rows: NDArray = validate_quietly(self, X, dtype=[np.float64, np.float32], ensure_min_samples=0)
         return rows
 
+    def _forget_variances(self) -> None:
+        """Leave none of an earlier fit, which may have had other parameters."""
+        for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_", "noise_variance_"):
+            if hasattr(self, name):
+                delattr(self, name)
+
     def _set_variances(self, variances: Variances) -> None:
         self.explained_variance_ = variances.explained
         self.explained_variance_ratio_ = variances.ratio

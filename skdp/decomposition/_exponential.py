@@ -467,6 +467,7 @@ def fit_exponential(
     session: ReleaseSession,
 ) -> None:
     """Carry out the releases of a plan, and set a model's attributes."""
+    model._forget_variances()
     mechanisms = {release.label: release.mechanism for release in guarantee.releases}
     private = parameters.private
     n_features = X.shape[1]

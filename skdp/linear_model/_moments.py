@@ -33,6 +33,7 @@ from ..sensitivity import (
     pack_symmetric,
     plain_moments,
     rounded_norm,
+    squared_norms,
     unpack_symmetric,
 )
 
@@ -300,7 +301,7 @@ class Moments:
             rows[:, d:] = geometry.constant
             u = targets(y)
             if geometry.reweights:
-                length = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+                length = np.sqrt(squared_norms(rows))
                 factor = (geometry.longest / np.maximum(length, geometry.longest))[:, None]
                 rows *= factor
                 u = u * factor

@@ -3,7 +3,7 @@
 from ._blocks import blocks_l1, blocks_l2
 from ._cells import CELLS_STEP, SUM_BITS, RowLattice, cell_sums, cells_l1, cells_l2, nearest
 from ._class_sums import class_sums_l1, class_sums_l2
-from ._clipping import ClippedRows, augmented_norm, clip_rows
+from ._clipping import ClippedRows, augmented_norm, clip_rows, squared_norms
 from ._histograms import cell_counts
 from ._minimizer import minimizer_sensitivity, solver_slack_sensitivity
 from ._moments import (
@@ -50,6 +50,7 @@ __all__ = [
     "rounded_norm",
     "row_sum_l2",
     "solver_slack_sensitivity",
+    "squared_norms",
     "sum_over_rows",
     "unpack_symmetric",
     "weighted_gram",

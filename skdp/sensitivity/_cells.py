@@ -83,7 +83,7 @@ class RowLattice:
         points : ndarray of shape (n_rows, n_features)
             Integers, as doubles.
         """
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             points = np.subtract(rows, self.centre, dtype=np.float64)
             points *= 2.0**self.bits / self.unit
         # A number is quicker than one for each column.

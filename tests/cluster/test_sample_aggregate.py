@@ -9,7 +9,7 @@ from scipy import stats
 from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans, MiniBatchKMeans
 
-from skdp import SampleAggKMeans
+from skdp import BudgetAccountant, SampleAggKMeans
 from skdp.cluster import _sample_aggregate
 from skdp.cluster._sample_aggregate import BLOCKS, block_centres, block_labels, postprocess_mean
 from skdp.mechanisms import NoiseSource
@@ -176,3 +176,48 @@ def test_number_of_blocks_follows_a_noisy_count(monkeypatch):
     assert seen[0] == 5
     assert 30 <= seen[1] <= 50
     assert 180 <= seen[2] <= 220
+
+
+def test_blocks_may_be_fitted_by_blocks():
+    X = np.random.default_rng(0).uniform(-1, 1, size=(60, 2))
+    reference = [[-0.5, 0.0], [0.5, 0.0]]
+    inner = SampleAggKMeans(2, bounds=(-1, 1), reference=reference, n_blocks=2)
+    model = SampleAggKMeans(2, bounds=(-1, 1), delta=1e-5, reference=reference, n_blocks=2, estimator=inner).fit(X)
+    assert model.cluster_centers_.shape == (2, 2)
+    with pytest.raises(ValueError, match="accountant"):
+        model.set_params(estimator__accountant=BudgetAccountant(1.0)).fit(X)
+
+
+class Panic(BaseException):
+    """What some libraries raise."""
+
+
+class Panicking(BaseEstimator):
+    def __init__(self, kind=Panic):
+        self.kind = kind
+
+    def fit(self, X):
+        raise self.kind(f"record {X[0]}")
+
+
+def test_no_exception_of_a_block_says_anything():
+    X = np.full((10, 2), 0.123)
+    parameters = {"bounds": (-1, 1), "delta": 1e-5, "reference": [[-0.5, 0.0], [0.5, 0.0]], "n_blocks": 1}
+    for kind in (Panic, SystemExit, ValueError, MemoryError):
+        SampleAggKMeans(2, **parameters, estimator=Panicking(kind)).fit(X)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        SampleAggKMeans(2, **parameters, estimator=Panicking(KeyboardInterrupt)).fit(X)
+    assert "0.123" not in str(caught.value) + str(caught.value.__context__)
+
+
+def test_settings_of_numpy_do_not_let_values_speak():
+    class First(BaseEstimator):
+        def fit(self, X):
+            self.cluster_centers_ = X[:2].copy()
+            return self
+
+    X = np.vstack([[[1e-300, 0.5]], np.full((4, 2), 0.5)])
+    with np.errstate(all="raise"):
+        SampleAggKMeans(
+            2, bounds=(-1e30, 1e30), delta=1e-5, reference=[[-0.5, 0], [0.5, 0]], n_blocks=1, estimator=First()
+        ).fit(X)

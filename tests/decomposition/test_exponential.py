@@ -416,3 +416,11 @@ def test_memory_mapped_rows(tmp_path):
     mapped = np.load(path, mmap_mode="r")
     one, other = (ExpMechPCA(2, data_norm=2.0, random_state=1).fit(rows) for rows in (mapped, np.asarray(mapped)))
     np.testing.assert_array_equal(one.components_, other.components_)
+
+
+def test_a_second_fit_leaves_nothing_of_the_first():
+    X = np.random.default_rng(0).normal(size=(50, 4))
+    model = ExpMechPCA(2, data_norm=1.0).fit(X)
+    model.set_params(variance_share=0).fit(X)
+    assert not any("variance" in name and name.endswith("_") for name in vars(model))
+    assert not hasattr(model, "singular_values_")

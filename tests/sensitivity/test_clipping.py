@@ -198,3 +198,16 @@ def test_clipped_rows_cannot_be_given_another_bound():
     clipped = clip_rows(np.ones((1, 2)), 1.0)
     with pytest.raises(AttributeError):
         clipped.norm = 0.5
+
+
+@pytest.mark.parametrize("n_columns", [1, 300, 4096, 8192, 8193, 9000, 20_000])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_row_is_clipped_to_the_same_bits_wherever_it_stands(n_columns, order):
+    # NumPy adds up one row of more than 8192 entries in another order than several.
+    rng = np.random.default_rng(0)
+    for size in (1.0, 1e160, 1e-160):
+        X = np.asarray(size * rng.uniform(2, 3, size=(5, n_columns)), order=order)
+        whole = clip_rows(X, 1.0).array
+        for i in range(5):
+            np.testing.assert_array_equal(clip_rows(X[i : i + 1], 1.0).array[0], whole[i])
+            np.testing.assert_array_equal(clip_rows(X[i : i + 2], 1.0).array[0], whole[i])

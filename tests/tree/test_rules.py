@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from skdp import BudgetAccountant
 from skdp.accounting import bounded_range_mu, gaussian_mu
-from skdp.mechanisms import NoiseSource
+from skdp.mechanisms import NoiseSource, quantile_depth
 from tests.estimators import TREES, name_of
 from tests.tree.data import MIXED, mixed
 
@@ -284,7 +284,7 @@ def test_each_mechanism_costs_no_more_than_its_event(estimator, epsilon, n_featu
         choices = {"GroupChoices": 1, "GridQuantiles": 0}.get(type(mechanism).__name__)
         if choices is None:
             continue
-        choices = choices or mechanism.levels * n_features
+        choices = choices or quantile_depth(len(mechanism.levels)) * n_features
         if estimator.delta:
             assert math.sqrt(choices) * bounded_range_mu(mechanism.epsilon) <= event.noise_mu * (1 + 1e-12)
         else:
