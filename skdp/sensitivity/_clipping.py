@@ -104,6 +104,7 @@ def squared_norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     Returns
     -------
     squares : ndarray of shape (n_rows,)
+        Infinite where they overflow.
     """
     several = np.ascontiguousarray(rows if len(rows) != 1 else np.concatenate([rows, rows]))
     total = np.zeros(len(several))
