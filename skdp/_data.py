@@ -21,6 +21,10 @@ FLOATS = (np.float64, np.float32)
 # Kinds of labels that can be told equal to one another.
 _LABEL_KINDS = {"b": "number", "i": "number", "u": "number", "f": "number", "U": "text", "S": "bytes"}
 
+# Doubles tell integers below this apart.
+_MOST_NUMBER = 2**53
+_INFINITE = (float("inf"), -float("inf"))
+
 _LEAVE_OUT = "Leave out records with missing values, each for itself: filling in from other records is a release."
 
 
@@ -218,6 +222,9 @@ def labels_of(y: Any) -> NDArray:
 def label_array(y: Any) -> NDArray:
     """Validate labels that come without rows: all text, or all finite numbers. There may be none.
 
+    Numbers that come one by one are read as doubles, which hold integers below ``2**53``; larger ones are left out,
+    each for itself. NumPy would choose a type that fits all of them, so that one record decides how others are read.
+
     Parameters
     ----------
     y : array-like of shape (n_samples,)
@@ -233,12 +240,18 @@ def label_array(y: Any) -> NDArray:
         kinds = {_key(label)[0] for label in array.tolist()}
         if len(kinds) > 1 or not kinds <= {"text", "bytes", "number"}:
             raise TypeError("labels must be all text, or all numbers")
-        array = np.array(array.tolist(), dtype=str if kinds == {"text"} else None)
+        if kinds == {"number"}:
+            array = np.array(
+                [float(label) for label in array.tolist() if abs(label) < _MOST_NUMBER or label in _INFINITE]
+            )
+        else:
+            array = np.array(array.tolist(), dtype=str if kinds == {"text"} else None)
     if array.dtype.kind not in _LABEL_KINDS:
         raise TypeError("labels must be all text, or all numbers")
     if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
         raise ValueError("labels must not contain NaN or infinity")
-    return array
+    # Of the two zeros, one record might decide which is shown.
+    return array + 0.0 if array.dtype.kind == "f" else array
 
 
 def encode_labels(y: NDArray, classes: NDArray) -> NDArray[np.intp]:

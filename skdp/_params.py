@@ -141,8 +141,8 @@ def check_classes(classes: Any, name: str = "classes") -> NDArray | None:
     if classes is None:
         return None
     array = np.asarray(classes)
-    if array.dtype.kind == "T":
-        array = np.array(array.tolist())
+    if array.dtype.kind == "T" or (array.dtype.kind == "O" and all(isinstance(label, str) for label in array.flat)):
+        array = np.array(array.tolist(), dtype=str)
     if array.ndim != 1:
         raise ValueError(f"{name} must be a one-dimensional sequence of labels")
     if array.dtype.kind in "mMcV":

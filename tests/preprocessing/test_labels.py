@@ -249,3 +249,32 @@ def test_bad_labels_cost_nothing_and_are_not_repeated(y, parameters):
         PrivateLabelSet(**parameters, accountant=accountant).fit(y)
     assert "7731" not in str(failure.value)
     assert len(accountant) == 0
+
+
+# --- how labels are read ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("odd", [0.5, 2**63, 2**70, -(2**53), 10**400])
+def test_one_record_does_not_decide_how_large_numbers_are_read(odd):
+    # As one array, with a double among them, the two would be the same number.
+    for pair in ([2**52 + 1, 2**52 + 2], [2**53 + 1, 2**53 - 1], [2**62 + 1, 2**62 + 2]):
+        y = [pair[0]] * 500 + [pair[1]] * 500 + [7] * 500
+        without, with_it = (PrivateLabelSet(epsilon=5.0, delta=1e-6).fit(rows).classes_ for rows in (y, [*y, odd]))
+        np.testing.assert_array_equal(with_it, without)
+        assert without.dtype == with_it.dtype
+
+
+def test_the_sign_of_zero_is_not_shown():
+    for zero in (0.0, -0.0):
+        for place in (0, 500):
+            y = np.array([0.0] * 500 + [1.0] * 500)
+            y[place] = zero if place == 0 else 1.0
+            assert not np.any(np.signbit(PrivateLabelSet(epsilon=5.0, delta=1e-6).fit(y).classes_))
+
+
+@pytest.mark.parametrize("kind", [list, lambda labels: np.array(labels, dtype=object), pd.Series])
+def test_a_universe_of_text_in_any_container(kind):
+    y = ["a"] * 500 + ["b"] * 500
+    for labels in (y, pd.Series(y), np.array(y, dtype=object)):
+        model = PrivateLabelSet(epsilon=5.0, universe=kind(["a", "b", "c"])).fit(labels)
+        assert model.classes_.tolist() == ["a", "b"]
