@@ -15,8 +15,10 @@ released, so that the pairs compose, each direction by itself (Zhu, Dong and Wan
 
 Three statements follow. The *distribution* of the loss is composed numerically by dp_accounting, with every rounding to
 the safe side. The *Rényi divergence* of :math:`P` from :math:`Q` is the larger of the two (Mironov, Talwar and Zhang
-2019). And a mixture is no easier to tell from :math:`Q` than :math:`N(\mu, 1)` is, so that :math:`T` steps
-are :math:`\sqrt T\mu`-*GDP*; nothing much better holds, since GDP is about the far tails, where sampling does not help.
+2019). And *Gaussian DP*: in the far tails the mixture looks like :math:`N(\mu, 1)`, so that no parameter below
+:math:`\sqrt T\mu` is right for all deltas. But a small one is right up to an additive :math:`10^{-40}` in delta, and is
+found by holding the Gaussian curve against two bounds on the delta of the steps: that of the distribution, and, where
+rounding errors cover it, that of the Rényi divergences.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize, special
 
 from ._events import GaussianEvent, PrivacyEvent, compose_events
@@ -58,6 +61,10 @@ _TOLERANCE = 1e-4
 #: No step has less noise than a third of the sensitivity, or than it would have without sampling, even where a record
 #: is sampled so rarely that delta admits it: delta would then be the chance to disclose a record outright.
 MOST_MU = 3.0
+
+# Deltas that Gaussian-DP parameters leave out, and the largest epsilon at which they are looked at.
+_NEGLIGIBLE = 1e-40
+_LARGEST_EPSILON = 400.0
 
 # The largest order times mu for which a divergence is integrated; beyond, sampling helps little.
 _FARTHEST = 2e4
@@ -93,7 +100,9 @@ class SampledGaussianEvent(PrivacyEvent):
         object.__setattr__(self, "n_steps", int(self.n_steps))
 
     def mu(self) -> float:
-        return math.sqrt(self.n_steps) * self.noise_mu * (1 + 2.0**-50)
+        # A mixture is no easier to tell than its farther part.
+        whole = math.sqrt(self.n_steps) * self.noise_mu * (1 + 2.0**-50)
+        return whole if self.rate == 1 or self.noise_mu == 0 else min(whole, _gdp(self))
 
     def least_delta(self, epsilon: float) -> float:
         # That of one step, when a record is removed; of all steps together, without sampling.
@@ -145,6 +154,49 @@ def _step_rdp(rate: float, noise_mu: float, order: float) -> float:
     return min(whole, max(logarithm, 0.0) / (order - 1) * (1 + 1e-9) + 1e-13 / (order - 1))
 
 
+def _delta_by_divergences(divergences: NDArray[np.float64], epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Bound delta at each epsilon by divergences at all orders (Canonne, Kamath and Steinke 2020, proposition 12)."""
+    excess = (divergences + np.log1p(-1 / _ORDERS))[:, None] - epsilons
+    logs = (_ORDERS[:, None] - 1) * excess - np.log(_ORDERS)[:, None]
+    return np.exp(np.minimum(logs.min(axis=0), 0.0))
+
+
+@lru_cache(maxsize=1024)
+def _gdp(event: SampledGaussianEvent) -> float:
+    """Return a mu for which the steps are mu-GDP, but for a delta that is negligible; infinite if none is found."""
+    if event.noise_mu > MOST_MU:
+        return math.inf
+    spread = event.rate * math.sqrt(math.expm1(event.noise_mu**2))
+    together = spread * math.sqrt(event.n_steps)
+    if together > _LARGEST_EPSILON / 10:
+        return math.inf
+    # Without sampling, delta would be negligible at the end of the grid.
+    whole = math.sqrt(event.n_steps) * event.noise_mu
+    end = min(14 * whole + whole**2 / 2 + together, _LARGEST_EPSILON)
+    points = math.ceil(math.log(2 * end / together) / 0.004)
+    grid = np.concatenate([np.linspace(0, together / 2, 200)[:-1], np.geomspace(together / 2, end, points)])
+    divergences = np.array([event.rdp(order) for order in _ORDERS])
+    deltas = _delta_by_divergences(divergences, grid)
+    interval = spread / _RESOLUTION
+    if event.n_steps <= _MOST_STEPS and 20 * event.noise_mu / interval <= _MOST_POINTS:
+        numerical = np.asarray(event.privacy_loss_distribution(interval).get_delta_for_epsilon(grid))
+        deltas = np.minimum(deltas, numerical * (1 + _MARGIN) + event.n_steps * _STEP_ERROR)
+    if not deltas[-1] <= _NEGLIGIBLE:
+        return math.inf
+
+    def dominates(mu: float) -> bool:
+        # Deltas fall with epsilon: on each cell of the grid, its left end is held against the Gaussian's right end.
+        return bool(np.all(deltas[:-1] <= gaussian_delta(grid[1:], mu) * (1 - _MARGIN) + _NEGLIGIBLE))
+
+    low, high = 0.0, whole
+    if not dominates(high):
+        return math.inf
+    while high - low > 1e-4 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if dominates(middle) else (middle, high)
+    return high
+
+
 @lru_cache(maxsize=1024)
 def sampled_gaussian_mu(epsilon: float, delta: float, rate: float, n_steps: int, other_mu: float = 0.0) -> float:
     """Largest ratio of sensitivity to noise, rounded down, with which sampled Gaussian steps are (epsilon, delta)-DP.
@@ -190,9 +242,7 @@ def sampled_gaussian_mu(epsilon: float, delta: float, rate: float, n_steps: int,
 
     def by_divergences(mu: float) -> float:
         divergences = np.array([sum(event.rdp(order) for event in events(mu)) for order in _ORDERS])
-        # Canonne, Kamath and Steinke 2020, proposition 12.
-        logs = (_ORDERS - 1) * (divergences + np.log1p(-1 / _ORDERS) - epsilon) - np.log(_ORDERS)
-        return math.exp(min(0.0, float(logs.min())))
+        return float(_delta_by_divergences(divergences, np.array([epsilon]))[0])
 
     quick = n_steps > _MOST_STEPS or 20 * guess / interval > _MOST_POINTS or rounding * _LEAST_RATIO > delta
     # Sampling only helps.

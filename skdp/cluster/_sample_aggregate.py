@@ -211,7 +211,7 @@ class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> from skdp.cluster import SampleAggKMeans
-    >>> X = np.random.default_rng(0).normal([[0.2], [0.8]], 0.05, size=(2, 5000)).reshape(-1, 1)
+    >>> X = np.concatenate([np.linspace(0.15, 0.25, 5000), np.linspace(0.75, 0.85, 5000)]).reshape(-1, 1)
     >>> model = SampleAggKMeans(2, epsilon=1.0, delta=1e-5, bounds=(0, 1), random_state=0).fit(X)
     >>> np.sort(model.cluster_centers_.ravel()).round(1)
     array([0.2, 0.8])

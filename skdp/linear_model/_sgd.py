@@ -22,7 +22,7 @@ from ..base import DPEstimatorMixin
 from ..mechanisms import NoiseSource
 from ._logistic import _estimates_probabilities
 from ._prediction import LinearRule, log_probabilities, probabilities
-from ._sgd_base import Descent, carry_out, check_settings, rule_of, together, weights_of
+from ._sgd_base import Descent, carry_out, check_settings, quietly, rule_of, together, weights_of
 from ._sgd_derivatives import Derivative, Hinge, LogLoss, Multinomial, OneVsRest, RoundedHinge
 
 Array = NDArray[np.float64]
@@ -54,7 +54,9 @@ class DPSGDClassifier(CallbackSupportMixin, LinearRule, ClassifierMixin, DPEstim
         Privacy budget of one fit, in (0, 1): the noise is Gaussian, and ``delta=0`` is refused. Choose it far below
         one over the number of records.
     data_norm : float
-        Largest L2 norm of a row of X, from public knowledge. Longer rows are scaled down to it, silently.
+        Largest L2 norm of a row of X, from public knowledge. Longer rows are scaled down to it, silently. Scale columns
+        to like sizes first (see :class:`~skdp.preprocessing.BoundsScaler`): where a single one makes up the norm, the
+        others drown in noise.
     loss : {"log_loss", "hinge", "huber"}, default="log_loss"
         ``"log_loss"``: logistic regression, multinomial for three classes or more. ``"hinge"`` and ``"huber"`` (a hinge
         with a rounded kink): support vector machines, for three classes or more one against the rest, all together
@@ -70,7 +72,7 @@ class DPSGDClassifier(CallbackSupportMixin, LinearRule, ClassifierMixin, DPEstim
         Whether to add a constant feature of 0.3 `data_norm`.
     max_grad_norm : float or "auto", default="auto"
         The norm to which a record's gradient is clipped. ``"auto"`` is 0.3 times the largest gradient that the loss
-        admits; without noise, nothing is clipped.
+        admits; without noise, nothing is clipped. Numbers above that largest gradient count as it.
     batch_size : float, int or None, default=None
         A float is the probability of a record to be in a step's sample, an integer the expected size of the sample,
         which needs `expected_n`. None takes all records in each step; if `expected_n` says that this is more than 2e10
@@ -131,7 +133,9 @@ class DPSGDClassifier(CallbackSupportMixin, LinearRule, ClassifierMixin, DPEstim
     is given, the number of records. All else is computed from these. Sums are exact, so that a record moves them by
     its own gradient and by nothing else. The proof is in :ref:`gradient_descent`. Each `partial_fit` is charged in
     full; ``privacy_`` then states the sum of the pairs, and ``privacy_.privacy_loss_distribution()`` composes the
-    events of all courses, which says more.
+    events of all courses, which says more. A course that fails after it was charged leaves the model and ``privacy_``
+    as they were: the accountant counts it, and ``privacy_``, which is about the model, does not. If a callback has kept
+    iterates of such a course, add its cost, which is that of `privacy_plan`.
 
     scikit-learn's callbacks (1.9 and later) are told how many steps are done. They are given no rows, no labels and no
     gradients; a fitted estimator that one asks for holds what was released so far.
@@ -148,8 +152,7 @@ class DPSGDClassifier(CallbackSupportMixin, LinearRule, ClassifierMixin, DPEstim
     --------
     >>> import numpy as np
     >>> from skdp import DPSGDClassifier
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(-1, 1, size=(1000, 4))
+    >>> X = np.cos(np.outer(np.arange(1000), [1, 2, 3, 4]))
     >>> y = (X[:, 0] > X[:, 1]).astype(int)
     >>> model = DPSGDClassifier(epsilon=1.0, data_norm=2.0, classes=[0, 1], random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.9
@@ -245,7 +248,11 @@ class DPSGDClassifier(CallbackSupportMixin, LinearRule, ClassifierMixin, DPEstim
         """
         first = not hasattr(self, "coef_")
         given = check_classes(classes)
-        declared = check_classes(self.classes) if first else self.classes_
+        declared = check_classes(self.classes)
+        if not first:
+            if declared is not None and not np.array_equal(declared, self.classes_):
+                raise ValueError("classes is not the same as on the first call to partial_fit: call fit to start anew")
+            declared = self.classes_
         if declared is None:
             if given is None:
                 raise ValueError("classes must be passed on the first call to partial_fit, or be set")
@@ -254,6 +261,7 @@ class DPSGDClassifier(CallbackSupportMixin, LinearRule, ClassifierMixin, DPEstim
             raise ValueError("classes is not the same as on the first call to partial_fit, or as was set")
         return self._descend(X, y, declared, first=first)
 
+    @quietly
     def _descend(self, X: Any, y: Any, declared: NDArray | None, *, first: bool) -> Self:
         accountant = check_accountant(self.accountant)
         settings = check_settings(self, LOSSES)
@@ -263,17 +271,16 @@ class DPSGDClassifier(CallbackSupportMixin, LinearRule, ClassifierMixin, DPEstim
         descent = Descent.of(self, settings, derivative, X.shape[1])
         start = np.zeros(descent.shape) if first else weights_of(self.coef_, self.intercept_, settings)
         plan = descent.plan()
+        whole = plan if first else together([self.privacy_, plan])
 
         def attributes(weights: Array) -> dict[str, Any]:
             coef, intercept = rule_of(weights, settings)
-            return {"coef_": coef, "intercept_": intercept, "classes_": classes}
+            public = {"classes_": classes, "n_steps_": descent.course.n_steps, "_loss": settings.loss}
+            return {"coef_": coef, "intercept_": intercept, "privacy_": whole, **public}
 
-        weights = carry_out(self, descent, plan, accountant, source, X, lambda: codes, start, attributes)
-        for name, value in attributes(weights).items():
+        fitted = carry_out(self, descent, plan, accountant, source, X, lambda: codes, start, attributes)
+        for name, value in fitted.items():
             setattr(self, name, value)
-        self.n_steps_ = descent.course.n_steps
-        self._loss = settings.loss
-        self.privacy_: PrivacyGuarantee = plan if first else together([self.privacy_, plan])
         return self
 
     def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,10 @@ from ..mechanisms import NoiseSource, SampledGaussianMechanism
 from ..sensitivity import augmented_norm, clip_rows
 from ._logistic import INTERCEPT_CONSTANT
 from ._sgd_derivatives import Derivative
-from ._sgd_gradients import ClippedGradients
+from ._sgd_gradients import MOST_WEIGHT, ClippedGradients, boxed
 
 Array = NDArray[np.float64]
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 PENALTIES = ("l2", "l1", "elasticnet")
 SCHEDULES = ("auto", "constant", "invscaling", "cosine")
@@ -41,9 +42,6 @@ _STEPS = 500
 
 # Length of a step, as a part of the longest with which heavy ball descent is stable.
 _STEP = 0.75
-
-# The largest standard deviation, at a row of the largest norm, to which the noise of all steps may add up.
-_WALK = 6.0
 
 # The default weight of the penalty, in units of the squared norm of rows.
 _ALPHA = 1e-6
@@ -145,12 +143,12 @@ class Descent:
 
     @property
     def max_norm(self) -> float:
-        """The clipping norm."""
+        """The clipping norm, and the sensitivity."""
+        # No derivative is beyond `most`, so that nothing is clipped here, and noise for more would be wasted.
+        most = self.derivative.most * (1 + 2.0**-30) * self.settings.row_norm
         if self.settings.max_grad_norm is not None:
-            return self.settings.max_grad_norm
-        # No derivative is beyond `most`, so that without noise nothing is clipped.
-        part = _CLIP * self.derivative.large if self.settings.private else self.derivative.most * (1 + 2.0**-30)
-        return part * self.settings.row_norm
+            return min(self.settings.max_grad_norm, most)
+        return _CLIP * self.derivative.large * self.settings.row_norm if self.settings.private else most
 
     def plan(self) -> PrivacyGuarantee:
         """Return what will be released."""
@@ -163,7 +161,9 @@ class Path:
 
     def __init__(self, descent: Descent, start: Array, count: float, noise: float) -> None:
         settings, course = descent.settings, descent.course
-        self.weights = start
+        # Beyond it, gradients do not change any more, and averages may not be numbers.
+        self._box = MOST_WEIGHT / settings.row_norm
+        self.weights = boxed(start, self._box)[0]
         self._momentum = settings.momentum
         self._velocity = np.zeros_like(start)
         self._schedule = settings.learning_rate
@@ -195,9 +195,11 @@ class Path:
                 part -= np.clip(part, -rate * self._l1, rate * self._l1)
             if self._l2:
                 part /= 1 + rate * self._l2
+            boxed(self.weights, self._box)
             np.subtract(self.weights, before, out=velocity)
         else:
-            self.weights = self.weights + velocity
+            boxed(velocity, 2 * self._box)
+            self.weights = boxed(self.weights + velocity, self._box)[0]
         if self._taken >= self._averaged_from:
             self._total += self.weights
         self._taken += 1
@@ -237,7 +239,29 @@ def eta(descent: Descent, noise: float) -> float:
     rest, norm = 1 - settings.momentum, settings.row_norm
     length = _STEP * 2 * (1 + settings.momentum) / (descent.derivative.curvature * norm**2)
     walk = math.sqrt(descent.course.n_steps) * noise * norm
-    return min(length, rest * _WALK / walk) if walk > 0 else length
+    return min(length, rest * descent.derivative.walk / walk) if walk > 0 else length
+
+
+def quietly(method: Method) -> Method:
+    """Let no arithmetic raise or warn: whether it did would depend on single records, wherever a user has set so.
+
+    Parameters
+    ----------
+    method : callable
+        Computes with private numbers.
+
+    Returns
+    -------
+    method : callable
+        The same, under NumPy's quietest settings.
+    """
+
+    @wraps(method)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return method(*args, **kwargs)
+
+    return cast(Method, wrapper)
 
 
 def carry_out(
@@ -250,7 +274,7 @@ def carry_out(
     targets: Callable[[], NDArray],
     start: Array,
     attributes: Callable[[Array], dict[str, Any]],
-) -> Array:
+) -> dict[str, Any]:
     """Charge the plan, then descend.
 
     Parameters
@@ -276,8 +300,8 @@ def carry_out(
 
     Returns
     -------
-    weights : ndarray of shape (outputs, n_columns)
-        Public.
+    attributes : dict
+        Those of the result. Public.
     """
     settings = descent.settings
     session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(estimator).__name__)
@@ -294,7 +318,7 @@ def carry_out(
     for sample, release in reported(estimator, steps, descent.course.n_steps, reached):
         point = gradients.at(path.weights)
         path.step(release(gradients.total(point, sample, lattice)))
-    return path.result()
+    return reached()
 
 
 def _reached(path: Path, attributes: Callable[[Array], dict[str, Any]]) -> dict[str, Any]:
@@ -320,8 +344,12 @@ def together(guarantees: list[PrivacyGuarantee]) -> PrivacyGuarantee:
 
     The pairs add up. The events of all courses are kept, and say more than the pair.
     """
-    if len(guarantees) == 1:
-        return guarantees[0]
+    delta = math.fsum(g.delta for g in guarantees)
+    if not delta < 1:
+        raise ValueError(
+            f"delta of all courses since the last fit would add up to {delta:g}, which promises nothing: fit anew, or "
+            "give each course a smaller delta"
+        )
     whole = math.fsum(g.epsilon for g in guarantees)
     releases = []
     for guarantee in guarantees:
@@ -329,7 +357,7 @@ def together(guarantees: list[PrivacyGuarantee]) -> PrivacyGuarantee:
         releases += [replace(release, share=part * release.share) for release in guarantee.releases]
     return PrivacyGuarantee(
         whole,
-        math.fsum(g.delta for g in guarantees),
+        delta,
         tuple(event for guarantee in guarantees for event in guarantee.events),
         tuple(releases),
     )

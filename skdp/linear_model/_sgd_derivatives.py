@@ -41,6 +41,9 @@ class Derivative(ABC):
         Bound on the norm of a record's derivative.
     large : float
         Norm of a large derivative, for the default clipping norm to be a part of.
+    walk : float
+        Largest standard deviation, of the predictors at a row of the largest norm, to which the noise of all steps
+        may add up where the length of a step is chosen by default.
     signed : bool
         Whether rows are to be multiplied by minus the record's sign, so that derivatives are positive.
     """
@@ -49,6 +52,7 @@ class Derivative(ABC):
     curvature: float
     most: float
     large: float
+    walk: float = 6.0
     signed: bool = False
 
     @abstractmethod
@@ -143,6 +147,8 @@ class Residual(Derivative):
     """Squared loss, or Huber's with a threshold; targets are numbers."""
 
     curvature = 1.0
+    # In half ranges of the targets: predictions beyond are of no use, unlike large logits.
+    walk = 0.7
 
     def __init__(self, threshold: float) -> None:
         self.most = threshold

@@ -28,7 +28,34 @@ _EXACT_ROWS = 2**13
 # Entries of a block of rows, which is read twice: few enough to stay in the processor's cache.
 _BLOCK_ENTRIES = 2**16
 
-_MOST_WEIGHT = 2.0**400
+#: For rows of norm 1, weights beyond this are not told apart from it, and those below its inverse not from 0, so that
+#: all that is computed of them are numbers.
+MOST_WEIGHT = 2.0**200
+
+
+def boxed(values: Array, most: float) -> tuple[Array, float]:
+    """Move public numbers into a box, in place; what is not a number becomes 0.
+
+    Parameters
+    ----------
+    values : ndarray
+        Overwritten.
+    most : float
+        Largest size.
+
+    Returns
+    -------
+    values : ndarray
+        The same array.
+    largest : float
+        Size of the largest.
+    """
+    largest = max(float(values.max()), -float(values.min()))
+    if not largest <= most:
+        np.nan_to_num(values, copy=False)
+        np.clip(values, -most, most, out=values)
+        largest = max(float(values.max()), -float(values.min()))
+    return values, largest
 
 
 class ClippedGradients:
@@ -50,6 +77,7 @@ class ClippedGradients:
         self._rows = rows.array
         self._derivative = derivative
         self._n_columns = rows.array.shape[1]
+        self._most_weight, self._least_weight = MOST_WEIGHT / rows.norm, 1 / MOST_WEIGHT / rows.norm
         self._weight_bits = bits_left(_ROW_BITS, self._n_columns)
         self._unit = step_of(derivative.most, _DERIVATIVE_BITS)
         self._targets = None if derivative.signed else targets
@@ -58,7 +86,7 @@ class ClippedGradients:
         # Rows in units of their step are integers.
         self._row_step = step_of(rows.norm, _ROW_BITS)
         self._bounds = np.empty(len(self._rows))
-        target = max_norm * (1 - max(2.0**-40, self._n_columns * 2.0**-50))
+        target = max_norm * (1 - max(2.0**-40, max(self._n_columns, derivative.outputs) * 2.0**-50))
         for start in range(0, len(self._rows), _EXACT_ROWS):
             part = slice(start, start + _EXACT_ROWS)
             block = truncate(self._rows[part], self._row_step)
@@ -87,13 +115,9 @@ class ClippedGradients:
         point : ndarray of shape (outputs, n_columns)
             A copy, with entries of few bits.
         """
-        largest = max(float(weights.max()), -float(weights.min()))
-        if not largest <= _MOST_WEIGHT:
-            # Beyond, predictors might not be numbers, and then no bound would hold.
-            point = np.clip(np.nan_to_num(weights), -_MOST_WEIGHT, _MOST_WEIGHT)
-            return round_to(point, step_of(_MOST_WEIGHT, self._weight_bits))
-        point = weights.copy()
-        return round_to(point, step_of(largest, self._weight_bits)) if largest > 0 else point
+        # Predictors that are not numbers would be bounded by nothing.
+        point, largest = boxed(weights.copy(), self._most_weight)
+        return round_to(point, step_of(max(largest, self._least_weight), self._weight_bits))
 
     def total(self, weights: Array, rows: NDArray[np.intp] | None = None, lattice: float | None = None) -> Array:
         """Sum the clipped gradients of some records.
@@ -132,8 +156,10 @@ class ClippedGradients:
             return total
         total *= 1 / unit
         exact.add(total.ravel())
-        bits = 0 if lattice is None else math.frexp(lattice)[1] - math.frexp(unit)[1]
-        return (exact.nearest(bits) * (unit * 2.0 ** max(bits, 0))).reshape(total.shape)
+        if lattice is None or lattice <= unit:
+            return (exact.nearest(0) * unit).reshape(total.shape)
+        bits = math.frexp(lattice)[1] - math.frexp(unit)[1]
+        return (exact.nearest(bits) * lattice).reshape(total.shape)
 
     def _block_total(self, weights: Array, start: int, count: int, rows: NDArray[np.intp] | None) -> Array:
         outputs = self._derivative.outputs

@@ -17,7 +17,7 @@ from .._release import PrivacyGuarantee, check_accountant
 from ..accounting import PrivacyCost
 from ..base import DPEstimatorMixin
 from ..mechanisms import NoiseSource
-from ._sgd_base import Descent, Settings, carry_out, check_settings, rule_of, together, weights_of
+from ._sgd_base import Descent, Settings, carry_out, check_settings, quietly, rule_of, together, weights_of
 from ._sgd_derivatives import Residual
 
 Array = NDArray[np.float64]
@@ -29,6 +29,9 @@ _MOST_RESIDUAL = 4.0
 
 # The default threshold of Huber's loss, in half ranges.
 _THRESHOLD = 0.25
+
+# Less would be lost in the rounding of residuals.
+_LEAST_THRESHOLD = 1e-9
 
 
 @dataclass(frozen=True)
@@ -68,14 +71,16 @@ class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, Bas
         Privacy budget of one fit, in (0, 1): the noise is Gaussian, and ``delta=0`` is refused. Choose it far below
         one over the number of records.
     data_norm : float
-        Largest L2 norm of a row of X, from public knowledge. Longer rows are scaled down to it, silently.
+        Largest L2 norm of a row of X, from public knowledge. Longer rows are scaled down to it, silently. Scale columns
+        to like sizes first (see :class:`~skdp.preprocessing.BoundsScaler`): where a single one makes up the norm, the
+        others drown in noise.
     bounds_y : tuple (lower, upper)
         Bounds of the targets, from public knowledge. Targets beyond are clipped, silently.
     loss : {"squared_error", "huber"}, default="squared_error"
         ``"huber"`` is linear beyond a threshold.
     huber_threshold : float, default=None
         The residual at which Huber's loss turns linear, in units of the targets; scikit-learn calls it ``epsilon``.
-        None is a quarter of half the range in `bounds_y`.
+        None is a quarter of half the range in `bounds_y`; less than 1e-9 of half the range is refused.
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
         Penalty on the coefficients, not on the intercept.
     alpha : float, default=None
@@ -89,6 +94,7 @@ class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, Bas
     max_grad_norm : float or "auto", default="auto"
         The norm to which a record's gradient is clipped. ``"auto"`` is 0.3 times the gradient of a residual of half
         the range of the targets (of `huber_threshold`, if that is less); without noise, next to nothing is clipped.
+        Numbers above the largest gradient that counts, that of a residual of four half ranges, count as it.
     batch_size : float, int or None, default=None
         A float is the probability of a record to be in a step's sample, an integer the expected size of the sample,
         which needs `expected_n`. None takes all records in each step; if `expected_n` says that this is more than 2e10
@@ -145,7 +151,9 @@ class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, Bas
     is given, the number of records. All else is computed from these. Sums are exact, so that a record moves them by
     its own gradient and by nothing else. The proof is in :ref:`gradient_descent`. Each `partial_fit` is charged in
     full; ``privacy_`` then states the sum of the pairs, and ``privacy_.privacy_loss_distribution()`` composes the
-    events of all courses, which says more.
+    events of all courses, which says more. A course that fails after it was charged leaves the model and ``privacy_``
+    as they were: the accountant counts it, and ``privacy_``, which is about the model, does not. If a callback has kept
+    iterates of such a course, add its cost, which is that of `privacy_plan`.
 
     scikit-learn's callbacks (1.9 and later) are told how many steps are done. They are given no rows, no labels and no
     gradients; a fitted estimator that one asks for holds what was released so far.
@@ -162,9 +170,8 @@ class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, Bas
     --------
     >>> import numpy as np
     >>> from skdp import DPSGDRegressor
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(-1, 1, size=(2000, 4))
-    >>> y = 10 + 3 * X[:, 0] - 2 * X[:, 1] + 0.1 * rng.normal(size=2000)
+    >>> X = np.cos(np.outer(np.arange(2000), [1, 2, 3, 4]))
+    >>> y = 10 + 3 * X[:, 0] - 2 * X[:, 1]
     >>> model = DPSGDRegressor(epsilon=1.0, data_norm=2.0, bounds_y=(0, 20), random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
@@ -259,6 +266,7 @@ class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, Bas
         """
         return self._descend(X, y, first=not hasattr(self, "coef_"))
 
+    @quietly
     def _descend(self, X: Any, y: Any, *, first: bool) -> Self:
         accountant = check_accountant(self.accountant)
         settings, targets = self._check_parameters()
@@ -271,19 +279,19 @@ class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, Bas
             intercept = (np.atleast_1d(self.intercept_) - targets.centre) / targets.half
             start = weights_of(self.coef_[None] / targets.half, intercept, settings)
         plan = descent.plan()
+        whole = plan if first else together([self.privacy_, plan])
 
         def attributes(weights: Array) -> dict[str, Any]:
             coef, intercept = rule_of(weights, settings)
             shifted = float(intercept[0]) * targets.half + targets.centre
-            return {"coef_": coef[0] * targets.half, "intercept_": shifted}
+            public = {"n_steps_": descent.course.n_steps}
+            return {"coef_": coef[0] * targets.half, "intercept_": shifted, "privacy_": whole, **public}
 
-        weights = carry_out(
+        fitted = carry_out(
             self, descent, plan, accountant, source, X, lambda: targets.scaled(y, self.bounds_y), start, attributes
         )
-        for name, value in attributes(weights).items():
+        for name, value in fitted.items():
             setattr(self, name, value)
-        self.n_steps_ = descent.course.n_steps
-        self.privacy_: PrivacyGuarantee = plan if first else together([self.privacy_, plan])
         return self
 
     def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
@@ -320,6 +328,12 @@ class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, Bas
             most = _THRESHOLD
             if self.huber_threshold is not None:
                 most = check_positive(self.huber_threshold, "huber_threshold") / targets.half
+                if most < _LEAST_THRESHOLD:
+                    raise ValueError(
+                        f"huber_threshold must be at least {_LEAST_THRESHOLD:g} times half the range of the targets, "
+                        f"which is {targets.half:g}, got {self.huber_threshold!r}"
+                    )
+                most = min(most, _MOST_RESIDUAL)
         return Descent.of(self, settings, Residual(most), n_features)
 
     def predict(self, X: Any) -> Array:

@@ -62,8 +62,13 @@ class SampledGaussianMechanism(RoundedMechanism):
     rate: float = 1.0
     lattice_bits: int = 26
 
-    name = "sampled Gaussian"
     norm = "L2"
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """What it is, in words: with the number of steps, and the rate."""
+        rows = "all rows" if self.rate == 1 else f"samples at rate {self.rate:.3g}"
+        return f"Gaussian in {self.n_steps} steps on {rows}"
 
     def __post_init__(self) -> None:
         if self.mu < math.inf and not _LEAST_STEP <= self.step <= 1 / _LEAST_STEP:

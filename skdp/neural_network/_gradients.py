@@ -12,10 +12,17 @@ clipping, :math:`c = C/(\lVert g\rVert + \gamma)`.
 
 **Exact sums.** What a record adds has to be the same whatever records are beside it, bit for bit, or the bound would
 not hold for what is computed. So every factor of a matrix product is a multiple of a power of two, of so few bits that
-all sums of products are exact in any order: rows and activations have 20 bits (rounded), derivatives too, and weights,
-which are public, as many as are left. Squared norms are exact for the same reason. :math:`c\,\delta` is rounded towards
-zero, so that no norm grows, to the bits that make sums over a block exact; sums of blocks are added exactly as well.
-What remains are functions of single numbers: tanh, products, square roots.
+all sums of products are exact in any order: rows and activations have 20 bits (rounded), a record's derivatives in a
+layer too, relative to the largest of them, and weights, which are public, as many as are left. The squared norms of a
+layer's activations and derivatives are exact for the same reason; their products, and the sum over layers, are rounded,
+which the margin of the clipping covers. :math:`c\,\delta` is rounded towards zero, so that no norm grows, to the bits
+that make sums over a block exact; sums of blocks are added as integers. What remains are functions of single numbers:
+tanh, products, square roots.
+
+**All numbers are finite.** Weights, which are public, are projected to a box. In each layer, a record's derivatives are
+divided by a power of two that makes the largest of them about 1, and the exponents are kept apart. They are limited
+before norms are computed. So what a record adds is a function of that record alone, of norm at most C, for all weights
+and any depth.
 
 The constant 1 is a hidden unit like the others, with weights that make it so and derivatives that are 0.
 """
@@ -28,7 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..sensitivity import BITS, bits_left, step_of
+from ..sensitivity import BITS, ExactTotal, bits_left, step_of
 from ._losses import Loss
 
 Array = NDArray[np.float64]
@@ -51,8 +58,20 @@ LARGEST = {"tanh": 1.0, "relu": 4.0}
 # is 2**-18 of the bound there, and so by 2**-10 of the bound together; by less in narrower ones.
 _ROUNDING = 1 + 2.0**-8
 
-#: Units of a layer.
+#: Units of a layer, and hidden layers.
 MOST_UNITS = 2**16
+MOST_LAYERS = 100
+
+#: Weights lie between this and its negative. Rows and activations have entries of about 1, so that nothing is lost.
+LARGEST_WEIGHT = 2.0**20
+
+# Exponents of derivatives are at most this, with either sign: no square, product or step leaves the range of doubles.
+_MOST_EXPONENT = 200
+_LEAST = 2.0**-_MOST_EXPONENT
+
+# What a record adds is rounded to steps that are at most this much finer than the lattice of the noise, so that sums of
+# blocks have a place in integers.
+_FINER = 2.0**-40
 
 # By automatic clipping, gradients much shorter than this part of the bound remain so.
 _SMALL = 0.01
@@ -88,6 +107,25 @@ def rounder(step: float) -> float:
         Has `step` for the unit in the last place.
     """
     return 1.5 * 2.0**52 * step
+
+
+def project(weights: Array) -> Array:
+    """Move weights into the box, in place; what is no number becomes 0. They are public.
+
+    Parameters
+    ----------
+    weights : ndarray
+        Any.
+
+    Returns
+    -------
+    weights : ndarray
+        The same array, between -LARGEST_WEIGHT and LARGEST_WEIGHT.
+    """
+    np.minimum(weights, LARGEST_WEIGHT, out=weights)
+    np.maximum(weights, -LARGEST_WEIGHT, out=weights)
+    np.copyto(weights, 0.0, where=np.isnan(weights))
+    return weights
 
 
 @dataclass(frozen=True)
@@ -175,7 +213,7 @@ class GradientSums:
     clipping : Clipping
         What a record may add.
     lattice : float
-        Step of the noise's lattice. Where there are several blocks, their sum is rounded to it.
+        Step of the noise's lattice. Where there are several blocks, the sum is rounded to it.
     block_rows : int, default=1024
         Rows in a block.
     """
@@ -218,10 +256,11 @@ class GradientSums:
         self._inputs = np.empty((most, shapes[0][0]))
         self._hidden = [np.empty((most, w)) for w in width[:-1]]
         self._deltas = [np.empty((most, w)) for w in width]
-        self._spare = [np.empty((most, w)) for w in width[:-1]]
+        self._spare = [np.empty((most, w)) for w in width]
         self._products = [np.empty_like(weights) for weights in self._weights]
         self._row_squares = np.einsum("ij,ij->i", rows, rows)
-        self._bounds: list[float] = [0.0] * len(shapes)
+        self._delta_steps = [0.0] * len(shapes)
+        self._point = np.empty(layout.size)
 
     def at(self, weights: Array) -> None:
         """Choose the point at which gradients are taken: the given one, rounded. Both are public.
@@ -229,24 +268,29 @@ class GradientSums:
         Parameters
         ----------
         weights : ndarray of shape (layout.size,)
-            Finite.
+            Any; see `project`.
         """
-        norm = self._loss.norm
-        self._bounds[self._last] = self._loss.largest
+        np.copyto(self._point, weights)
+        parts = self._layout.parts(project(self._point))
+        # No entry of a layer's derivatives exceeds `bound`, nor their norm `norm`. Beyond the bound of the clipping,
+        # neither matters.
+        bound, norm = self._loss.largest, self._loss.norm
+        most = 1 / _SMALL if self._clipping.automatic else 1.0
         for i in range(self._last, -1, -1):
-            part = self._layout.parts(weights)[i]
-            n_out = part.shape[1]
-            own = self._weights[i][:, :n_out]
-            largest = max(float(np.abs(part).max()), 2.0**-200)
+            part = parts[i]
+            own = self._weights[i][:, : part.shape[1]]
+            largest = max(float(np.abs(part).max()), _LEAST)
             number = rounder(step_of(largest, self._weight_bits[i]))
             np.add(part, number, out=own)
             own -= number
-            if i:
-                # Cauchy and Schwarz, for one entry of the derivative and for all.
-                lengths = np.sqrt(np.einsum("ij,ij->i", own, own))
-                norm *= _ROUNDING
-                self._bounds[i - 1] = max(norm * float(lengths.max()), 2.0**-200)
-                norm *= max(float(np.linalg.norm(own)), 2.0**-200)
+            # Activations include the constant 1, so that no entry of a clipped derivative exceeds the norm.
+            step = step_of(min(self._clipping.norm, max(bound, _LEAST) * _ROUNDING * most), self._sum_bits[i])
+            self._delta_steps[i] = max(step, self._lattice * _FINER)
+            # Cauchy and Schwarz, for one entry of the next derivative and for all.
+            squares = np.einsum("ij,ij->i", own, own)
+            norm = min(norm * _ROUNDING, 1 / _LEAST)
+            bound = norm * math.sqrt(float(squares.max()))
+            norm *= math.sqrt(float(squares.sum()))
 
     def sum(self, rows: NDArray[np.intp] | None, out: Array) -> Array:
         """Add up the clipped gradients of some rows.
@@ -263,47 +307,46 @@ class GradientSums:
         out : ndarray of shape (layout.size,)
             The same array. For up to `block_rows` rows, the sum; beyond, the sum rounded to the lattice.
         """
-        coarse, rest = self.exact(rows, out)
-        if rest is not None:
-            rest *= 1 / self._lattice
-            np.rint(rest, out=rest)
-            rest *= self._lattice
-            coarse += rest
-        return coarse
+        n_rows = len(self._rows) if rows is None else len(rows)
+        parts = self._layout.parts(out)
+        if n_rows <= self._block:
+            for part, product, step in zip(parts, self._block_sum(rows, 0, n_rows), self._delta_steps, strict=True):
+                np.multiply(product, step, out=part)
+            return out
+        for part, total, unit in zip(parts, self.exact(rows), self.units, strict=True):
+            bits = math.frexp(self._lattice)[1] - math.frexp(unit)[1]
+            part[:] = total.nearest(bits).reshape(part.shape)
+            part *= self._lattice if bits > 0 else unit
+        return out
 
-    def exact(self, rows: NDArray[np.intp] | None, out: Array) -> tuple[Array, Array | None]:
+    def exact(self, rows: NDArray[np.intp] | None) -> list[ExactTotal]:
         """Add up the clipped gradients of some rows without rounding.
 
         Parameters
         ----------
         rows : ndarray of intp or None
             Positions; None for all.
-        out : ndarray of shape (layout.size,)
-            Overwritten.
 
         Returns
         -------
-        coarse : ndarray of shape (layout.size,)
-            The same array.
-        rest : ndarray of shape (layout.size,) or None
-            What has to be added to it. If it is not None, `coarse` holds multiples of the lattice's step.
+        totals : list of ExactTotal
+            One for each layer, in `units`.
         """
         n_rows = len(self._rows) if rows is None else len(rows)
-        if n_rows <= self._block:
-            return self._block_sum(rows, 0, n_rows, out), None
-        out[:] = 0.0
-        block, rest = np.empty_like(out), np.zeros_like(out)
+        totals = [ExactTotal(math.prod(shape)) for shape in self._layout.shapes]
         for start in range(0, n_rows, self._block):
-            self._block_sum(rows, start, min(start + self._block, n_rows), block)
-            # Multiples of the lattice's step and what they leave are added up apart: either has bits enough.
-            coarse = np.rint(block * (1 / self._lattice))
-            coarse *= self._lattice
-            out += coarse
-            block -= coarse
-            rest += block
-        return out, rest
+            products = self._block_sum(rows, start, min(start + self._block, n_rows))
+            for total, product, step in zip(totals, products, self._steps, strict=True):
+                total.add((product * (1 / step)).ravel())
+        return totals
 
-    def _block_sum(self, rows: NDArray[np.intp] | None, start: int, end: int, out: Array) -> Array:
+    @property
+    def units(self) -> list[float]:
+        """Powers of two that the sums of each layer are integers of."""
+        return [delta_step * step for delta_step, step in zip(self._delta_steps, self._steps, strict=True)]
+
+    def _block_sum(self, rows: NDArray[np.intp] | None, start: int, end: int) -> list[Array]:
+        """Each layer's sum over a block, as multiples of what derivatives are rounded to."""
         n = end - start
         if rows is None:
             inputs, targets, squares = self._rows[start:end], self._targets[start:end], self._row_squares[start:end]
@@ -320,7 +363,8 @@ class GradientSums:
         deltas = [delta[:n] for delta in self._deltas]
         r = np.matmul(activations[-1], self._weights[-1], out=deltas[-1])
         self._loss.derivative(r, targets)
-        self._round(r, self._last)
+        exponents = self._round(r, self._last)
+        scales = [_power(exponents)]
         for i in range(self._last, 0, -1):
             weights = self._weights[i]
             if weights.shape[1] == 1:
@@ -329,29 +373,34 @@ class GradientSums:
                 # The constant unit's derivative is no part of the next product.
                 np.matmul(deltas[i], weights.T, out=deltas[i - 1])
             self._differentiate(activations[i], deltas[i - 1], self._spare[i - 1][:n])
-            self._round(deltas[i - 1], i - 1)
+            exponents += self._round(deltas[i - 1], i - 1)
+            scales.insert(0, _power(exponents))
 
-        factors = self._clipping.factors(self._squares(squares, activations, deltas))
-        for i, part in enumerate(self._layout.parts(out)):
-            # Activations include the constant 1, so that no entry of a clipped derivative exceeds the norm.
-            step = step_of(min(self._clipping.norm, self._bounds[i] * self._most_factor), self._sum_bits[i])
+        squares = self._squares(squares, activations, deltas, scales)
+        # All bounds say that there are none. If one did not hold, a record would still harm no other.
+        broken = ~np.isfinite(squares)
+        if broken.any():
+            for values in (squares, *activations[1:], *deltas):
+                values[broken] = 0.0
+        factors = self._clipping.factors(squares)
+        sums = []
+        for i, (_, n_out) in enumerate(self._layout.shapes):
             delta = deltas[i]
-            delta *= (factors * (1 / step))[:, None]
+            delta *= (factors * scales[i] * (1 / self._delta_steps[i]))[:, None]
             np.trunc(delta, out=delta)
-            product = np.matmul(activations[i].T, delta, out=self._products[i])
-            np.multiply(product[:, : part.shape[1]], step, out=part)
-        return out
+            sums.append(np.matmul(activations[i].T, delta, out=self._products[i])[:, :n_out])
+        return sums
 
-    def _squares(self, row_squares: Array, activations: list[Array], deltas: list[Array]) -> Array:
+    def _squares(self, row_squares: Array, activations: list[Array], deltas: list[Array], scales: list[Array]) -> Array:
         """Squared norms of gradients, over all layers."""
-        total = row_squares * np.einsum("ij,ij->i", deltas[0], deltas[0])
-        for a, delta in zip(activations[1:], deltas[1:], strict=True):
-            total += np.einsum("ij,ij->i", a, a) * np.einsum("ij,ij->i", delta, delta)
+        total = np.zeros_like(row_squares)
+        for i, (a, delta, scale) in enumerate(zip(activations, deltas, scales, strict=True)):
+            own = np.einsum("ij,ij->i", delta, delta)
+            own *= np.einsum("ij,ij->i", a, a) if i else row_squares
+            own *= scale
+            own *= scale
+            total += own
         return total
-
-    @property
-    def _most_factor(self) -> float:
-        return 1 / _SMALL if self._clipping.automatic else 1.0
 
     def _activate(self, z: Array, layer: int) -> Array:
         """Apply the activation in place, and round."""
@@ -375,7 +424,18 @@ class GradientSums:
             delta *= (activation > 0.0) & (activation < self._largest)
             delta[:, -1] = 0.0
 
-    def _round(self, delta: Array, layer: int) -> None:
-        number = rounder(step_of(self._bounds[layer], self._delta_bits[layer]))
+    def _round(self, delta: Array, layer: int) -> NDArray[np.int32]:
+        """Divide a row's derivatives by the power of two above the largest, whose exponent is returned, and round."""
+        sizes = np.abs(delta, out=self._spare[layer][: len(delta)])
+        # In half the time of sizes.max(axis=1).
+        largest = np.maximum.reduceat(sizes.ravel(), np.arange(0, sizes.size, sizes.shape[1]))
+        exponents = np.maximum(np.frexp(largest)[1], -_MOST_EXPONENT)
+        delta *= np.ldexp(1.0, -exponents)[:, None]
+        number = rounder(2.0 ** -self._delta_bits[layer])
         delta += number
         delta -= number
+        return exponents
+
+
+def _power(exponents: NDArray[np.int32]) -> Array:
+    return np.ldexp(1.0, np.clip(exponents, -_MOST_EXPONENT, _MOST_EXPONENT))

@@ -20,6 +20,20 @@ Array = NDArray[np.float64]
 _ROUND_EXPONENTIALS = 1.5 * 2.0 ** (52 - 38)
 
 
+def exponentials(outputs: Array) -> None:
+    """Replace outputs by their exponentials, relative to the largest of the row, as multiples of ``2**-38``.
+
+    Parameters
+    ----------
+    outputs : ndarray of shape (n_rows, n_outputs)
+        Overwritten.
+    """
+    outputs -= outputs.max(axis=1, keepdims=True)
+    np.exp(outputs, out=outputs)
+    outputs += _ROUND_EXPONENTIALS
+    outputs -= _ROUND_EXPONENTIALS
+
+
 class Loss(ABC):
     """A loss of outputs z for one record.
 
@@ -102,10 +116,7 @@ class SoftmaxLogLoss(Loss):
         targets : ndarray of shape (n_rows,)
             Codes.
         """
-        outputs -= outputs.max(axis=1, keepdims=True)
-        np.exp(outputs, out=outputs)
-        outputs += _ROUND_EXPONENTIALS
-        outputs -= _ROUND_EXPONENTIALS
+        exponentials(outputs)
         outputs /= outputs.sum(axis=1, keepdims=True)
         outputs[np.arange(len(targets)), targets] -= 1.0
 

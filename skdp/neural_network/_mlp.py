@@ -36,7 +36,17 @@ from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..base import DPEstimatorMixin
 from ..mechanisms import NoiseSource, SampledGaussianMechanism, rounded_normal
 from ..sensitivity import clip_rows, step_of, truncate
-from ._gradients import ACTIVATIONS, BLOCK_ROWS, LARGEST, MOST_UNITS, Clipping, GradientSums, Layout, square_bits
+from ._gradients import (
+    ACTIVATIONS,
+    BLOCK_ROWS,
+    LARGEST,
+    MOST_LAYERS,
+    MOST_UNITS,
+    Clipping,
+    GradientSums,
+    Layout,
+    square_bits,
+)
 from ._losses import BinaryLogLoss, Loss, Residuals, SoftmaxLogLoss
 from ._optimizers import ADAM_WANDER, SOLVERS, Descent, initial_weights, sgd_rate
 
@@ -100,6 +110,8 @@ def _hidden(value: Any) -> tuple[int, ...]:
         sizes = list(sizes)
     except TypeError:
         raise TypeError(f"hidden_layer_sizes must be integers, got {value!r}") from None
+    if len(sizes) > MOST_LAYERS:
+        raise ValueError(f"hidden_layer_sizes must be at most {MOST_LAYERS} layers, got {len(sizes)}")
     checked = tuple(check_integer(size, "hidden_layer_sizes", least=1) for size in sizes)
     if max(checked, default=0) > MOST_UNITS:
         raise ValueError(f"hidden_layer_sizes must be at most {MOST_UNITS}, got {value!r}")
@@ -137,11 +149,13 @@ def scaled_rows(X: NDArray, data_norm: float) -> tuple[Array, float]:
     n_columns = X.shape[1] + 1
     scale = input_scale(X.shape[1], data_norm)
     step = step_of(math.sqrt(n_columns), square_bits(n_columns))
-    rows = clip_rows(X, data_norm, 1.0).array
-    for start in range(0, len(rows), BLOCK_ROWS):
-        part = rows[start : start + BLOCK_ROWS, :-1]
-        part *= scale
-        truncate(part, step)
+    # Entries may be so small that they underflow, which nobody shall be told.
+    with np.errstate(all="ignore"):
+        rows = clip_rows(X, data_norm, 1.0).array
+        for start in range(0, len(rows), BLOCK_ROWS):
+            part = rows[start : start + BLOCK_ROWS, :-1]
+            part *= scale
+            truncate(part, step)
     return rows, step
 
 
@@ -181,12 +195,12 @@ class Targets:
     def scaled(self, y: NDArray) -> Array:
         """Return clipped targets, in one column or more."""
         out = np.empty((len(y), len(self.lower)))
-        with np.errstate(under="ignore"):
+        with np.errstate(all="ignore"):
             np.clip(y.reshape(out.shape), self.lower, self.upper, out=out)
             out -= self.centre
             out /= self.half
-        # Where bounds are close together and far from 0, rounding leads out of the box.
-        return np.clip(out, -1.0, 1.0, out=out)
+            # Where bounds are close together and far from 0, rounding leads out of the box.
+            return np.clip(out, -1.0, 1.0, out=out)
 
 
 def _postprocess_weights(
@@ -307,8 +321,8 @@ class PrivateNetwork(CallbackSupportMixin, DPEstimatorMixin, BaseEstimator):
                 gradient = release(sums.sum(sample, total))
                 gradient *= share
                 descent.step(gradient)
-        for name, value in fitted().items():
-            setattr(self, name, value)
+            for name, value in fitted().items():
+                setattr(self, name, value)
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "coefs_")
@@ -336,7 +350,7 @@ class DPMLPClassifier(ClassifierMixin, PrivateNetwork):
     Parameters
     ----------
     hidden_layer_sizes : int or tuple of int, default=(64,)
-        Numbers of units of the hidden layers; ``()`` is a linear model.
+        Numbers of units of the hidden layers, of which there are at most 100; ``()`` is a linear model.
     epsilon : float, default=1.0
         Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
     delta : float, default=1e-5
@@ -349,7 +363,8 @@ class DPMLPClassifier(ClassifierMixin, PrivateNetwork):
         What is done with the gradients: Adam, or gradient descent with momentum.
     alpha : float, default=0.0
         L2 penalty on weights, relative to the average loss of a record: its gradient is `alpha` times the weights, and
-        needs no clipping. Intercepts are free.
+        needs no clipping. Intercepts are free. SGD takes proximal steps, which shrink weights and diverge for no
+        `alpha`.
     max_grad_norm : float or "auto", default="auto"
         Largest L2 norm of what a record adds to a gradient. ``"auto"`` is 1, for inputs that are scaled so that
         `data_norm` becomes the square root of the number of features.
@@ -606,7 +621,7 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, PrivateNetwork):
     Parameters
     ----------
     hidden_layer_sizes : int or tuple of int, default=(64,)
-        Numbers of units of the hidden layers; ``()`` is a linear model.
+        Numbers of units of the hidden layers, of which there are at most 100; ``()`` is a linear model.
     epsilon : float, default=1.0
         Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
     delta : float, default=1e-5

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ._gradients import Layout
+from ._gradients import Layout, project
 
 Array = NDArray[np.float64]
 
@@ -86,7 +86,9 @@ class Descent:
     momentum : float
         Of SGD.
     alpha : float
-        L2 penalty on weights, not on intercepts.
+        L2 penalty on weights, not on intercepts. Adam adds its gradient to that of the loss, and its steps are bounded.
+        SGD shrinks weights after the step, which is the proximal step of the penalty: unlike its gradient, it diverges
+        for no rate.
     average : float
         Part of the iterates, the last ones, whose average is the result; 0 for the last one.
     """
@@ -128,14 +130,18 @@ class _Course:
         self._second = np.zeros_like(weights)
         self._spare = np.empty_like(weights)
         self._rates = np.full_like(weights, rule.learning_rate)
+        # Of SGD: momentum makes a step of the loss longer, and the penalty keeps its proportion.
+        shrinkage = 1 / (1 + rule.learning_rate * rule.alpha / (1 - rule.momentum))
         self._penalty = np.full_like(weights, rule.alpha)
-        for part, rates in zip(layout.parts(self._penalty), layout.parts(self._rates), strict=True):
-            part[-1] = 0.0
+        self._shrinkage = np.full_like(weights, shrinkage)
+        parts = zip(*map(layout.parts, (self._penalty, self._shrinkage, self._rates)), strict=True)
+        for penalty, shrunk, rates in parts:
+            penalty[-1], shrunk[-1] = 0.0, 1.0
             if rule.solver == "adam":
                 rates /= math.sqrt(len(rates) - 1)
 
     def step(self, gradient: Array) -> None:
-        """Take a step.
+        """Take a step, which ends in the box of `project`.
 
         Parameters
         ----------
@@ -144,10 +150,10 @@ class _Course:
         """
         self._taken += 1
         spare = self._spare
-        if self._rule.alpha:
-            np.multiply(self._penalty, self.weights, out=spare)
-            gradient += spare
         if self._rule.solver == "adam":
+            if self._rule.alpha:
+                np.multiply(self._penalty, self.weights, out=spare)
+                gradient += spare
             first, second, t = self._first, self._second, self._taken
             first *= _BETA_1
             second *= _BETA_2
@@ -167,6 +173,9 @@ class _Course:
             np.copyto(spare, self._first)
         spare *= self._rates
         self.weights -= spare
+        if self._rule.alpha and self._rule.solver == "sgd":
+            self.weights *= self._shrinkage
+        project(self.weights)
         if self._taken > self._n_steps - self._averaged:
             self._sum += self.weights
 

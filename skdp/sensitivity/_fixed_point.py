@@ -102,6 +102,9 @@ def round_to(values: Array, step: float) -> Array:
 # A total is kept in two parts, of which this many bits are the lower one.
 _LOWER_BITS = 26
 
+# Integers of 64 bits hold half of a lattice step of 2**62 next to the upper part of a total.
+_MOST_SHIFT = 62
+
 
 class ExactTotal:
     """Adds up integers that are held in doubles, without rounding, however many there are.
@@ -136,7 +139,8 @@ class ExactTotal:
         Parameters
         ----------
         bits : int
-            0 or less returns the totals as they are, in units of 1, rounded where they are beyond ``2**53``.
+            0 or less returns the totals as they are, in units of 1, rounded where they are beyond ``2**53``. However
+            large it is, there is a result.
 
         Returns
         -------
@@ -149,5 +153,8 @@ class ExactTotal:
         if bits <= _LOWER_BITS:
             return high * 2.0 ** (_LOWER_BITS - bits) + ((self._low + (1 << (bits - 1))) >> bits)
         above = bits - _LOWER_BITS
+        if above > _MOST_SHIFT:
+            # Totals of 2**30 terms are below 2**83.
+            return np.zeros_like(high)
         carried = self._high + (self._low >> _LOWER_BITS) + (1 << (above - 1))
         return (carried >> above).astype(np.float64)

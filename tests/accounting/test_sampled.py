@@ -112,12 +112,57 @@ def test_full_batches_are_gaussian():
     assert delta == pytest.approx(float(gaussian_delta(1.0, 0.3)), rel=1e-3)
 
 
-def test_gdp_holds_whatever_the_rate():
-    mu, n_steps = 0.6, 4
-    event = SampledGaussianEvent(0.2, mu, n_steps)
-    assert event.mu() == pytest.approx(mu * 2)
-    for epsilon in (0.1, 1.0, 3.0):
-        assert composed_delta(epsilon, 0.2, mu, n_steps) <= gaussian_delta(epsilon, event.mu())
+@pytest.mark.parametrize(("rate", "mu", "n_steps"), [(0.2, 0.6, 4), (0.1, 0.5, 20), (0.02, 1.0, 200), (0.5, 0.1, 100)])
+def test_gdp_parameter(rate, mu, n_steps):
+    event = SampledGaussianEvent(rate, mu, n_steps)
+    assert event.mu() < 0.8 * mu * math.sqrt(n_steps)
+    steps = np.linspace(0.05, 4, 30) * event.mu()
+    # The plain convolution is good to about 1e-11.
+    direct = np.array([composed_delta(epsilon, rate, mu, n_steps) for epsilon in steps])
+    assert np.all(direct * (1 - 1e-3) - 1e-11 <= gaussian_delta(steps, event.mu()))
+    # The broken twin: half as much.
+    assert not np.all(direct * (1 - 1e-3) - 1e-11 <= gaussian_delta(steps, event.mu() / 2))
+
+
+def one_step_log_delta(epsilon, rate, mu):
+    """Logarithm of one step's delta when a record is removed, far into the tail."""
+    above = np.expm1(epsilon) + rate
+    cut = (np.log(above / rate) + mu * mu / 2) / mu
+    first, second = math.log(rate) + special.log_ndtr(mu - cut), np.log(above) + special.log_ndtr(-cut)
+    return first + np.log(-np.expm1(second - first))
+
+
+@pytest.mark.parametrize(("rate", "mu"), [(0.1, 0.3), (0.5, 1.0), (0.01, 0.5)])
+def test_gdp_parameter_holds_far_into_the_tail(rate, mu):
+    event = SampledGaussianEvent(rate, mu, 1)
+    epsilons = np.linspace(0.01, 12 * mu, 400)
+    exact = one_step_log_delta(epsilons, rate, mu)
+    relevant = exact > math.log(1e-39)
+    assert exact.min() < math.log(1e-25)
+    assert event.mu() < mu
+
+    def gaussian_log_delta(m):
+        first = special.log_ndtr(m / 2 - epsilons / m)
+        return first + np.log(-np.expm1(epsilons + special.log_ndtr(-m / 2 - epsilons / m) - first))
+
+    assert np.all((exact <= gaussian_log_delta(event.mu()))[relevant])
+    # The broken twin: less than the tail asks for.
+    assert not np.all((exact <= gaussian_log_delta(0.7 * event.mu()))[relevant])
+
+
+def test_gdp_parameter_where_nothing_better_is_known():
+    assert SampledGaussianEvent(0.3, 0.0, 5).mu() == 0
+    assert SampledGaussianEvent(0.9, 60.0, 3).mu() == pytest.approx(60 * math.sqrt(3))
+
+
+def test_a_gaussian_filter_admits_sampled_steps():
+    """After a Gaussian release, which settles "auto" on Gaussian-DP composition."""
+    accountant = BudgetAccountant(3.0, 1e-5)
+    accountant.charge(PrivacyCost(1.0, 1e-5, (GaussianEvent(gaussian_mu(1.0, 1e-5)),)))
+    mu = sampled_gaussian_mu(1.0, 1e-5, 0.1, 500)
+    for _ in range(4):
+        accountant.charge(PrivacyCost(1.0, 1e-5, (SampledGaussianEvent(0.1, mu, 500),)))
+    assert accountant.total().epsilon <= 3.0
 
 
 @pytest.mark.parametrize("arguments", [(0.0, 1.0, 1), (1.1, 1.0, 1), (0.5, -1.0, 1), (0.5, math.inf, 1), (0.5, 1.0, 0)])

@@ -1,5 +1,9 @@
 """Noisy gradient descent: clipped sums against their definition, exactness, steps, penalties, courses that compose."""
 
+import math
+import warnings
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy import special
@@ -10,7 +14,7 @@ from skdp.accounting import GaussianEvent, SampledGaussianEvent
 from skdp.linear_model import _sgd_gradients
 from skdp.linear_model._sgd_derivatives import Hinge, LogLoss, Multinomial, OneVsRest, Residual, RoundedHinge
 from skdp.linear_model._sgd_gradients import ClippedGradients
-from skdp.sensitivity import clip_rows
+from skdp.sensitivity import ExactTotal, clip_rows
 from tests.linear_model.data import blobs
 
 NORM = 2.0
@@ -232,6 +236,168 @@ def test_gradients_are_numbers_wherever_they_are_taken(case):
             assert np.linalg.norm(gradients.total(gradients.at(weights), np.array([row]))) <= 0.3
 
 
+def test_predictors_are_those_of_integers():
+    # Rows and weights whose bits are all in use: one bit more, and doubles would round.
+    rng = np.random.default_rng(0)
+    for n_columns in (100, 5000):
+        X = np.full((3, n_columns), NORM / math.sqrt(n_columns)) * rng.uniform(0.8, 1, size=(3, n_columns))
+        X[1] = np.abs(X[1])
+        gradients = sums(LogLoss(), X.copy(), np.zeros(3, dtype=int), 0.3)
+        point = gradients.at(rng.uniform(0.5, 1, size=(1, n_columns)))
+        rows = gradients._rows
+        seen = rows @ point[0]
+        exact = [sum(Fraction(a) * Fraction(b) for a, b in zip(row, point[0], strict=True)) for row in rows.tolist()]
+        assert [Fraction(value) for value in seen.tolist()] == exact
+        # The weights are integers of that many bits, whatever they were.
+        bits = 53 - 20 - math.ceil(math.log2(n_columns))
+        assert np.abs(point).max() <= 1
+        assert not np.any(np.fmod(point, 2.0**-bits))
+
+
+def test_sums_of_ten_thousand_records_are_those_of_integers():
+    # Derivatives and rows at their largest: more than 2**13 of them are more than a double holds.
+    n_rows = 20_001
+    X = np.random.default_rng(0).uniform(0.999, 1, size=(n_rows, 1)) * NORM
+    gradients = sums(LogLoss(), X, np.zeros(n_rows, dtype=int), 10.0)
+    point = gradients.at(np.array([[1.0]]))
+    unit = gradients._unit * gradients._row_step
+    parts = [int(gradients.total(point, np.array([i]))[0, 0] / unit) for i in range(n_rows)]
+    for end in (8192, 8193, 20_001):
+        exact = sum(parts[:end])
+        for bits in (0, 3, 20, 40):
+            seen = gradients.total(point, np.arange(end), unit * 2.0**bits)[0, 0]
+            nearest = (exact + (1 << bits >> 1)) >> bits
+            if end > 8192 and nearest < 2**53:
+                assert int(seen / unit) == nearest << bits
+            else:
+                assert seen / unit == pytest.approx(exact, rel=2.0**-52)
+
+
+def test_exact_totals_against_integers():
+    rng = np.random.default_rng(0)
+    for size in (1, 2**20, 2**40, 2**53):
+        values = rng.integers(-size, size + 1, size=(200, 5))
+        values[:, 0] = -size
+        total = ExactTotal(5)
+        for row in values:
+            total.add(row.astype(np.float64))
+        exact = [sum(int(v) for v in column) for column in values.T]
+        for bits in [*range(-3, 130), 1023, 1024, 5000]:
+            seen = total.nearest(bits)
+            for got, whole in zip(seen.tolist(), exact, strict=True):
+                wanted = whole if bits <= 0 else (whole + (1 << (bits - 1))) >> bits
+                assert int(got) == wanted if abs(wanted) < 2**53 else got == pytest.approx(wanted, rel=2.0**-52)
+
+
+# --- extreme parameters ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_rows", [8192, 8193, 20_000])
+def test_no_clipping_norm_asks_for_more_than_there_is_depending_on_the_rows(n_rows):
+    X, y = np.ones((n_rows, 1)), np.ones(n_rows, dtype=int)
+    for max_norm in (1e-30, 1e-5, 1e5, 1e25, 1e100):
+        for epsilon in (1e-6, 1.0, 50.0):
+            model = DPSGDClassifier(
+                epsilon=epsilon, data_norm=1.0, max_grad_norm=max_norm, expected_n=1e4, n_steps=2, classes=[0, 1]
+            )
+            assert np.all(np.isfinite(model.fit(X, y).coef_))
+    sensitivity = model.privacy_.releases[-1].sensitivity
+    assert sensitivity == pytest.approx(math.hypot(1, 0.3))
+
+
+EXTREMES = [
+    {"data_norm": 1e-100, "expected_n": 1e100, "max_grad_norm": 1e-100, "eta0": 1e30, "alpha": 1e100, "epsilon": 10},
+    {"data_norm": 1e-100, "expected_n": 1, "eta0": 1e-30, "epsilon": 1e-5},
+    {"data_norm": 1e100, "expected_n": 1, "eta0": 1e30, "alpha": 0.0, "momentum": 0.9999},
+    {"data_norm": 1e100, "max_grad_norm": 1e-100, "alpha": 1e100, "penalty": "l1", "eta0": 1e30},
+    {"data_norm": 1e100, "max_grad_norm": 1e-100, "alpha": 1e-100, "penalty": "elasticnet"},
+]
+
+
+@pytest.fixture
+def sums_are_numbers(monkeypatch):
+    whole = ClippedGradients.total
+
+    def total(self, *args, **kwargs):
+        out = whole(self, *args, **kwargs)
+        assert np.all(np.isfinite(out))
+        return out
+
+    monkeypatch.setattr(ClippedGradients, "total", total)
+
+
+@pytest.mark.parametrize("parameters", EXTREMES)
+@pytest.mark.parametrize("model", [DPSGDClassifier, DPSGDRegressor])
+def test_sums_are_numbers_whatever_the_parameters(model, parameters, sums_are_numbers):
+    norm = parameters["data_norm"]
+    for n_rows in (0, 1, 3):
+        X = np.full((n_rows, 2), norm)
+        for loss in ("huber", "squared_error") if model is DPSGDRegressor else ("log_loss", "hinge", "huber"):
+            rest = {"bounds_y": (-1e100, 1e-100)} if model is DPSGDRegressor else {"classes": [0, 1, 2]}
+            for seed in range(3):
+                fitted = model(fit_intercept=False, loss=loss, random_state=seed, n_steps=20, **rest, **parameters)
+                fitted.fit(X, np.ones(n_rows, dtype=int)).partial_fit(X, np.ones(n_rows, dtype=int))
+                assert np.all(np.isfinite(fitted.coef_))
+
+
+def test_threshold_that_is_lost_in_rounding_is_refused():
+    with pytest.raises(ValueError, match="huber_threshold must be at least"):
+        DPSGDRegressor(data_norm=1.0, bounds_y=(-1e100, 1e100), loss="huber", huber_threshold=1e-100).fit(
+            np.ones((1, 1)), [1.0]
+        )
+
+
+@every_loss
+def test_a_huge_clipping_norm_and_tiny_weights(case):
+    derivative, _, X, targets, weights = problem(case)
+    gradients = sums(derivative, X, targets, 1e100)
+    for size in (0.0, 1e-320, 1e-300, 1e-100):
+        point = gradients.at(size * weights)
+        assert np.all(np.isfinite(point))
+        assert np.all(np.isfinite(gradients.total(point)))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPSGDClassifier(data_norm=1.0, loss=loss, classes=list(range(n_classes)))
+        for loss in ("log_loss", "hinge", "huber")
+        for n_classes in (2, 3)
+    ]
+    + [
+        DPSGDRegressor(data_norm=1.0, bounds_y=bounds, loss=loss)
+        for loss in ("squared_error", "huber")
+        for bounds in ((-1, 1), (-1e100, 1e100), (0, 1e-100))
+    ],
+)
+def test_no_entry_makes_arithmetic_raise_whatever_the_user_has_set(model):
+    tiny = np.array([0.0, 5e-324, 1e-310, 1e-200, 1.0, 1e200, np.finfo(float).max])
+    rows = np.column_stack([tiny, tiny[::-1]])
+    for n_rows in (0, 1, 7):
+        X, y = rows[:n_rows], tiny[:n_rows].astype(float)
+        if isinstance(model, DPSGDClassifier):
+            y = np.arange(n_rows) % 3
+        with np.errstate(all="raise"), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for row in range(n_rows):
+                model.set_params(n_steps=5).fit(X[row : row + 1], y[row : row + 1])
+            model.set_params(n_steps=5).fit(X, y).partial_fit(X, y)
+        assert np.all(np.isfinite(model.coef_))
+
+
+@pytest.mark.parametrize(("n_rows", "n_columns", "epsilon", "least"), [(50, 5, 1.0, 0.0), (500, 5, 0.1, 0.4)])
+def test_regression_with_few_records_is_no_worse_than_the_mean(n_rows, n_columns, epsilon, least):
+    scores = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1, 1, size=(n_rows + 500, n_columns))
+        direction = rng.normal(size=n_columns)
+        y = X @ (3 * direction / np.linalg.norm(direction)) + 0.3 * rng.normal(size=len(X))
+        model = DPSGDRegressor(epsilon=epsilon, data_norm=np.sqrt(n_columns), bounds_y=(-6, 6), random_state=seed)
+        scores.append(model.fit(X[:n_rows], y[:n_rows]).score(X[n_rows:], y[n_rows:]))
+    assert np.mean(scores) >= least, scores
+
+
 # --- courses --------------------------------------------------------------------------------------------------------
 
 
@@ -267,6 +433,55 @@ def test_a_course_goes_on_from_where_the_last_one_ended():
     once = DPSGDRegressor(**regressor, momentum=0.0, n_steps=60).fit(X, y)
     twice = DPSGDRegressor(**regressor, momentum=0.0, n_steps=30).partial_fit(X, y).partial_fit(X, y)
     np.testing.assert_allclose(twice.predict(X), once.predict(X), atol=1e-5)
+
+
+def test_courses_whose_deltas_promise_nothing_are_refused_before_the_charge():
+    X, y = blobs(2, 60, 3)
+    accountant = BudgetAccountant(epsilon=100, delta=0.99, composition="basic")
+    for model in (
+        DPSGDClassifier(delta=0.4, data_norm=3.0, classes=[0, 1], n_steps=3),
+        DPSGDRegressor(delta=0.4, data_norm=3.0, bounds_y=(0, 1), n_steps=3),
+    ):
+        model.partial_fit(X, y).partial_fit(X, y)
+        coef = model.coef_
+        with pytest.raises(ValueError, match="delta of all courses"):
+            model.set_params(accountant=accountant).partial_fit(X, y)
+        assert len(accountant) == 0
+        assert model.coef_ is coef
+        assert model.privacy_.delta == 0.8
+        assert model.privacy_.cost.delta == 0.8
+        assert model.privacy_.privacy_loss_distribution().get_delta_for_epsilon(model.privacy_.epsilon) < 0.8
+        model.set_params(accountant=None).fit(X, y)
+
+
+def test_a_course_that_fails_is_paid_for_and_leaves_the_model_and_its_guarantee(monkeypatch):
+    X, y = blobs(2, 60, 3)
+    accountant = BudgetAccountant(epsilon=10, delta=1e-3, composition="basic")
+    model = DPSGDClassifier(data_norm=3.0, n_steps=3, classes=[0, 1], accountant=accountant).partial_fit(X, y)
+    coef, guarantee = model.coef_, model.privacy_
+
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ClippedGradients, "total", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(X, y)
+    assert model.coef_ is coef
+    assert model.privacy_ is guarantee
+    assert len(accountant) == 2
+    assert model.partial_fit(X, y).privacy_.epsilon == 2
+    assert accountant.total()[0] == pytest.approx(3.0)
+
+
+def test_classes_that_are_set_between_courses_are_refused():
+    X, y = blobs(2, 60, 3)
+    model = DPSGDClassifier(data_norm=3.0, n_steps=3, classes=[0, 1]).partial_fit(X, y)
+    model.set_params(classes=[1, 0]).partial_fit(X, y)
+    with pytest.raises(ValueError, match="not the same"):
+        model.set_params(classes=[0, 1, 2]).partial_fit(X, y)
+    model.set_params(classes=None).partial_fit(X, y)
+    assert model.set_params(classes=[0, 1, 2]).fit(X, y).coef_.shape == (3, 3)
 
 
 def test_labels_of_courses():
@@ -341,18 +556,27 @@ def test_callbacks_see_steps_and_what_was_released():
             seen.append((context.task_name, X, y, metadata))
             assert fitted_estimator.predict(np.zeros((1, 3))).shape == (1,)
             assert fitted_estimator.coef_.shape == (1, 3)
+            assert fitted_estimator.n_steps_ == model.n_steps
+            guarantees.append(fitted_estimator.privacy_)
             return True
 
+    guarantees = []
     model = DPSGDClassifier(data_norm=3.0, classes=[0, 1], n_steps=250, random_state=0)
     silent = model.fit(X, y).coef_
     model.set_callbacks(Listener())
     np.testing.assert_array_equal(model.fit(X, y).coef_, silent)
     assert all(private is None for entry in seen for private in entry[1:])
+    assert all(guarantee == model.privacy_plan(n_features=3) for guarantee in guarantees)
     names = [entry[0] for entry in seen]
     assert names[0] == "setup"
     assert names[-1] == "teardown"
     assert [name for name in names if name.startswith("steps")][::99] == ["steps 1 to 2", "steps 248 to 250"]
     assert not any("callback" in name and name != "_skl_callbacks" for name in vars(model))
+    guarantees.clear()
+    model.set_params(n_steps=3).partial_fit(X, y)
+    assert guarantees
+    assert all(guarantee == model.privacy_ for guarantee in guarantees)
+    assert model.privacy_.epsilon == 2
 
 
 def test_progress_bar(capsys):

@@ -47,6 +47,11 @@ def test_chunks_of_noise_differ(monkeypatch):
     assert len(np.unique(noise)) == noise.size
 
 
+def test_name():
+    assert SampledGaussianMechanism(1.0, 1.0, 1, 30).name == "Gaussian in 30 steps on all rows"
+    assert SampledGaussianMechanism(1.0, 1.0, 1, 5, 0.1).name == "Gaussian in 5 steps on samples at rate 0.1"
+
+
 def test_all_rows_without_sampling():
     steps = SampledGaussianMechanism(1.0, 1.0, 1, 3).steps(10, stream("a"), stream("b"))
     assert [rows for rows, _ in steps] == [None, None, None]

@@ -1,10 +1,21 @@
 """Sums of clipped gradients: against finite differences, bit for bit, and how far one record moves them."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy import special
 
-from skdp.neural_network._gradients import ACTIVATIONS, Clipping, GradientSums, rounder, square_bits
+from skdp.neural_network._gradients import (
+    ACTIVATIONS,
+    LARGEST_WEIGHT,
+    Clipping,
+    GradientSums,
+    project,
+    rounder,
+    square_bits,
+)
+from skdp.neural_network._losses import exponentials
 from tests.neural_network.data import LOSSES, Problem
 
 every_network = pytest.mark.parametrize(
@@ -65,12 +76,163 @@ def test_blocks_of_full_length_stay_exact():
     assert (problem.exact(block_rows=1024) == 2048 * own).all()
 
 
+def in_fractions(values):
+    return np.array([Fraction(number) for number in values], dtype=object)
+
+
+@pytest.mark.parametrize("lattice", [2.0**-20, 2.0**-11])
+@pytest.mark.parametrize("size", [1.0, 1e-9, 1e-13, 1e-100])
+def test_sums_of_many_blocks_stay_exact(size, lattice):
+    # Where weights are small, so are derivatives, and many more bits are below the lattice than in doubles.
+    rng = np.random.default_rng(0)
+    problem = Problem(hidden=(4,), clipping=Clipping(0.3, False), n_rows=20_000)
+    X, y = np.abs(problem.X) + 1, np.ones(20_000, dtype=int)
+    weights = size * np.abs(rng.normal(size=problem.layout.size))
+    everyone = np.arange(len(y))
+    options = {"X": X, "y": y, "weights": weights, "lattice": lattice, "block_rows": 1024}
+    whole = problem.exact(**options)
+    own = problem.exact(everyone[:1], **options)
+    assert (problem.exact(everyone[1:], **options) == whole - own).all()
+    # What is released comes of that: as it is for one block, and rounded once for several.
+    assert (in_fractions(problem.total(everyone[:1], **options)) == own).all()
+    rounded = in_fractions(problem.total(**options))
+    assert max(abs(rounded - whole)) <= Fraction(lattice) / 2
+    assert all((number / Fraction(lattice)).denominator == 1 for number in rounded)
+    assert size < 1.0 or own.any()
+
+
+class NothingBroken(GradientSums):
+    """Norms are finite by themselves, and not because what is not finite is left out."""
+
+    def _squares(self, *layers):
+        squares = super()._squares(*layers)
+        assert np.isfinite(squares).all()
+        return squares
+
+
+@pytest.mark.parametrize("clipping", [Clipping(0.3, False), Clipping(1.0, True)], ids=str)
+def test_derivatives_that_grow_or_vanish_in_a_hundred_layers(clipping):
+    # Where rows and intercepts are 0, tanh is the identity, and each layer multiplies derivatives by its weights.
+    problem = Problem("binary", "tanh", (4,) * 100, n_rows=2, clipping=clipping)
+    problem.X[:] = 0.0
+    for size, least in ((1e300, 0.9), (1e-9, 0.2), (1e-300, 0.2)):
+        weights = np.full(problem.layout.size, size)
+        for part in problem.layout.parts(weights):
+            part[-1] = 0.0
+        total = problem.total(np.array([0]), weights=weights, kind=NothingBroken)
+        assert least * clipping.norm <= np.linalg.norm(total) <= clipping.norm
+
+
+def test_derivatives_below_the_normal_numbers():
+    problem = Problem("far", hidden=(), n_rows=3)
+    problem.X[:], problem.y[:, 0] = 0.0, (5e-324, -1e-320, 1e-310)
+    assert not problem.total(weights=np.zeros(problem.layout.size), kind=NothingBroken).any()
+
+
+EXTREME = [1e6, 1e100, 1e150, 1e160, 1e303, np.inf, np.nan, 1e-160, 0.0]
+
+
+@pytest.mark.parametrize("size", EXTREME)
+@pytest.mark.parametrize(
+    ("loss", "activation", "hidden"),
+    [
+        ("binary", "tanh", (4, 4)),
+        ("softmax", "relu", (5,)),
+        ("squared", "tanh", (3,) * 30),
+        ("huber", "relu", (4,) * 100),
+        ("softmax", "tanh", (4,) * 100),
+        ("binary", "tanh", ()),
+    ],
+)
+@pytest.mark.parametrize("clipping", [Clipping(1e-6, False), Clipping(1e6, True)], ids=str)
+def test_what_a_record_adds_is_finite_and_its_own_for_all_weights(loss, activation, hidden, size, clipping):
+    problem = Problem(loss, activation, hidden, n_rows=12, clipping=clipping)
+    problem.X *= np.resize([0.0, 1e-3, 1.0, 1e300], 12)[:, None]
+    with np.errstate(all="ignore"):
+        weights = problem.weights * size
+    # Not all of them are extreme, and zeros meet infinities.
+    for start in (1, 2):
+        weights[start::7] = problem.weights[start::7]
+    weights[3::7] = 0.0
+    everyone = np.arange(12)
+    with np.errstate(all="ignore"):
+        whole = problem.exact(weights=weights, block_rows=5)
+        for i in (0, 6, 11):
+            own = problem.exact(everyone[i : i + 1], weights=weights, block_rows=5)
+            assert (problem.exact(np.delete(everyone, i), weights=weights, block_rows=5) == whole - own).all()
+            assert sum(number * number for number in own) <= Fraction(clipping.norm) ** 2
+            total = problem.total(everyone[i : i + 1], weights=weights, block_rows=5, kind=NothingBroken)
+            assert np.isfinite(total).all()
+            assert (in_fractions(total) == own).all()
+    assert np.isfinite(problem.total(weights=weights)).all()
+
+
+def test_deep_gradients_keep_their_digits():
+    # Bounds on derivatives grow by each layer; digits do not depend on bounds.
+    problem = Problem("softmax", hidden=(16,) * 6, n_rows=8)
+    problem.weights /= 2.0
+    first = problem.layout.parts(problem.weights)[0].size
+    for i in range(8):
+        expected = problem.gradient(i, width=1e-5)
+        expected *= min(1.0, 1.0 / np.linalg.norm(expected))
+        found = problem.total(np.array([i]))
+        for part in (slice(0, first), slice(first, None)):
+            error = np.linalg.norm(found[part] - expected[part])
+            assert error <= 1e-3 * np.linalg.norm(expected[part])
+
+
+def test_weights_are_projected_to_a_box():
+    weights = np.array([1.0, -(2.0**20), 2.0**20 + 1, -1e300, np.inf, -np.inf, np.nan, 1e-320])
+    kept = LARGEST_WEIGHT
+    np.testing.assert_array_equal(project(weights), [1.0, -kept, kept, -kept, kept, -kept, 0.0, 1e-320])
+
+
+class Breaks(GradientSums):
+    """The bounds do not hold: norms are not finite for some records."""
+
+    def _squares(self, row_squares, activations, deltas, scales):
+        squares = super()._squares(row_squares, activations, deltas, scales)
+        for broken, value in ((row_squares < 1.2, np.nan), (row_squares > 3.0, np.inf)):
+            squares[broken] = value
+            deltas[0][broken] = value
+            activations[1][broken] = value
+        return squares
+
+
+def test_records_whose_numbers_are_not_finite_add_nothing():
+    problem = Problem()
+    problem.X *= np.resize([0.1, 1.0, 9.0], 40)[:, None]
+    squares = problem.sums()._row_squares
+    fine = np.flatnonzero((squares >= 1.2) & (squares <= 3.0))
+    assert 0 < len(fine) < 40
+    np.testing.assert_array_equal(problem.total(kind=Breaks), problem.total(fine))
+
+
+@pytest.mark.parametrize("automatic", [False, True])
+def test_clipping_has_a_margin(automatic):
+    rng = np.random.default_rng(0)
+    norms = np.exp(rng.uniform(0.0, 300.0, 10_000))
+    for norm in (1e-6, 0.3, 1.0, 1e6):
+        factors = Clipping(norm, automatic).factors((norms * norm) ** 2)
+        assert (factors * (norms * norm)).max() <= norm * (1 - 2.0**-41)
+        assert (factors * (norms * norm)).max() >= norm * (1 - 2.0**-39)
+
+
 def finest_step(values):
     """The exponent of the largest power of two that all numbers are multiples of."""
     mantissas, exponents = np.frexp(values[values != 0])
     integers = (mantissas * 2.0**53).astype(np.int64)
     lowest = np.log2((integers & -integers).astype(float))
     return int((exponents - 53 + lowest).min()) if integers.size else 0
+
+
+def nearly_equal(problem, size):
+    """Weights and derivatives of all their bits, and of one sign: sums of products as large as can be."""
+    noise = np.random.default_rng(2).uniform(size=problem.layout.size)
+    weights = 1 + 0.1 * noise
+    for part in problem.layout.parts(weights)[:-1]:
+        part *= 1e-3 * size
+    return weights
 
 
 @pytest.mark.parametrize("size", [1e-4, 1.0, 30.0])
@@ -82,6 +244,7 @@ def finest_step(values):
         ("squared", "relu", (9,), 9000, Clipping(1e-3, False)),
         ("huber", "tanh", (300,), 3, Clipping(50.0, True)),
         ("softmax", "tanh", (4, 4, 4), 4, Clipping(1e4, False)),
+        ("far", "tanh", (3, 300), 3, Clipping(1.0, False)),
     ],
 )
 def test_products_have_bits_to_spare(loss, activation, hidden, n_features, clipping, size, monkeypatch):
@@ -89,7 +252,8 @@ def test_products_have_bits_to_spare(loss, activation, hidden, n_features, clipp
     problem = Problem(loss, activation, hidden, n_rows=100, clipping=clipping, n_features=n_features)
     problem.X *= np.resize([1e-3, 1.0, 1e6], 100)[:, None]
     # Where Cauchy and Schwarz hold with equality, and where they do not.
-    for weights in (size * problem.weights, np.full_like(problem.weights, size)):
+    tight = np.full_like(problem.weights, size)
+    for weights in (size * problem.weights, tight, nearly_equal(problem, size)):
         matmul, einsum, most = np.matmul, np.einsum, []
 
         def checked_matmul(a, b, out, most=most, matmul=matmul):
@@ -133,8 +297,8 @@ def test_no_rows():
 class ForgotLayer(GradientSums):
     """The norm lacks the last layer."""
 
-    def _squares(self, row_squares, activations, deltas):
-        return super()._squares(row_squares, activations[:-1], deltas[:-1])
+    def _squares(self, row_squares, *layers):
+        return super()._squares(row_squares, *(layer[:-1] for layer in layers))
 
 
 class ClipsTheSum(GradientSums):
@@ -191,12 +355,17 @@ def test_broken_sums_move_too_far(kind):
     assert largest_move(problem, kind) > 1.2 * 0.3
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("function", [np.tanh, np.exp, special.expit, np.sqrt])
 def test_functions_of_single_numbers_do_not_depend_on_their_place(function):
     rng = np.random.default_rng(0)
     numbers = np.abs(np.concatenate([rng.normal(0, s, 300) for s in (1e-4, 0.3, 3, 30)]))
     if function is not np.sqrt:
         numbers *= rng.choice([-1, 1], len(numbers))
+    # Beside numbers that overflow, underflow or are none: vectors of them may take another path.
+    wild = np.array([np.inf, np.nan, 1e308, 800.0, 746.0, 709.9, 1e-310, 5e-324, 0.0])
+    if function is not np.sqrt:
+        wild = np.concatenate([wild, -wild])
     whole = function(numbers)
     for length in range(1, 41):
         for offset in range(5):
@@ -205,6 +374,13 @@ def test_functions_of_single_numbers_do_not_depend_on_their_place(function):
             part = buffer[offset:]
             part[:] = numbers[chosen]
             np.testing.assert_array_equal(function(part, out=part), whole[chosen])
+            for share in (0.2, 0.9):
+                tame = rng.random(length) > share
+                mixed = np.where(tame, numbers[chosen], rng.choice(wild, length))
+                np.testing.assert_array_equal(function(mixed)[tame], whole[chosen][tame])
+                # The wild ones, too, are each their own.
+                alone = np.array([function(mixed[k : k + 1])[0] for k in range(length)])
+                np.testing.assert_array_equal(function(mixed), alone)
             matrix = np.repeat(numbers[chosen], 3).reshape(length, 3)
             np.testing.assert_array_equal(function(matrix)[:, 1], whole[chosen])
 
@@ -228,3 +404,13 @@ def test_softmax_of_equal_rows_is_equal_wherever_they_stand():
         expected = special.softmax(z[i])
         expected[i % 4] -= 1
         np.testing.assert_allclose(alone[0], expected, atol=1e-9)
+
+
+def test_exponentials_are_multiples_of_a_step():
+    # So that their sum over a row is exact in any order.
+    z = np.random.default_rng(0).normal(size=(50, 7)) * np.logspace(-3, 3, 50)[:, None]
+    exact = np.exp(z - z.max(axis=1, keepdims=True))
+    exponentials(z)
+    np.testing.assert_array_equal(z * 2.0**38, np.rint(z * 2.0**38))
+    assert np.abs(z - exact).max() <= 2.0**-39
+    assert (z.max(axis=1) == 1).all()

@@ -117,19 +117,83 @@ def test_descent_is_the_textbooks(solver, average):
     for t in range(1, 11):
         gradient = rng.normal(size=layout.size)
         descent.step(gradient.copy())
-        g = gradient + 0.3 * decay * w
         if solver == "adam":
+            g = gradient + 0.3 * decay * w
             first, second = 0.9 * first + 0.1 * g, 0.999 * second + 0.001 * g * g
             w = w - 0.1 / np.sqrt(width) * (first / (1 - 0.9**t)) / (np.sqrt(second / (1 - 0.999**t)) + 1e-8)
         else:
-            first = 0.8 * first + g
-            w = w - 0.1 * first
+            # The proximal step of the penalty.
+            first = 0.8 * first + gradient
+            w = (w - 0.1 * first) / (1 + 0.1 / (1 - 0.8) * 0.3 * decay)
         path.append(w)
         if t == 2 and average < 1:
             np.testing.assert_allclose(descent.result(), w, rtol=1e-10)
     np.testing.assert_allclose(descent.weights, w, rtol=1e-10)
     last = {0.0: 1, 0.3: 3, 1.0: 10}[average]
     np.testing.assert_allclose(descent.result(), np.mean(path[-last:], axis=0), rtol=1e-10)
+
+
+@pytest.mark.parametrize("solver", ["adam", "sgd"])
+def test_the_penalty_is_that_of_the_loss(solver):
+    # The least point of b.w + alpha/2 |w|^2, intercepts apart, whatever the momentum.
+    layout = Layout((3, 1))
+    b = np.array([1.0, -2.0, 0.5, 0.0])
+    descent = Descent(solver, 0.01, 0.9, 4.0, 0.0).start(layout, np.ones(4), 3000)
+    for _ in range(3000):
+        descent.step(b.copy())
+    np.testing.assert_allclose(descent.weights, [-0.25, 0.5, -0.125, 1.0], atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["adam", "sgd"])
+@pytest.mark.parametrize("alpha", [0.0, 10.0, 1e3])
+def test_no_descent_diverges(solver, alpha):
+    rng = np.random.default_rng(0)
+    layout = Layout((3, 2, 1))
+    descent = Descent(solver, 1e6, 0.9, alpha, 0.5).start(layout, rng.normal(size=layout.size), 50)
+    for _ in range(50):
+        descent.step(1e9 * rng.normal(size=layout.size))
+        assert np.abs(descent.weights).max() <= 2**20
+    descent.step(np.full(layout.size, np.nan))
+    assert np.isfinite(descent.weights).all()
+    assert np.isfinite(descent.result()).all()
+
+
+FIERCE = {
+    "penalty": (
+        (4, 4),
+        {"epsilon": 0.1, "momentum": 0, "alpha": 1e3, "learning_rate_init": 2e5, "max_grad_norm": 1e-6, "average": 0}
+        | {"solver": "sgd", "batch_size": 1.0, "expected_n": 1e10},
+    ),
+    "penalised": ((4, 4), {"solver": "sgd", "alpha": 10, "learning_rate_init": 0.5, "expected_n": 1e4, "n_steps": 60}),
+    "deep": ((8,) * 100, {"batch_size": 1.0, "expected_n": 10, "n_steps": 5}),
+    "deep adam": ((8,) * 45, {"learning_rate_init": 1e6}),
+    "deep sgd": ((8,) * 24, {"solver": "sgd", "learning_rate_init": 1e6, "max_grad_norm": 1e6}),
+    "deep relu": ((8,) * 45, {"activation": "relu", "learning_rate_init": 1e6}),
+}
+
+
+@pytest.mark.parametrize("case", FIERCE)
+def test_no_record_makes_a_model_that_is_not_finite(case):
+    hidden, parameters = FIERCE[case]
+    X, y = np.ones((50, 3)), np.arange(50) % 2
+    for rows, labels in ((X, y), (np.r_[X, np.zeros((1, 3))], np.r_[y, 1]), (X[:0], y[:0])):
+        model = classifier(hidden, data_norm=2.0, **{"epsilon": 8.0, **parameters})
+        model.fit(rows, labels)
+        assert all(np.isfinite(values).all() for values in [*model.coefs_, *model.intercepts_])
+        assert np.isfinite(model.predict_proba(X)).all()
+
+
+@pytest.mark.parametrize("make", [classifier, regressor])
+def test_tiny_and_huge_entries_raise_nothing(make):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 4)) * np.resize([1e-310, 1e-160, 1.0, 1e160, 1e307], (30, 4))
+    y = np.arange(30) % 2
+    model = make(data_norm=1e3, n_steps=3)
+    model.fit(X, y)
+    targets = y if make is classifier else y * np.resize([1e-310, 1.0, 1e300], 30)
+    with np.errstate(all="raise"):
+        model.fit(X, targets)
+    assert np.isfinite(model.coefs_[0]).all()
 
 
 def test_initial_weights_have_their_own_stream_and_are_new_without_a_seed():
@@ -247,6 +311,7 @@ def test_course_is_public(parameters, rate, n_steps):
         ("delta", 0.0, ValueError),
         ("hidden_layer_sizes", (3, 0), ValueError),
         ("hidden_layer_sizes", 10**6, ValueError),
+        ("hidden_layer_sizes", (8,) * 101, ValueError),
         ("hidden_layer_sizes", 2.5, TypeError),
         ("hidden_layer_sizes", "ab", TypeError),
         ("activation", "logistic", ValueError),

@@ -127,7 +127,9 @@ def test_a_forgotten_layer_is_rejected(monkeypatch):
     squares = GradientSums._squares
     reader = Reader(monkeypatch)
     with monkeypatch.context() as patch:
-        patch.setattr(GradientSums, "_squares", lambda self, own, a, d: squares(self, own, a[:-1], d[:-1]))
+        patch.setattr(
+            GradientSums, "_squares", lambda self, own, *layers: squares(self, own, *(a[:-1] for a in layers))
+        )
         _, finals = reader.samples(RUNS)
     mu, error = shift_over_spread(*finals)
     assert mu > reader.claim + 4.9 * error
