@@ -77,6 +77,8 @@ class PrivacyGuarantee:
         The releases, each with its mechanism, sensitivity and share of the budget.
     relation : str
         Which data sets the guarantee holds between.
+    fits : tuple of str
+        The fits of other estimators that it covers, if there are any.
     """
 
     epsilon: float
@@ -84,6 +86,7 @@ class PrivacyGuarantee:
     events: tuple[PrivacyEvent, ...]
     releases: tuple[Release, ...]
     relation: str = "add or remove one record"
+    fits: tuple[str, ...] = ()
 
     @property
     def cost(self) -> PrivacyCost:
@@ -131,13 +134,13 @@ class PrivacyGuarantee:
         return lines
 
     def __repr__(self) -> str:
-        lines = self._lines()
+        lines = self._lines() + [f"  {line}" for line in self.fits]
         for release in self.releases:
             lines.append(f"  {release.record()}, share {release.share:.3g} [{release.theorem}]")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        head = "<br>".join(escape(line) for line in self._lines())
+        head = "<br>".join(escape(line) for line in (*self._lines(), *self.fits))
         rows = "".join(
             f"<tr><td>{escape(r.label)}</td><td>{escape(r.mechanism.name)}</td>"
             f"<td>{r.sensitivity:.6g} ({escape(r.mechanism.norm)})</td><td>{r.mechanism.scale:.6g}</td>"

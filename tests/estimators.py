@@ -3,7 +3,7 @@
 import dataclasses
 
 import numpy as np
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 
 from skdp.cluster import DPKMeans, SampleAggKMeans
 from skdp.decomposition import DPPCA, ExpMechPCA
@@ -15,6 +15,7 @@ from skdp.linear_model import (
     ObjPertLogReg,
     OutputPertLogReg,
 )
+from skdp.model_selection import DPGridSearchCV
 from skdp.naive_bayes import DPNaiveBayes
 from skdp.neural_network import DPMLPClassifier, DPMLPRegressor
 from skdp.preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner
@@ -152,7 +153,20 @@ NETWORKS = [
     for variant in ({}, {"loss": "huber", "activation": "relu"})
 ]
 
-ESTIMATORS = PERTURBATION + FUNCTIONAL + DESCENT + NAIVE_BAYES + NETWORKS + TREES + PCA + CLUSTERING + PREPROCESSING
+_CANDIDATES = {"fit_intercept": [True, False]}
+_SEARCHED = ObjPertLogReg(data_norm=30.0)
+_SEARCHED_REGRESSOR = FunctionalMechLinReg(bounds=(-10.0, 10.0), bounds_y=(-500.0, 500.0))
+_LOSS = {"scoring": "neg_mean_absolute_error", "bounds_y": (-500.0, 500.0)}
+
+SEARCHES = [
+    DPGridSearchCV(_SEARCHED, _CANDIDATES, epsilon=2000.0, delta=1e-5, strategy="holdout"),
+    DPGridSearchCV(_SEARCHED, _CANDIDATES, epsilon=4000.0, strategy="kfold", cv=2),
+    DPGridSearchCV(_SEARCHED_REGRESSOR, _CANDIDATES, epsilon=1e6, **_LOSS),
+]
+
+ESTIMATORS = (
+    PERTURBATION + FUNCTIONAL + DESCENT + NAIVE_BAYES + NETWORKS + TREES + PCA + CLUSTERING + PREPROCESSING + SEARCHES
+)
 
 # With columns of their own, which scikit-learn's checks do not have.
 COLUMNS = {"categorical_features": [0], "n_categories": 3, "bin_edges": {1: [-5, -1, 0, 0.5, 1, 5]}}
@@ -213,6 +227,7 @@ RELEASED = {
     "DPGreedyTree": {"structure_", "leaf_counts_", "leaf_proba_"},
     "DPStandardScaler": {"mean_", "var_", "scale_", "n_samples_estimate_"},
     "DPQuantileBinner": {"bin_edges_"},
+    "DPGridSearchCV": {"best_index_", "best_params_", "best_estimator_"},
 }
 
 # ... and of public parameters.
@@ -234,6 +249,7 @@ PUBLIC = {
     "DPGreedyTree": set(),
     "DPStandardScaler": set(),
     "DPQuantileBinner": set(),
+    "DPGridSearchCV": {"strategy_"},
 }
 
 
@@ -255,6 +271,8 @@ def released(model):
 def _flat(value):
     if value is None:
         return np.empty(0)
+    if isinstance(value, BaseEstimator):
+        return released(value)
     if dataclasses.is_dataclass(value):
         # The thresholds of cells that are not split are infinite.
         flat = _flat(vars(value))
@@ -297,7 +315,14 @@ def declared(estimator, n_classes=2, **parameters):
     """A copy that neither warns nor depends on labels."""
     if is_classifier(estimator):
         parameters = {"classes": list(range(n_classes)), **parameters}
+    if "classes" in parameters and is_search(estimator):
+        parameters["estimator__classes"] = parameters.pop("classes")
     return clone(estimator).set_params(**parameters)
+
+
+def is_search(estimator):
+    """Whether fits of another estimator take place inside."""
+    return isinstance(estimator, DPGridSearchCV)
 
 
 def data_for(estimator, n_classes=2, n_rows=400, n_features=5, seed=0):
@@ -322,6 +347,7 @@ def name_of(estimator):
             "center",
             "scale",
             "encode",
+            "strategy",
         )
     ]
     kind = "gaussian" if estimator.delta else "pure"
@@ -332,4 +358,7 @@ def name_of(estimator):
 
 def expected_failures(estimator):
     """Return the checks that are known to fail, with reasons."""
+    if is_search(estimator):
+        # Regressors have targets of any kind; classifiers have no labels without rows.
+        return {"check_estimators_empty_data_messages": _EMPTY} if is_regressor(estimator) else {}
     return EXPECTED_FAILURES.get(type(estimator).__name__, {})

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
-from skdp import BudgetAccountant, allocate
+from skdp import BudgetAccountant, ObjPertLogReg, allocate
 from skdp._release import ReleaseSession
 from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SeededNoiseWarning
 from skdp.mechanisms import NoiseSource
@@ -28,6 +28,7 @@ from tests.estimators import (
     data_for,
     declared,
     every_output,
+    is_search,
     name_of,
     needs_y,
     output,
@@ -36,6 +37,10 @@ from tests.estimators import (
 )
 
 every_estimator = pytest.mark.parametrize("estimator", VARIANTS, ids=name_of)
+# For rules of what a fit does itself; searches have tests of their own.
+every_single_fit = pytest.mark.parametrize(
+    "estimator", [estimator for estimator in VARIANTS if not is_search(estimator)], ids=name_of
+)
 every_classifier = pytest.mark.parametrize("estimator", CLASSIFIERS, ids=name_of)
 one_of_each = pytest.mark.parametrize("estimator", ONE_EACH, ids=name_of)
 one_of_each_classifier = pytest.mark.parametrize(
@@ -68,14 +73,14 @@ def test_charge_equals_plan(estimator):
     assert accountant.total() == (model.epsilon, model.delta)
 
 
-@every_estimator
+@every_single_fit
 def test_plan_states_the_parameters_guarantee_and_uses_all_of_it(estimator):
     plan = declared(estimator).privacy_plan(n_features=7)
     assert (plan.epsilon, plan.delta) == (estimator.epsilon, estimator.delta)
     assert sum(release.share for release in plan.releases) == pytest.approx(1)
 
 
-@every_estimator
+@every_single_fit
 def test_nothing_is_computed_when_the_budget_is_too_small(estimator, monkeypatch):
     def touched(*args, **kwargs):
         raise AssertionError("the data were used")
@@ -137,7 +142,7 @@ def test_a_fit_that_fails_leaves_the_estimator_as_it_was(estimator, how, monkeyp
             assert not hasattr(model, "n_features_in_")
 
 
-@every_estimator
+@every_single_fit
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, RuntimeError])
 def test_charge_precedes_noise_and_is_never_refunded(estimator, error, monkeypatch):
     def fail(self, label):
@@ -363,7 +368,7 @@ def test_seed_with_a_budget_warns(estimator):
         declared(estimator, accountant=wide_accountant(), random_state=0).fit(*data_for(estimator))
 
 
-@every_estimator
+@every_single_fit
 def test_structure_has_bits_of_its_own(estimator, monkeypatch):
     # With equal names, what is shown of a structure would tell about the noise of a release.
     structure, noise, inside = [], [], []
@@ -480,6 +485,7 @@ LATER = {
     "clip": (1.0,),
     "clipping": ("flat", "automatic"),
     "criterion": ("gini", "max"),
+    "cv": (None, 3),
     "data_norm": (None, 0.5),
     "delta": (0.0, 0.1),
     "dependence": (0.5,),
@@ -494,13 +500,16 @@ LATER = {
     "hidden_layer_sizes": ((), (3, 2)),
     "huber_threshold": (0.5,),
     "l1_ratio": (0.5,),
+    "label_weights": (None,),
     "learning_rate": ("constant", "auto"),
     "learning_rate_init": ("auto", 1.0),
     "loss": ("log_loss", "huber"),
+    "loss_bound": (1.0,),
     "max_depth": (None, 1),
     "max_features": (None, 1),
     "max_grad_norm": ("auto", 0.1),
     "max_iter": (5,),
+    "mean_runs": (None, 2.0),
     "momentum": (0.5,),
     "n_bins": (3,),
     "n_blocks": (None, 7),
@@ -508,21 +517,27 @@ LATER = {
     "n_clusters": (2,),
     "n_components": (None, 1),
     "n_estimators": (None, 2),
+    "n_jobs": (None, 2),
     "n_steps": (None, 3),
     "n_thresholds": (3,),
     "numeric": ("binned", "gaussian"),
+    "param_grid": ({"C": [1.0]},),
     "penalty": (None, "l2"),
     "priors": (None, [0.9, 0.1]),
     "prune": (True, False),
     "radius": (None, 1.0),
     "random_state": (None, 5),
     "reference": ("private", [[0.0] * 5] * 3),
+    "refit": (True, False),
     "scale": ("linear", "symlog"),
+    "scoring": ("accuracy", "neg_log_loss"),
     "solver": ("auto", "matrix", "bingham", "ridge", "adassp", "adam", "sgd"),
+    "strategy": ("auto", "kfold"),
     "structure_seed": (3,),
     "thresholds": ("uniform", "quantile"),
     "tol": (1e-3,),
     "unit": (2.0,),
+    "validation_fraction": (0.5,),
     "var_smoothing": (0.1,),
     "variance_share": (0.0, 0.3),
     "weights": ("newton", "equal"),
@@ -542,7 +557,8 @@ def test_parameters_do_not_matter_after_a_fit(estimator):
     for name, own in model.get_params(deep=False).items():
         if (type(model).__name__, name) in READ_LATER:
             continue
-        for value in LATER[name]:
+        searched = is_search(model) and name == "estimator"
+        for value in [ObjPertLogReg(data_norm=1.0)] if searched else LATER[name]:
             again = every_output(model.set_params(**{name: value}), rows, y[:20])
             assert again.keys() == said.keys(), (name, value)
             for method in said:
@@ -561,7 +577,7 @@ def test_labels_may_be_anything(estimator):
         (pd.Series(names[y]), names.tolist()),
         (y - 1.0, [-1, 0, 1]),
     ]:
-        other = clone(estimator).set_params(classes=classes, random_state=1).fit(X, labels)
+        other = declared(estimator, classes=classes, random_state=1).fit(X, labels)
         np.testing.assert_array_equal(released(other), released(reference))
         np.testing.assert_array_equal(other.predict(X), np.sort(np.asarray(classes))[reference.predict(X)])
 

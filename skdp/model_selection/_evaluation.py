@@ -148,12 +148,11 @@ def private_score(
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from sklearn.datasets import make_classification
     >>> from skdp import ObjPertLogReg
     >>> from skdp.model_selection import private_score
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(4000, 2))
-    >>> y = X[:, 0] > 0
-    >>> model = ObjPertLogReg(data_norm=1.5, classes=[False, True], epsilon=2.0).fit(X[:2000], y[:2000])
+    >>> X, y = make_classification(n_samples=4000, n_features=4, random_state=0)
+    >>> model = ObjPertLogReg(data_norm=3.0, classes=[0, 1], epsilon=2.0).fit(X[:2000], y[:2000])
     >>> private_score(model, X[2000:], y[2000:], epsilon=0.5).value > 0.8
     True
     """
@@ -291,12 +290,12 @@ def private_cross_val_score(
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from sklearn.datasets import make_classification
     >>> from skdp import ObjPertLogReg
     >>> from skdp.model_selection import private_cross_val_score
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(4000, 2))
-    >>> model = ObjPertLogReg(data_norm=1.5, classes=[False, True])
-    >>> private_cross_val_score(model, X, X[:, 0] > 0, cv=3, epsilon=4.0, delta=1e-6).shape
+    >>> X, y = make_classification(n_samples=4000, n_features=4, random_state=0)
+    >>> model = ObjPertLogReg(data_norm=3.0, classes=[0, 1])
+    >>> private_cross_val_score(model, X, y, cv=3, epsilon=4.0, delta=1e-6).shape
     (3,)
     """
     check_accountant(accountant)
@@ -329,7 +328,8 @@ def private_cross_val_score(
     if not within(sequence(prices), whole):
         raise ValueError("the fits cannot be proved to keep within epsilon and delta")
     release = Release("table", table(prices)[0], float(_TABLE_PORTION), "user guide, model selection, theorem 4")
-    plan = PrivacyGuarantee(*whole, events_of(sequence(prices)), (release,))
+    fits = (f"{n_folds} fits, of which a record takes part in {n_folds - 1}: share {float(training):.3g} each",)
+    plan = PrivacyGuarantee(*whole, events_of(sequence(prices)), (release,), fits=fits)
     try_on_nothing(prices, [training], X, targets)
     source = NoiseSource(random_state)
     session = ReleaseSession(plan, accountant=accountant, source=source, estimator="private_cross_val_score")

@@ -156,7 +156,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         n_features : int, default=1
-            Not used: what a search is charged does not depend on it.
+            What a search is charged does not depend on it.
         n_classes : int, optional
             Number of labels, for classifiers whose label set is not declared.
 
@@ -166,6 +166,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
             Equal to ``privacy_`` after a fit; for distributions to draw settings from, with `random_state` given.
         """
         whole = self._check_parameters()
+        check_integer(n_features, "n_features", least=1)
         classes = declared_classes(self.estimator) if is_classifier(self.estimator) else None
         if classes is None and is_classifier(self.estimator):
             if n_classes is None:
@@ -213,7 +214,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
             shape=0.0,
         )
         events = events_of(strategy.sequence(prices))
-        plan = PrivacyGuarantee(whole.epsilon, whole.delta, events, strategy.releases(prices))
+        plan = PrivacyGuarantee(*whole, events, strategy.releases(prices), fits=strategy.fits())
         return strategy, prices, plan
 
     def _data(self, X: Any, y: Any, classes: NDArray | None) -> tuple[Any, NDArray, NDArray, NDArray | None]:
@@ -399,6 +400,8 @@ def occurring_labels(y: NDArray) -> NDArray:
     -------
     classes : ndarray of shape (n_classes,)
     """
+    if len(y) == 0:
+        raise ValueError("0 samples hold no labels; declare them with classes=... on the estimator")
     labels = label_array(y)
     with silence():
         # scikit-learn comments on the number of distinct labels.
@@ -527,11 +530,11 @@ class DPGridSearchCV(PrivateSearch):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from sklearn.datasets import make_classification
     >>> from skdp import DPGridSearchCV, ObjPertLogReg
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(5000, 2))
-    >>> model = ObjPertLogReg(data_norm=1.5, classes=[False, True])
-    >>> search = DPGridSearchCV(model, {{"C": [1e-4, 0.1]}}, epsilon=2.0, delta=1e-6).fit(X, X[:, 0] > 0)
+    >>> X, y = make_classification(n_samples=5000, n_features=4, random_state=0)
+    >>> model = ObjPertLogReg(data_norm=3.0, classes=[0, 1])
+    >>> search = DPGridSearchCV(model, {{"C": [1e-4, 0.1]}}, epsilon=2.0, delta=1e-6).fit(X, y)
     >>> search.privacy_.epsilon
     2.0
     """
@@ -611,13 +614,13 @@ class DPRandomizedSearchCV(PrivateSearch):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from scipy.stats import loguniform
+    >>> from sklearn.datasets import make_classification
     >>> from skdp import DPRandomizedSearchCV, ObjPertLogReg
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(5000, 2))
-    >>> model = ObjPertLogReg(data_norm=1.5, classes=[False, True])
+    >>> X, y = make_classification(n_samples=5000, n_features=4, random_state=0)
+    >>> model = ObjPertLogReg(data_norm=3.0, classes=[0, 1])
     >>> search = DPRandomizedSearchCV(model, {{"C": loguniform(1e-4, 0.1)}}, n_iter=4, epsilon=2.0, delta=1e-6)
-    >>> search.fit(X, X[:, 0] > 0).strategy_ in ("holdout", "split", "repeat", "kfold")
+    >>> search.fit(X, y).strategy_ in ("holdout", "split", "repeat", "kfold")
     True
     """
 

@@ -248,6 +248,24 @@ class Strategy(ABC):
         releases : tuple of Release
         """
 
+    def fits(self) -> tuple[str, ...]:
+        """Say which fits take place, for people.
+
+        Returns
+        -------
+        lines : tuple of str
+        """
+        (fraction, portion), (_, last) = self.portions()
+        number = f"{self._fits_each * self.n_candidates} fits, {self._fits_each} of each candidate"
+        lines = [f"{number}, to a fraction {fraction:.3g} of the records: share {float(portion):.3g} each"]
+        if self.refit:
+            lines.append(f"a last fit of the choice to all records: share {float(last):.3g}")
+        return tuple(lines)
+
+    @property
+    def _fits_each(self) -> int:
+        return 1
+
     @abstractmethod
     def run(self, shop: Workshop) -> Outcome:
         """Search.
@@ -309,6 +327,9 @@ class Single(Strategy):
 
     def portions(self) -> tuple[tuple[float, Fraction], tuple[float, Fraction]]:
         return (1.0, Fraction(1)), (1.0, Fraction(1))
+
+    def fits(self) -> tuple[str, ...]:
+        return ("the one candidate is fitted to all records: share 1",)
 
     def run(self, shop: Workshop) -> Outcome:
         return Outcome(0, shop.refit(0, Fraction(1)))
@@ -434,6 +455,10 @@ class KFold(Strategy):
         theorem = "user guide, model selection, theorem 3"
         return (Release(_SELECTION, prices.choice(self.choice_portion)[0], float(self.choice_portion), theorem),)
 
+    @property
+    def _fits_each(self) -> int:
+        return self.n_folds
+
     def portions(self) -> tuple[tuple[float, Fraction], tuple[float, Fraction]]:
         trained = 1 - 1 / self.n_folds, self._training
         return trained, ((1.0, self.refit_portion) if self.refit else trained)
@@ -488,6 +513,10 @@ class Repeat(Strategy):
     def portions(self) -> tuple[tuple[float, Fraction], tuple[float, Fraction]]:
         one = 1 - self.validation, Fraction(1)
         return one, one
+
+    def fits(self) -> tuple[str, ...]:
+        number = f"a random number of fits of random candidates, {self.mean:.3g} in the mean"
+        return (f"{number}, to a fraction {1 - self.validation:.3g} of the records",)
 
     def signal(self, whole: Budget) -> float:
         if whole.epsilon == math.inf:
