@@ -117,6 +117,12 @@ def _exact(value: float) -> Fraction:
     return Fraction(repr(float(value))) if math.isfinite(value) else Fraction(10**300)
 
 
+def _part(epsilon: float, portion: Fraction) -> float:
+    """Return a part that is no more than the portion as a rational number, and not only as the decimals that it shows."""
+    part = largest_share(epsilon, portion)
+    return part if Fraction(part) <= portion * Fraction(epsilon) else math.nextafter(part, 0.0)
+
+
 def within(sequence: Sequence[Item], whole: Budget) -> bool:
     """Whether a sequence is proved to be (epsilon, delta)-DP.
 
@@ -180,7 +186,7 @@ class Prices:
         if not self.private or (portion == 1 and self.scale in (0.0, 1.0)):
             return whole
         if whole.delta == 0 or self.scale == 0:
-            budget = Budget(largest_share(whole.epsilon, portion), largest_share(whole.delta, portion))
+            budget = Budget(_part(whole.epsilon, portion), largest_share(whole.delta, portion))
         else:
             budget = Budget(_digits(gaussian_epsilon(self.mu(portion), whole.delta)), whole.delta)
         try:
@@ -275,7 +281,7 @@ class Prices:
             cost = PrivacyCost(self.whole.epsilon, self.whole.delta, (PureEvent(math.inf),))
             return Best(float(self.most)), cost
         if self.whole.delta == 0 or self.scale == 0:
-            epsilon = largest_share(self.whole.epsilon, portion)
+            epsilon = _part(self.whole.epsilon, portion)
             mechanism = GroupChoices(epsilon, float(self.most), monotone=True)
             return mechanism, PrivacyCost(epsilon, 0.0, (PureEvent(epsilon),))
         epsilon = bounded_range_epsilon(self.mu(portion))
@@ -299,7 +305,7 @@ class Prices:
             cost = PrivacyCost(self.whole.epsilon, self.whole.delta, (PureEvent(math.inf),))
             return NoNoise(float(self.most)), cost
         if self.whole.delta == 0 or self.scale == 0:
-            epsilon = largest_share(self.whole.epsilon, portion)
+            epsilon = _part(self.whole.epsilon, portion)
             return DiscreteLaplaceMechanism(epsilon, float(self.most), 1), PrivacyCost(
                 epsilon, 0.0, (PureEvent(epsilon),)
             )
