@@ -71,7 +71,7 @@ def bound(search, pair, event, runs, undivided=False):
     """Lower bound on epsilon from how often an event happens on each of two data sets."""
     run = runner(search, undivided)
     more, less = (sum(event(run(data)) for _ in range(runs)) for data in pair)
-    low, high = clopper_pearson(more, runs, ERROR)[0], clopper_pearson(less, runs, ERROR)[1]
+    low, high = clopper_pearson(more, runs, ERROR)[0] - search.delta, clopper_pearson(less, runs, ERROR)[1]
     return math.log(low / high) if low > 0 else 0.0
 
 
@@ -109,6 +109,25 @@ def test_choice_audit_rejects_a_choice_that_costs_too_little(strategy, factor, m
 
     monkeypatch.setattr(GroupChoices, "release", eager)
     assert choice_audit(strategy) > EPSILON
+
+
+@pytest.mark.parametrize("strategy", ["holdout", "split"])
+def test_choice_with_delta(strategy):
+    # Gaussian DP with mu=.5 pays for a bounded range of about .7.
+    found = choice_audit(strategy, delta=1e-5)
+    assert found <= EPSILON, f"at least {found:.2f} (false alarm 1e-6)"
+
+
+@pytest.mark.parametrize("strategy", ["holdout", "split"])
+def test_choice_audit_with_delta_rejects_a_choice_that_costs_nothing(strategy, monkeypatch):
+    release = GroupChoices.release
+
+    def eager(self, value, stream):
+        # Ten times what is booked.
+        return release(GroupChoices(10 * self.epsilon, self.sensitivity, self.monotone, True), value, stream)
+
+    monkeypatch.setattr(GroupChoices, "release", eager)
+    assert choice_audit(strategy, delta=1e-5) > EPSILON
 
 
 # ---------------------------------------------------------------- the trainings

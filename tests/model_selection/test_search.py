@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import loguniform
+from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from skdp import (
@@ -474,6 +476,43 @@ def test_a_search_is_a_private_step():
     assert len(accountant) == 1
     assert accountant.total().epsilon <= 2.0
     assert clone(pipeline[-1]).accountant is accountant
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_nothing_is_routed_to_a_search(routing):
+    """Private estimators take no metadata; a weight that is not used is refused, and costs nothing."""
+    X, y = blobs()
+    accountant = BudgetAccountant(1.0)
+    with config_context(enable_metadata_routing=routing):
+        model = search(accountant=accountant)
+        with pytest.raises(TypeError, match="sample_weight"):
+            model.fit(X, y, sample_weight=np.ones(len(X)))
+        with pytest.raises((TypeError, ValueError)):
+            make_pipeline(FunctionTransformer(), model).fit(X, y, sample_weight=np.ones(len(X)))
+        assert len(accountant) == 0
+        pipeline = make_pipeline(FunctionTransformer(), model).fit(X, y)
+        assert len(accountant) == 1
+        assert len(pipeline.predict(X)) == len(X)
+        scores = cross_val_score(search(), X, y, cv=2, params=None)
+    assert len(scores) == 2
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_composed_steps_go_to_workers(n_jobs):
+    X, y = blobs()
+    frame = pd.DataFrame(X[:, :2], columns=["a", "b"]).assign(c=np.where(y == 1, "yes", "no"))
+    encoder = OneHotEncoder(categories=[["no", "yes"]], handle_unknown="ignore", sparse_output=False)
+    columns = ColumnTransformer(
+        [("numbers", DPStandardScaler(bounds=(-5.0, 5.0)), ["a", "b"]), ("words", encoder, ["c"])], sparse_threshold=0
+    )
+    pipeline = Pipeline([("columns", columns), ("clip", NormClipper(3.0)), ("model", objective())])
+    accountant = BudgetAccountant(6.0, DELTA)
+    model = DPGridSearchCV(
+        pipeline, {"model__C": [0.01, 0.02]}, epsilon=6.0, delta=DELTA, n_jobs=n_jobs, accountant=accountant
+    ).fit(frame, y)
+    assert len(accountant) == 1
+    assert model.score(frame, y) > 0.7
+    assert type(model.best_estimator_["columns"].named_transformers_["words"]) is OneHotEncoder
 
 
 def test_a_search_in_a_search_is_refused():
