@@ -45,9 +45,8 @@ def passing(error: BudgetError) -> BudgetError:
     while frame is not None:
         code, place = frame.f_code.co_name, frame.f_globals.get("__name__", "")
         if code in _CATCHERS and place == "sklearn.model_selection._validation":
-            if frame.f_locals.get("error_score", "raise") == "raise":
-                return error
-            caught = True
+            # One that is told to raise may be inside another that is not.
+            caught |= frame.f_locals.get("error_score", "raise") != "raise"
         if code == "worker" and place == "multiprocessing.pool" and not called.startswith("joblib."):
             # It hands on an Exception, and dies of anything else: the caller would wait for ever.
             return error

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from .._data import encode_labels, labels_of
+from .._data import check_quietly, encode_labels, labels_of
 from .._params import check_classes, check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from .._silence import silence
@@ -180,7 +180,9 @@ def private_score(
         shape = (2,)
     targets = labels_of(y) if labels is not None else _numbers(y)
     coded = targets if labels is None else encode_labels(targets, labels)
-    X = X if hasattr(X, "shape") else np.asarray(X)
+    # Of a list one record's text would make text of all numbers; of other formats no rows can be taken.
+    X = X if hasattr(X, "shape") else check_quietly(X, ensure_min_samples=0)
+    X = X.tocsr() if hasattr(X, "tocsr") else X
     if X.shape[0] != len(targets):
         raise ValueError("X and y must have the same number of rows")
     most = 1.0 if score is None else float(score.most)
@@ -315,7 +317,9 @@ def private_cross_val_score(
 
     def table(prices: Prices) -> tuple[Mechanism, PrivacyEvent]:
         share = float(_TABLE_PORTION) * (prices.scale**2 if whole.delta > 0 and prices.scale > 0 else 1.0)
-        return _table_mechanism(whole, share * (1 - 2.0**-40), float(score.most), 2 * n_folds)
+        # With fits that are composed by sums only, the table is paid for from epsilon.
+        budget = whole if prices.scale > 0 else Budget(whole.epsilon, 0.0)
+        return _table_mechanism(budget, share * (1 - 2.0**-40), float(score.most), 2 * n_folds)
 
     def sequence(prices: Prices) -> Sequence_:
         event = table(prices)[1]

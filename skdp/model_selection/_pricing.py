@@ -118,7 +118,7 @@ def _exact(value: float) -> Fraction:
 
 
 def _part(epsilon: float, portion: Fraction) -> float:
-    """Return a part that is no more than the portion as a rational number, and not only as the decimals that it shows."""
+    """Return a part that is no more than the portion as a rational number, not only as the decimals that it shows."""
     part = largest_share(epsilon, portion)
     return part if Fraction(part) <= portion * Fraction(epsilon) else math.nextafter(part, 0.0)
 

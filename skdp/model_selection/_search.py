@@ -31,7 +31,7 @@ from ..mechanisms import NoiseSource
 from ._candidates import Candidate, declared_classes, make_candidates
 from ._pricing import Prices, events_of
 from ._scoring import LEVELS, Score, make_score, take
-from ._stateless import check_entries
+from ._stateless import check_entries, check_rows
 from ._strategies import STRATEGIES, Strategy, Workshop, make_strategy
 
 #: Mean number of runs for each candidate, under "repeat".
@@ -134,7 +134,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
             score = self._score(classes)
         candidates = make_candidates(self.estimator, settings, classes)
         strategy, prices, plan = self._planned(whole, candidates, score)
-        try_on_nothing(prices, (portion for _, portion in strategy.portions()), X, targets)
+        try_on_nothing(prices, strategy.fit_portions(prices), X, targets)
 
         session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
         shop = Workshop(X, y, targets, prices, score, session, source, self.n_jobs)
@@ -232,9 +232,8 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         return X, encode_labels(targets, classes), targets, classes
 
     def _rows(self, X: Any) -> Any:
-        kinds = {kind.kind for kind in getattr(X, "dtypes", [])} if hasattr(X, "iloc") else {"f"}
         sparse = get_tags(self.estimator).input_tags.sparse
-        if hasattr(self.estimator, "steps") or hasattr(self.estimator, "transformers") or not kinds <= set("fiub"):
+        if hasattr(self.estimator, "steps") or hasattr(self.estimator, "transformers"):
             validate_quietly(self, X, skip_check_array=True)
             return rows_for_steps(X)
         checked = validate_quietly(
@@ -370,7 +369,7 @@ def rows_for_steps(X: Any) -> Any:
     """
     numeric = X.select_dtypes("number") if hasattr(X, "select_dtypes") else X
     if min(np.shape(numeric), default=0) and getattr(getattr(numeric, "dtype", None), "kind", "f") in "fiub":
-        check_quietly(numeric, accept_sparse=True, ensure_min_samples=0, ensure_min_features=0)
+        check_quietly(numeric, dtype=list(FLOATS), accept_sparse=True, ensure_min_samples=0, ensure_min_features=0)
     X = X if hasattr(X, "shape") else np.asarray(X)
     check_entries(X)
     return X
@@ -418,7 +417,9 @@ def occurring_labels(y: NDArray) -> NDArray:
 
 
 def try_on_nothing(prices: Prices, portions: Iterable[Fraction], X: Any, targets: NDArray) -> None:
-    """Fit each candidate to no records at all, with the budgets of the search: what cannot be fitted costs nothing.
+    """Find what cannot be fitted before it costs anything: rows that no step takes, and parameters that are wrong.
+
+    Each candidate is fitted to no records at all, with the budgets of the search.
 
     Parameters
     ----------
@@ -427,7 +428,7 @@ def try_on_nothing(prices: Prices, portions: Iterable[Fraction], X: Any, targets
     portions : iterable of Fraction
         What fits may cost.
     X : array-like of shape (n_samples, n_features)
-        Only its columns and types are read.
+        Rows, which public steps have to take.
     targets : ndarray of shape (n_samples,)
         Only its type is read.
     """
@@ -438,6 +439,8 @@ def try_on_nothing(prices: Prices, portions: Iterable[Fraction], X: Any, targets
             model = candidate.prepared(budgets, [None] * len(budgets))
             with silence(), np.errstate(all="ignore"), suppress(NotEnoughDataError):
                 model.fit(nothing, targets[:0])
+    for candidate in prices.candidates:
+        check_rows(candidate.estimator, X)
 
 
 _PARAMETERS = """    epsilon : float, default=1.0

@@ -28,10 +28,15 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import Binarizer, Normalizer, OneHotEncoder, OrdinalEncoder
 
 from .._allocation import _has_public_categories, _is_private
+from .._data import FLOATS, check_quietly
+from .._silence import silence
 from ..preprocessing import BoundsScaler, NormClipper, PublicBinner
 from ._scoring import take
 
 _COMPOSED = (Pipeline, ColumnTransformer, FeatureUnion)
+# Of rows that overflow.
+_FAR = 1e300
+
 _STATELESS = (BoundsScaler, NormClipper, PublicBinner, Normalizer, Binarizer, OneHotEncoder, OrdinalEncoder)
 
 
@@ -62,11 +67,15 @@ def check_steps(estimator: Any, name: str = "") -> None:
         )
     elif isinstance(estimator, OneHotEncoder | OrdinalEncoder):
         _check_encoder(estimator, place)
+    elif isinstance(estimator, Normalizer | Binarizer) and not estimator.copy:
+        raise ValueError(f"{place} changes the data that it is given: leave copy at True")
 
 
 def _check_composed(estimator: Any, place: str) -> None:
     if getattr(estimator, "memory", None) is not None:
         raise ValueError(f"{place} has a memory, which would keep records on disk: leave memory at None")
+    if getattr(estimator, "transformer_weights", None) is not None:
+        raise ValueError(f"{place} has transformer_weights, with which numbers could overflow: scale with BoundsScaler")
     if not isinstance(estimator, ColumnTransformer):
         return
     if estimator.sparse_threshold != 0:
@@ -121,6 +130,77 @@ def check_entries(X: Any) -> None:
         entries = np.asarray(column, dtype=object).ravel()
         if not all(entry is None or isinstance(entry, str | bytes | numbers.Real) for entry in entries):
             raise TypeError("X must hold numbers, text, or None or NaN for what is missing")
+
+
+def check_rows(model: Any, X: Any) -> None:
+    """Refuse rows which a step before the first private one, or that itself, cannot take.
+
+    So that it is found before anything is charged. What a private step makes of rows is for the next one to take.
+
+    Parameters
+    ----------
+    model : estimator
+        Of allowed steps; not changed.
+    X : array-like or dataframe of shape (n_samples, n_features)
+        Rows.
+    """
+    with silence(), np.errstate(all="ignore"):
+        try:
+            _before_private(model, X)
+            return
+        except (ValueError, TypeError, OverflowError, AttributeError):
+            pass
+    # Without the original message, which may quote an entry.
+    raise ValueError(
+        "X holds entries that the steps before the first private one, or that itself, do not take: private estimators, "
+        "and transformers of numbers, need columns of finite numbers"
+    )
+
+
+def _before_private(step: Any, X: Any) -> Any:
+    """Return what a step without noise makes of rows, or None if there is a private step in it."""
+    if step is None or step == "passthrough":
+        return X
+    if step == "drop":
+        return None
+    if _is_private(step):
+        check_quietly(X, dtype=list(FLOATS), ensure_min_samples=0, accept_sparse=True)
+        return None
+    if not _has_private(step):
+        return without_records(clone(step)).fit(X).transform(X)
+    if isinstance(step, Pipeline):
+        for _, part in step.steps:
+            X = _before_private(part, X)
+            if X is None:
+                return None
+        return X
+    if isinstance(step, FeatureUnion):
+        for _, part in step.transformer_list:
+            _before_private(part, X)
+        return None
+    for _, part, columns in step.transformers:
+        _before_private(part, _columns_of(X, columns))
+    return None
+
+
+def _has_private(step: Any) -> bool:
+    if step is None or isinstance(step, str):
+        return False
+    return _is_private(step) or (type(step) in _COMPOSED and any(_has_private(part) for _, part in _parts(step)))
+
+
+def _columns_of(X: Any, columns: Any) -> Any:
+    """Return columns as a ColumnTransformer reads them."""
+    columns = columns(X) if callable(columns) else columns
+    if not hasattr(X, "iloc"):
+        return X[:, columns] if not np.isscalar(columns) else X[:, [columns]]
+    if np.isscalar(columns):
+        columns = [columns]
+    if isinstance(columns, slice):
+        named = isinstance(columns.start, str) or isinstance(columns.stop, str)
+        return X.loc[:, columns] if named else X.iloc[:, columns]
+    keys = list(columns)
+    return X.loc[:, keys] if all(isinstance(key, str) for key in keys) else X.iloc[:, keys]
 
 
 class WithoutRecords(TransformerMixin, BaseEstimator):
@@ -185,6 +265,74 @@ class WithoutRecords(TransformerMixin, BaseEstimator):
         return names
 
 
+class FiniteRows(TransformerMixin, BaseEstimator):
+    """A private transformer that makes finite rows, or none of none, for the steps behind it.
+
+    Projections of rows of nearly the largest numbers overflow; the next step would fail on that one record.
+
+    Parameters
+    ----------
+    transformer : transformer
+        Private.
+    """
+
+    def __init__(self, transformer: Any) -> None:
+        self.transformer = transformer
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the transformer.
+
+        Parameters
+        ----------
+        X : array-like or dataframe of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,) or None
+            Labels or targets.
+
+        Returns
+        -------
+        self : object
+        """
+        self.row_ = _row_of_zeros(X)
+        # Itself: the guarantee and the noise are its own.
+        self.transformer_ = self.transformer.fit(X, y)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Transform.
+
+        Parameters
+        ----------
+        X : array-like or dataframe of shape (n_samples, n_features)
+            Rows, or none.
+
+        Returns
+        -------
+        transformed : array-like of shape (n_samples, n_columns)
+        """
+        if X.shape[0] == 0:
+            return take(self.transformer_.transform(self.row_), np.arange(0))
+        with np.errstate(all="ignore"):
+            made = self.transformer_.transform(X)
+        numbers = np.nan_to_num(np.asarray(made, dtype=np.float64), posinf=_FAR, neginf=-_FAR)
+        return type(made)(numbers, index=made.index, columns=made.columns) if hasattr(made, "iloc") else numbers
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray:
+        """Return the transformer's names.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None
+            Names of the columns.
+
+        Returns
+        -------
+        names : ndarray of str
+        """
+        names: NDArray = self.transformer_.get_feature_names_out(input_features)
+        return names
+
+
 def _row_of_zeros(X: Any) -> Any:
     if hasattr(X, "iloc"):
         row = type(X)({k: [_zero(dtype)] for k, dtype in enumerate(X.dtypes)}).astype(dict(enumerate(X.dtypes)))
@@ -232,7 +380,27 @@ def without_records(model: Any) -> Any:
     -------
     model : estimator
     """
-    return _changed(model, lambda leaf: WithoutRecords(leaf) if type(leaf) in _STATELESS else leaf)
+
+    def wrapped(leaf: Any) -> Any:
+        if type(leaf) in _STATELESS:
+            return WithoutRecords(leaf)
+        return FiniteRows(leaf) if hasattr(leaf, "transform") and _is_private(leaf) else leaf
+
+    _quieten(model)
+    return _changed(model, wrapped)
+
+
+def _quieten(step: Any) -> None:
+    """Take away what would tell about single fits: callbacks, which a clone keeps, and lines that are printed."""
+    if step is None or isinstance(step, str):
+        return
+    if hasattr(step, "set_callbacks"):
+        step.set_callbacks()
+    if "verbose" in step.get_params(deep=False):
+        step.set_params(verbose=False)
+    if type(step) in _COMPOSED:
+        for _, part in _parts(step):
+            _quieten(part)
 
 
 def as_released(model: Any) -> Any:
@@ -249,8 +417,8 @@ def as_released(model: Any) -> Any:
     """
 
     def plain(leaf: Any) -> Any:
-        if isinstance(leaf, WithoutRecords):
-            return getattr(leaf, "transformer_", leaf.transformer)
+        if isinstance(leaf, WithoutRecords | FiniteRows):
+            leaf = getattr(leaf, "transformer_", leaf.transformer)
         if _is_private(leaf) and "random_state" in leaf.get_params(deep=False):
             leaf.set_params(random_state=None)
         return leaf

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._release import Release, ReleaseSession
@@ -70,6 +71,7 @@ class Workshop:
     ) -> None:
         self.X, self.y, self.targets = X, y, targets
         self.prices, self.score, self.session, self.source, self.n_jobs = prices, score, session, source, n_jobs
+        self._labelled = is_classifier(prices.candidates[0].estimator)
         self._fits = 0
 
     def divide(self, probabilities: tuple[float, ...]) -> list[NDArray[np.intp]]:
@@ -84,16 +86,23 @@ class Workshop:
             budgets = self.prices.budgets(task.candidate, task.portion)
             seeds = [self._seed() for _ in budgets]
             prepared.append((self.prices.candidates[task.candidate].prepared(budgets, seeds), task))
-        done = Parallel(n_jobs=self.n_jobs)(
+        # Whatever joblib is configured to print would count the fits.
+        done = Parallel(n_jobs=self.n_jobs, verbose=0)(
             delayed(_fit_and_count)(
                 model,
-                *(_rows(data, task.train) for data in (self.X, self.targets)),
+                *(_rows(data, self._known(task.train)) for data in (self.X, self.targets)),
                 None if task.test is None else tuple(_rows(data, task.test) for data in (self.X, self.y)),
                 self.score,
             )
             for model, task in prepared
         )
         return [model for model, _ in done], np.array([count for _, count in done], dtype=np.int64)
+
+    def _known(self, rows: NDArray[np.intp] | None) -> NDArray[np.intp] | None:
+        """Leave out rows whose label is unknown, as each fit would: alone in a part, they could make it fail."""
+        if self._labelled:
+            return np.flatnonzero(self.y >= 0) if rows is None else rows[self.y[rows] >= 0]
+        return rows
 
     def _seed(self) -> int | None:
         """Noise of its own for each fit: from the operating system, or from the search's seed and a counter."""
@@ -247,6 +256,20 @@ class Strategy(ABC):
         -------
         releases : tuple of Release
         """
+
+    def fit_portions(self, prices: Prices) -> tuple[Fraction, ...]:
+        """Return what fits may cost.
+
+        Parameters
+        ----------
+        prices : Prices
+            Settled.
+
+        Returns
+        -------
+        portions : tuple of Fraction
+        """
+        return tuple(portion for _, portion in self.portions())
 
     def fits(self) -> tuple[str, ...]:
         """Say which fits take place, for people.
@@ -496,6 +519,9 @@ class Repeat(Strategy):
     shape: float
 
     name = "repeat"
+
+    def fit_portions(self, prices: Prices) -> tuple[Fraction, ...]:
+        return (self._portion(prices),)
 
     def _portion(self, prices: Prices) -> Fraction:
         return 1 / (2 + Fraction(self.shape)) if prices.whole.delta == 0 else Fraction(1)

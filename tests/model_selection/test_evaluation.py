@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import (
     accuracy_score,
     balanced_accuracy_score,
@@ -12,10 +14,12 @@ from sklearn.metrics import (
     mean_absolute_error,
     mean_squared_error,
 )
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from skdp import BudgetAccountant, FunctionalMechLinReg, ObjPertLogReg
 from skdp.exceptions import BudgetError, PrivacyAssumptionWarning
-from skdp.mechanisms import Mechanism
+from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, Mechanism
 from skdp.model_selection import private_cross_val_score, private_score
 from skdp.model_selection._scoring import make_score
 from tests.linear_model.data import blobs
@@ -170,8 +174,83 @@ def test_cross_validation_of_few_records():
         private_cross_val_score(ObjPertLogReg(data_norm=3.0), X, Y, cv=3)
     with pytest.raises(ValueError, match="pass it to the search"):
         private_cross_val_score(NoisyCount(accountant=BudgetAccountant(1.0)), *records(3))
-    with pytest.raises(ValueError, match="cannot be proved"):
-        private_cross_val_score(UnknownCost(), *records(3), delta=DELTA)
+
+
+def test_cross_validation_of_an_estimator_whose_cost_is_not_known():
+    accountant = BudgetAccountant(1.0, DELTA, composition="basic")
+    assert len(private_cross_val_score(UnknownCost(), *records(3), delta=DELTA, accountant=accountant)) == 5
+    assert accountant.total().epsilon <= 1
+    assert accountant.total().delta <= DELTA
+
+
+@pytest.mark.parametrize("delta", [0.0, DELTA])
+def test_one_record_changes_the_table_of_folds_by_no_more_than_the_noise_is_made_for(delta, monkeypatch):
+    X, y = records(40)
+    y[:10] = 1
+    tables = []
+
+    def remember(self, value, stream):
+        tables.append((np.array(value), self.sensitivity))
+        return np.asarray(value, dtype=float)
+
+    for kind in (DiscreteLaplaceMechanism, GaussianMechanism):
+        monkeypatch.setattr(kind, "release", remember)
+    weights = {"scoring": "balanced_accuracy", "label_weights": {0: 1.0, 1: 3.0}, "delta": delta, "random_state": 0}
+    for data in ((X, y), (X[:-1], y[:-1]), (X[1:], y[1:])):
+        private_cross_val_score(NoisyCount(), *data, **weights)
+    tables = [(value, sensitivity) for value, sensitivity in tables if value.size == 10]
+    (more, sensitivity), *fewer = tables
+    assert len(fewer) == 2
+    # The last record of one seed is in the same fold as ever; the first one moves all others to other folds.
+    change = np.abs(more - fewer[0][0]).sum()
+    assert 0.2 * sensitivity < change <= sensitivity
+    assert abs(more.sum() - fewer[1][0].sum()) <= sensitivity
+
+
+def test_no_fold_is_scored_by_a_model_that_has_seen_it(monkeypatch):
+    seen = []
+    fit = NoisyCount.fit
+
+    def spy(self, X, y):
+        fitted = fit(self, X, y)
+        fitted.rows = set(X[:, 0].tolist())
+        return fitted
+
+    def predict(self, X):
+        seen.append((self.rows, set(X[:, 0].tolist())))
+        return np.zeros(len(X), dtype=int)
+
+    monkeypatch.setattr(NoisyCount, "fit", spy)
+    monkeypatch.setattr(NoisyCount, "predict", predict)
+    X = np.arange(60.0)[:, None]
+    private_cross_val_score(NoisyCount(), X, np.zeros(60, dtype=int), cv=3)
+    assert len(seen) == 3
+    for trained, tested in seen:
+        assert trained | tested == set(range(60))
+        assert not trained & tested
+    assert set.union(*(tested for _, tested in seen)) == set(range(60))
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia", "lil", "dok"])
+def test_sparse_rows_of_any_format(form):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2)) * (rng.random((60, 2)) < 0.5)
+    y = (X[:, 0] > 0).astype(int)
+    public = LogisticRegression().fit(X, y)
+    X[3, 0] = np.nan
+    found = private_score(public, sparse.csr_matrix(X).asformat(form), y, epsilon=math.inf)
+    assert found.counts.sum() == 60
+
+
+def test_lists_of_text_are_refused_before_the_charge():
+    """One record's text would make text of the numbers of all."""
+    accountant = BudgetAccountant(1.0)
+    encoder = OneHotEncoder(categories=[[0.0, 1.0]], handle_unknown="ignore")
+    public = make_pipeline(encoder, LogisticRegression()).fit([[0.0], [1.0]], [0, 1])
+    assert private_score(public, [[0.0], [1.0]], [0, 1], epsilon=math.inf).value == 1
+    with pytest.raises(ValueError, match="numeric"):
+        private_score(public, [[0.0], ["1"]], [0, 1], accountant=accountant)
+    assert len(accountant) == 0
 
 
 def test_refusals(model, regressor):

@@ -153,6 +153,12 @@ def test_the_form_that_passes():
     assert (type(again), again.args) == (type(error), error.args)
 
 
+def test_a_search_that_raises_inside_one_that_does_not():
+    inner = GridSearchCV(model(BudgetAccountant(7.5)), {"C": [0.01, 0.02]}, cv=2, error_score="raise")
+    with pytest.raises(BudgetError):
+        cross_val_score(inner, X, Y, cv=3)
+
+
 def test_other_failures_are_scores_as_ever():
     with pytest.raises(ValueError, match="All the 5 fits failed"):
         cross_val_score(model(None, C=-1.0), X, Y, cv=FOLDS)

@@ -27,7 +27,8 @@ from skdp import (
     ObjPertLogReg,
     allocate,
 )
-from skdp.accounting import BoundedRangeEvent, PureEvent, RepeatedSelectionEvent
+from skdp.accounting import BoundedRangeEvent, PureEvent, RepeatedSelectionEvent, runs_parameter
+from skdp.decomposition import DPPCA
 from skdp.exceptions import (
     BudgetError,
     NotEnoughDataError,
@@ -513,6 +514,44 @@ def test_composed_steps_go_to_workers(n_jobs):
     assert len(accountant) == 1
     assert model.score(frame, y) > 0.7
     assert type(model.best_estimator_["columns"].named_transformers_["words"]) is OneHotEncoder
+
+
+def test_the_number_of_runs_has_its_law(monkeypatch):
+    """With a mean of 6 runs, a logarithmic number is 1 with a probability of about a third, and more than 12 often."""
+    counts = []
+    fit = _strategies.Workshop.fit
+
+    def spy(self, tasks):
+        tasks = list(tasks)
+        counts.append(len(tasks))
+        return fit(self, tasks)
+
+    monkeypatch.setattr(_strategies.Workshop, "fit", spy)
+    for seed in range(60):
+        search("repeat", mean_runs=6, random_state=seed).fit(*records(20))
+    gamma = runs_parameter(6.0, 0.0)
+    # P(1) of the logarithmic law; 60 draws: six standard deviations are allowed.
+    one = (1 - gamma) / -math.log(gamma)
+    assert abs(counts.count(1) / 60 - one) < 6 * math.sqrt(one * (1 - one) / 60)
+    assert max(counts) > 12
+    assert len(set(counts)) > 5
+
+
+@pytest.mark.parametrize("strategy", ["holdout", "repeat"])
+def test_projections_can_be_searched(strategy):
+    X, y = blobs()
+    pipeline = make_pipeline(
+        DPPCA(2, data_norm=3.0, whiten=True), NormClipper(2.0), ObjPertLogReg(data_norm=2.0, classes=[0, 1])
+    )
+    # A record of nearly the largest numbers there are.
+    X = np.vstack([X, np.full((1, X.shape[1]), 1.7e308)])
+    accountant = BudgetAccountant(2.0, DELTA)
+    model = DPGridSearchCV(
+        pipeline, {"dppca__n_components": [1, 2]}, epsilon=2.0, delta=DELTA, strategy=strategy, accountant=accountant
+    ).fit(X, np.append(y, 0))
+    assert len(accountant) == 1
+    assert type(model.best_estimator_[0]) is DPPCA
+    assert len(model.predict(X[:5])) == 5
 
 
 def test_a_search_in_a_search_is_refused():

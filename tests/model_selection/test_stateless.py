@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_config
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
@@ -16,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, PredefinedSplit
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder
 
-from skdp import BudgetAccountant, DPGridSearchCV, ObjPertLogReg
+from skdp import BudgetAccountant, DPGridSearchCV, DPSGDClassifier, ObjPertLogReg
 from skdp.exceptions import CertificateError, NotEnoughDataError
 from skdp.model_selection import private_cross_val_score
 from skdp.model_selection._stateless import WithoutRecords, as_released, without_records
@@ -303,3 +304,122 @@ def test_one_row_does_not_take_a_candidate_out():
             for seed in range(40)
         ]
         assert 0 < sum(found) < 40
+
+
+# ---------------------------------------------------------------- what would tell about single fits
+
+
+@every_strategy
+def test_nothing_is_printed_about_fits(strategy, capfd):
+    pipeline = Pipeline([("clip", NormClipper(3.0)), ("model", objective())], verbose=True)
+    with parallel_config(verbose=50):
+        model = DPGridSearchCV(pipeline, {"model__C": [0.01, 0.02]}, strategy=strategy).fit(*blobs())
+    printed = capfd.readouterr()
+    assert printed.out == printed.err == ""
+    assert not model.best_estimator_.verbose
+
+
+class Spy:
+    """A callback that keeps what it is told."""
+
+    def __init__(self):
+        self.told = 0
+
+    def setup(self, *args, **kwargs):
+        self.told += 1
+
+    teardown = on_fit_task_begin = on_fit_task_end = setup
+
+
+@every_strategy
+def test_callbacks_are_not_told_about_fits(strategy):
+    pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
+    spies = Spy(), Spy()
+    X, y = blobs()
+    inner = DPSGDClassifier(data_norm=3.0, classes=[0, 1], n_steps=2, batch_size=0.5, expected_n=400)
+    pipeline = make_pipeline(NormClipper(3.0), inner.set_callbacks(spies[0])).set_callbacks(spies[1])
+    grid = {"dpsgdclassifier__eta0": [0.1, 0.2]}
+    model = DPGridSearchCV(pipeline, grid, epsilon=2.0, delta=1e-5, strategy=strategy).fit(X, y)
+    private_cross_val_score(pipeline, X, y, cv=2, epsilon=2.0, delta=1e-5)
+    assert [spy.told for spy in spies] == [0, 0]
+    # The user's own object keeps them; the released model does not.
+    assert b"Spy" in pickle.dumps(pipeline)
+    assert b"Spy" not in pickle.dumps(model.best_estimator_)
+
+
+# ---------------------------------------------------------------- rows that a step cannot take
+
+
+ENTRIES = ["text", None, float("nan"), float("inf"), 10**400]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=str)
+@pytest.mark.parametrize(
+    "step", [BoundsScaler((-3.0, 3.0)), NormClipper(3.0), Normalizer(), Binarizer(), "passthrough"]
+)
+def test_entries_that_are_no_numbers_are_found_before_the_charge(step, entry):
+    X, y = blobs()
+    mixed = X.astype(object)
+    mixed[3, 1] = entry
+    accountant = BudgetAccountant(1.0)
+    pipeline = Pipeline([("step", step), ("model", objective())])
+    columns = ColumnTransformer([("a", step, [0, 1]), ("b", "drop", [2])], sparse_threshold=0)
+    united = FeatureUnion([("a", step), ("b", DPStandardScaler(bounds=(-3.0, 3.0)))])
+    for model in (pipeline, make_pipeline(columns, objective()), make_pipeline(united, objective())):
+        for data in (mixed, pd.DataFrame(mixed)):
+            with pytest.raises((ValueError, TypeError)):
+                DPGridSearchCV(model, {}, accountant=accountant).fit(data, y)
+            assert len(accountant) == 0
+
+
+def test_frames_of_objects_go_to_estimators_as_arrays_do():
+    X, y = blobs()
+    accountant = BudgetAccountant(1.0)
+    for data in (pd.DataFrame(X.astype(object)).replace({X[0, 0]: "a"}), pd.DataFrame({"a": ["x"] * len(y)})):
+        with pytest.raises((ValueError, TypeError)):
+            DPGridSearchCV(objective(), {}, accountant=accountant).fit(data, y)
+    assert len(accountant) == 0
+
+
+def test_a_label_that_is_alone_in_a_part_does_not_fail_it():
+    X = np.zeros((5, 1))
+    model = ObjPertLogReg(data_norm=3.0, classes=[0, 1])
+    for seed in range(15):
+        y = np.array([0, 1, 0, 1, "x"], dtype=object)
+        search = DPGridSearchCV(model, {"C": [0.01, 0.02]}, strategy="split", random_state=seed)
+        assert search.fit(X, y).best_index_ in (0, 1)
+
+
+@pytest.mark.parametrize("step", [Normalizer(copy=False), Binarizer(copy=False)])
+def test_steps_that_would_change_the_data_are_refused(step):
+    refused(make_pipeline(step, objective()), "leave copy at True")
+
+
+def test_weights_of_unions_are_refused():
+    parts = [("a", NormClipper(3.0)), ("b", NormClipper(2.0))]
+    refused(make_pipeline(FeatureUnion(parts, transformer_weights={"a": 2.0}), objective()), "transformer_weights")
+
+
+@every_strategy
+def test_candidates_are_tried_with_the_budgets_that_they_get(strategy):
+    """One that refuses a small epsilon is refused before the charge, or not at all."""
+    for epsilon in (1.0, 2.0, 4.0, 8.0, 16.0):
+        accountant = BudgetAccountant(100.0)
+        model = DPGridSearchCV(
+            Demanding(), {"label": [0, 1]}, epsilon=epsilon, strategy=strategy, accountant=accountant
+        )
+        try:
+            model.fit(*records(30))
+        except ValueError:
+            assert len(accountant) == 0
+        else:
+            assert len(accountant) == 1
+
+
+class Demanding(NoisyCount):
+    """Refuses less than .75."""
+
+    def fit(self, X, y):
+        if self.epsilon < 0.75:
+            raise ValueError("epsilon must be .75 or more")
+        return super().fit(X, y)
