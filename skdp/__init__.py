@@ -17,6 +17,14 @@ if TYPE_CHECKING:
         ObjPertLogReg,
         OutputPertLogReg,
     )
+    from .local import (
+        HadamardResponse,
+        LocalDPNaiveBayes,
+        LocalLaplace,
+        PiecewiseMechanism,
+        RandomizedResponse,
+        UnaryEncoder,
+    )
     from .naive_bayes import DPNaiveBayes
     from .neural_network import DPMLPClassifier, DPMLPRegressor
     from .preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, PrivateLabelSet, PublicBinner
@@ -41,11 +49,17 @@ __all__ = [
     "ExpMechPCA",
     "FunctionalMechLinReg",
     "FunctionalMechLogReg",
+    "HadamardResponse",
+    "LocalDPNaiveBayes",
+    "LocalLaplace",
     "ObjPertLogReg",
     "OutputPertLogReg",
+    "PiecewiseMechanism",
     "PrivateLabelSet",
     "PublicBinner",
+    "RandomizedResponse",
     "SampleAggKMeans",
+    "UnaryEncoder",
     "__version__",
     "allocate",
 ]
@@ -73,6 +87,12 @@ _HOME = {
     "PrivateLabelSet": "preprocessing",
     "PublicBinner": "preprocessing",
     "BoundsScaler": "preprocessing",
+    "HadamardResponse": "local",
+    "LocalDPNaiveBayes": "local",
+    "LocalLaplace": "local",
+    "PiecewiseMechanism": "local",
+    "RandomizedResponse": "local",
+    "UnaryEncoder": "local",
     "allocate": "_allocation",
 }
 
