@@ -84,7 +84,7 @@ def coins(heads: int, n: int, stream: BitStream) -> NDArray[np.bool_]:
 
 def uniform_integers(bound: int, n: int, stream: BitStream) -> Integers:
     """Draw integers uniform on ``range(bound)``, exactly."""
-    parts: list[Integers] = []
+    parts: list[Integers] = [np.empty(0, dtype=np.int64)] if n == 0 else []
     missing = n
     while missing > 0:
         part = uniform_below(bound, missing, stream)[0][:missing]
