@@ -23,6 +23,12 @@ class CategoryTransformer(LocalTransformer):
 
     categories: Any
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
     @abstractmethod
     def _channel(self, epsilon: Any, n_categories: int) -> CategoryChannel:
         """Return the channel of a column."""
@@ -35,7 +41,7 @@ class CategoryTransformer(LocalTransformer):
         sizes = [len(column.values) for column in self._categories(n_features)]
 
         def error(part: float) -> list[float]:
-            squares = {size: self._channel(part, size).deviation ** 2 for size in set(sizes)}
+            squares = {size: self._channel(part, size).mean_square for size in set(sizes)}
             return [squares[size] for size in sizes]
 
         k = check_n_reported(self.n_reported, n_features, epsilon, error)

@@ -38,15 +38,10 @@ class Parameters:
     dependence: float
 
 
-def mean_square(channel: CategoryChannel) -> float:
-    """Mean squared score of a category where all reports are equally likely."""
-    return float(channel.squares(np.full(channel.n_counts, 1 / channel.n_counts), 1.0).mean())
-
-
 def best_channel(epsilon: Any, n_categories: int) -> CategoryChannel:
     """Return the channel with the least error, of those that report one symbol."""
     options: list[CategoryChannel] = [KaryChannel(epsilon, n_categories), HadamardChannel.best(epsilon, n_categories)]
-    return min(options, key=mean_square)
+    return min(options, key=lambda channel: channel.mean_square)
 
 
 def mechanism_for(epsilon: float, columns: Columns, n_classes: int, n_reported: Any) -> LocalMechanism:
@@ -55,7 +50,7 @@ def mechanism_for(epsilon: float, columns: Columns, n_classes: int, n_reported: 
     distinct = sorted(set(sizes))
 
     def error(part: float) -> list[float]:
-        squares = {size: mean_square(best_channel(part, size)) for size in distinct}
+        squares = {size: best_channel(part, size).mean_square for size in distinct}
         return [squares[size] for size in sizes]
 
     k = check_n_reported(n_reported, len(sizes), epsilon, error)
@@ -64,7 +59,7 @@ def mechanism_for(epsilon: float, columns: Columns, n_classes: int, n_reported: 
     return LocalMechanism(tuple(channels[size] for size in sizes), k)
 
 
-def pairs(X: NDArray, codes: NDArray[np.intp], columns: Columns) -> Integers:
+def pair_codes(X: NDArray, codes: NDArray[np.intp], columns: Columns) -> Integers:
     """Return the code of each row in each table; -1 for a label that is not declared."""
     out = np.empty((len(X), len(columns.sizes) + 1), dtype=np.int64)
     reader = Reader(columns)
@@ -99,7 +94,7 @@ def _postprocess_reports(
         scores = channel.scores(channel.counts(reported), len(reported))
         # Of as many rows as there are.
         estimates.append((scores * (n / n_reports)).reshape(n_classes, -1))
-        spread = mean_square(channel)
+        spread = channel.mean_square
         if mechanism.n_reported == len(mechanism.channels):
             # Rows are not drawn: what is left is noise.
             spread = max(spread - 1 / channel.n_categories, 0.0)
@@ -337,7 +332,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         plan = guarantee(parameters.epsilon, mechanism)
         name = type(self).__name__
         session = ReleaseSession(plan, accountant=accountant, source=source, estimator=name, label=label)
-        reports = session.release(REPORTS, pairs(X, codes, columns))
+        reports = session.release(REPORTS, pair_codes(X, codes, columns))
         return reports.astype(np.int64, copy=False), classes, columns
 
     def _learn(self, reports: Integers, classes: NDArray, columns: Columns) -> Self:

@@ -147,7 +147,7 @@ class LocalLaplace(NumberTransformer):
 
     See Also
     --------
-    PiecewiseMechanism : Less error for an epsilon above 1 or so, and reports that are bounded.
+    PiecewiseMechanism : Less error, and reports that are bounded.
 
     Notes ----- The noise has the scale of the bounds' distance over epsilon: discrete Laplace noise on a lattice of
     :math:`2^{20}` steps between the bounds. Its standard deviation is public, and the same for all values.
@@ -225,7 +225,7 @@ class PiecewiseMechanism(NumberTransformer):
 
     See Also
     --------
-    LocalLaplace : Less error for an epsilon below 1 or so.
+    LocalLaplace : Noise of the same law for all values.
 
     Notes ----- For values scaled to [-1, 1], reports lie in :math:`[-C, C]`, :math:`C =
     (e^{\varepsilon/2}+1)/(e^{\varepsilon/2}-1)`. They come from a window of length :math:`C - 1` that moves with the

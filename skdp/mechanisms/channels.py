@@ -178,6 +178,11 @@ class CategoryChannel(Channel):
     def counts(self, reports: NDArray) -> NDArray[np.float64]:
         """Return these numbers for reports of shape (n,) or (n, width)."""
 
+    @property
+    def mean_square(self) -> float:
+        """Mean squared score of a category where all reports are equally likely."""
+        return float(self.squares(np.full(self.n_counts, 1 / self.n_counts), 1.0).mean())
+
     @abstractmethod
     def scores(self, counts: NDArray[np.float64], n: NDArray | float) -> NDArray[np.float64]:
         """Return the sums of scores, by category on the last axis, of `n` reports."""

@@ -82,7 +82,7 @@ class LocalMechanism(Mechanism):
             else:
                 rows = np.flatnonzero(chosen[:, j])
                 part[:] = channel.missing
-                part[rows] = channel.draw(codes[rows, j], stream).reshape(len(rows), -1)
+                part[rows] = channel.draw(codes[rows, j], stream).reshape(len(rows), channel.width)
         return out
 
     def _choose(self, n_rows: int, stream: BitStream) -> NDArray[np.bool_]:
