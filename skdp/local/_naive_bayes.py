@@ -305,7 +305,9 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         """
         classes = self._declared_classes()
         parameters = self._check_parameters()
-        table = check_quietly(reports, dtype=np.float64, ensure_min_samples=0, ensure_min_features=2)
+        table = check_quietly(reports, dtype=np.float64, ensure_min_samples=0)
+        if table.shape[1] < 2:
+            raise ValueError("reports must have a column for each feature, and one for the label")
         n_features = table.shape[1] - 1
         names = getattr(self, "feature_names_in_", None)
         if names is not None and len(names) != n_features:
