@@ -5,14 +5,17 @@ Local against central privacy: what it costs to trust no one
 In the central model someone collects the records as they are, and publishes noisy statistics. In the local model each
 person randomises their own record, and no one ever sees it. Both can promise the same epsilon. What the second costs is
 seen here: its error falls with the square root of the number of people, and that of the first with their number.
+
+For a fair comparison, both promise it for *replacing* one record here, with a public number of people.
 """
 
 # %%
 # A survey with sixteen answers
 # -----------------------------
-# The answers have frequencies like 1, 1/2, 1/3, ... Each person reports theirs through one of three channels: randomised
-# response, unary encoding or Hadamard response. The estimates are unbiased, and their standard error is known from the law
-# of the channel. In the central model, the counts get discrete Laplace noise, and are divided by the number of people.
+# The answers have frequencies like 1, 1/2, 1/3, ... Each person reports theirs through one of three channels:
+# randomised response, unary encoding or Hadamard response. The estimates are unbiased, and their standard error is
+# known from the law of the channel. In the central model, the counts get discrete Laplace noise, and are divided by
+# the number of people; a record that is replaced changes two of them.
 
 import math
 import sys
@@ -48,7 +51,7 @@ def ages(n):
 
 def repeats(n):
     """More draws where they are quick and few people make them vary."""
-    return max(3, min(100, 100_000 // n))
+    return max(2, min(60, 50_000 // n))
 
 
 def local_frequencies(channel, n):
@@ -61,7 +64,7 @@ def local_frequencies(channel, n):
 
 def central_frequencies(n):
     """The same, where the counts get noise."""
-    mechanism = DiscreteLaplaceMechanism(EPSILON, sensitivity=1.0, size=K)
+    mechanism = DiscreteLaplaceMechanism(EPSILON, sensitivity=2.0, size=K)
     stream = NoiseSource().stream("counts")
     counts = np.bincount(answers(n), minlength=K)
     return np.mean([np.abs(mechanism.release(counts, stream) - counts).mean() / n for _ in range(200)])
@@ -77,15 +80,16 @@ frequencies = {
 # %%
 # A mean
 # ------
-# The same for a number with public bounds. Each person adds Laplace noise of the width of the bounds over epsilon, or uses
-# the piecewise mechanism, whose reports are bounded. In the central model, one such noise is added to the sum of all.
+# The same for a number with public bounds. Each person adds Laplace noise of the width of the bounds over epsilon, or
+# uses the piecewise mechanism, whose reports are bounded. In the central model, one such noise is added to the sum of
+# all.
 
 
 def local_means(mechanism, n):
     """Mean absolute error of a mean that is estimated from reports, in years."""
     people = ages(n)[:, None]
     mechanism = mechanism.fit(people)
-    draws = [mechanism.means(mechanism.transform(people))[0] for _ in range(3 * repeats(n))]
+    draws = [mechanism.means(mechanism.transform(people))[0] for _ in range(5 * repeats(n) if n < 300_000 else 5)]
     return np.abs(np.array(draws) - people.mean()).mean()
 
 
@@ -106,14 +110,14 @@ means = {
 # Square root against linear
 # --------------------------
 # The lines are theory. A normal error has a mean size of :math:`\sqrt{2/\pi}` standard deviations, and a report of the
-# optimised unary encoding has the variance :math:`4e^\varepsilon/(e^\varepsilon-1)^2` about. Laplace noise has a mean size
-# equal to its scale.
+# optimised unary encoding has the variance :math:`4e^\varepsilon/(e^\varepsilon-1)^2` about. Laplace noise has a mean
+# size equal to its scale.
 
 N = np.geomspace(SIZES[0], SIZES[-1], 50)
 NORMAL = math.sqrt(2 / math.pi)
 spread = 2 * math.exp(EPSILON / 2) / math.expm1(EPSILON)
 theory = [
-    (NORMAL * spread / np.sqrt(N), 1 / EPSILON / N),
+    (NORMAL * spread / np.sqrt(N), 2 / EPSILON / N),
     (NORMAL * math.sqrt(2) * 100 / EPSILON / np.sqrt(N), 100 / EPSILON / N),
 ]
 
@@ -133,18 +137,21 @@ for axis, found, (root, linear), title, label in rows:
         )
     axis.text(N[30], root[30] * 1.45, r"$\propto 1/\sqrt{n}$", color="0.35", fontsize=11)
     axis.text(N[30], linear[30] * 0.22, r"$\propto 1/n$", color="0.35", fontsize=11)
-    # People that the local model needs for what the central one has with a thousand.
-    error = np.interp(1000, N, linear)
-    needed = (root[0] / error) ** 2 * N[0]
+    # People that the local model needs for what the central one has with a hundred.
+    needed = (root[0] / linear[0]) ** 2 * N[0]
+    axis.annotate("", (needed, linear[0]), (N[0], linear[0]), arrowprops={"arrowstyle": "->", "color": "C3"})
+    middle = math.sqrt(N[0] * needed)
+    more = f"{needed / N[0]:.0f} times as many people"
+    axis.text(middle, linear[0] * 0.85, more, color="C3", ha="center", va="top", fontsize=9)
     axis.set(xscale="log", yscale="log", xlabel="number of people n", ylabel=label, title=title)
     axis.grid(which="major", color="0.9", linewidth=0.5)
     axis.legend(fontsize=8, loc="lower left")
-    print(f"{title}: the error that the central model has with 1,000 people takes {needed:,.0f} in the local one")
+    print(f"{title}: what takes 100 people in the central model takes {needed:,.0f} in the local one")
 figure.suptitle(f"The same promise, epsilon = {EPSILON:g}, with a trusted collector and without")
 
 # %%
-# The gap is what trust is worth: it grows without end, as the square root of the number of people. The local model is for
-# surveys of very many, for few questions, or for those who may not collect at all.
+# The gap is what trust is worth: it grows without end, as the square root of the number of people. The local model is
+# for surveys of very many, for few questions, or for those who may not collect at all.
 #
 # Run as a script, it leaves the picture in a file.
 
