@@ -141,8 +141,8 @@ for axis, found, (root, linear), title, label in rows:
     needed = (root[0] / linear[0]) ** 2 * N[0]
     axis.annotate("", (needed, linear[0]), (N[0], linear[0]), arrowprops={"arrowstyle": "->", "color": "C3"})
     middle = math.sqrt(N[0] * needed)
-    more = f"{needed / N[0]:.0f} times as many people"
-    axis.text(middle, linear[0] * 0.85, more, color="C3", ha="center", va="top", fontsize=9)
+    more = f"{needed / N[0]:.0f} times as many"
+    axis.text(1.2 * middle, linear[0] * 0.85, more, color="C3", ha="center", va="top", fontsize=9)
     axis.set(xscale="log", yscale="log", xlabel="number of people n", ylabel=label, title=title)
     axis.grid(which="major", color="0.9", linewidth=0.5)
     axis.legend(fontsize=8, loc="lower left")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import check_quietly, validate_quietly
+from .._data import check_quietly
 from .._params import check_integer
 from .._release import REPLACE_ONE, PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..accounting import PrivacyCost, PureEvent, check_epsilon
@@ -99,9 +99,9 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
     def _reports(self, released: NDArray, mechanism: LocalMechanism) -> NDArray:
         """Return what is made of the mechanism's reports."""
 
+    @abstractmethod
     def _rows(self, X: Any, *, reset: bool) -> NDArray:
-        rows: NDArray = validate_quietly(self, X, dtype=None, ensure_min_samples=0, reset=reset)
-        return rows
+        """Validate rows."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check parameters, and note number and names of the columns. Nothing is learned from values, nor charged.

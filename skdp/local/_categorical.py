@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._data import validate_quietly
 from .._params import check_boolean, check_choice
 from ..accounting import check_epsilon
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, UnaryChannel
@@ -27,7 +28,16 @@ class CategoryTransformer(LocalTransformer):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = True
         return tags
+
+    def _rows(self, X: Any, *, reset: bool) -> NDArray:
+        # NumPy would read a list as the type that fits all of its entries, so that one decides how others are read.
+        dtype = None if hasattr(X, "__array__") or hasattr(X, "shape") else object
+        # What is missing is none of the categories.
+        options = {"dtype": dtype, "ensure_all_finite": False, "ensure_min_samples": 0}
+        rows: NDArray = validate_quietly(self, X, reset=reset, **options)
+        return rows
 
     @abstractmethod
     def _channel(self, epsilon: Any, n_categories: int) -> CategoryChannel:
@@ -120,8 +130,8 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
     ----------
     categories : int, array-like or list of array-like
         The public categories, from the code book: how many there are, if they are coded 0, 1, ...; or a list of them,
-        numbers or text; or a list with one of these for each column. Required. A value that is none of them is not
-        refused, and not dropped: it is reported like any other, and says nothing.
+        numbers or text; or a list with one of these for each column. Required. A value that is none of them, or
+        missing, is not refused, and not dropped: it is reported like any other, and says nothing.
     epsilon : float, default=1.0
         Privacy budget of one row, over all of its columns, for each call of `transform`; positive. ``inf`` adds no
         noise and gives no privacy. More than about 40 for one column is no different from 40.
@@ -149,10 +159,11 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
     UnaryEncoder : Better for many categories; reports a bit for each.
     HadamardResponse : Nearly as good, and reports one number.
 
-    Notes ----- Of k categories, the row's own is reported with probability :math:`e^\varepsilon/(e^\varepsilon + k -
+    Notes
+    -----
+    Of k categories, the row's own is reported with probability :math:`e^\varepsilon/(e^\varepsilon + k -
     1)`, each other one with :math:`1/(e^\varepsilon + k - 1)`. No other law is better for two categories, nor for a
     large epsilon; up to :math:`k \approx 3e^\varepsilon + 2` it has less error than the others.
-
 
     **Privacy.** Each row's report is epsilon-DP with respect to that row: whatever another row would be in its place,
     no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
@@ -218,8 +229,8 @@ class UnaryEncoder(CategoryTransformer):
     ----------
     categories : int, array-like or list of array-like
         The public categories, from the code book: how many there are, if they are coded 0, 1, ...; or a list of them,
-        numbers or text; or a list with one of these for each column. Required. A value that is none of them is not
-        refused, and not dropped: it is reported like any other, and says nothing.
+        numbers or text; or a list with one of these for each column. Required. A value that is none of them, or
+        missing, is not refused, and not dropped: it is reported like any other, and says nothing.
     kind : {"optimized", "symmetric"}, default="optimized"
         Whether ones are kept with probability 1/2, and zeros changed rarely (optimised unary encoding), or both are
         changed with the same probability. The first has less error where categories are many.
@@ -251,11 +262,12 @@ class UnaryEncoder(CategoryTransformer):
     HadamardResponse : About as good, and reports one number.
     sklearn.preprocessing.OneHotEncoder : The same without noise.
 
-    Notes ----- The bit of the row's own category is set with probability p, each other one with q, independently. Two
+    Notes
+    -----
+    The bit of the row's own category is set with probability p, each other one with q, independently. Two
     categories differ in two bits, so that :math:`p(1-q) = e^\varepsilon q(1-p)`. Optimised is :math:`p = 1/2`,
     :math:`q = 1/(e^\varepsilon + 1)`; symmetric :math:`q = 1 - p = 1/(e^{\varepsilon/2} + 1)`. The error does not
     depend on the number of categories. A report has that many bits.
-
 
     **Privacy.** Each row's report is epsilon-DP with respect to that row: whatever another row would be in its place,
     no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
@@ -352,8 +364,8 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
     ----------
     categories : int, array-like or list of array-like
         The public categories, from the code book: how many there are, if they are coded 0, 1, ...; or a list of them,
-        numbers or text; or a list with one of these for each column. Required. A value that is none of them is not
-        refused, and not dropped: it is reported like any other, and says nothing.
+        numbers or text; or a list with one of these for each column. Required. A value that is none of them, or
+        missing, is not refused, and not dropped: it is reported like any other, and says nothing.
     epsilon : float, default=1.0
         Privacy budget of one row, over all of its columns, for each call of `transform`; positive. ``inf`` adds no
         noise and gives no privacy. More than about 40 for one column is no different from 40.
@@ -388,14 +400,15 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
     from epsilon and the number of categories. A report has a few bits, whatever the number of categories, and estimates
     take a fast transform.
 
-
     **Privacy.** Each row's report is epsilon-DP with respect to that row: whatever another row would be in its place,
     no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
     there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
     charged, within a pipeline as well. Probabilities are rational numbers that are drawn from exactly.
 
-    References ----------
-       Little Communication", AISTATS 2019.
+    References
+    ----------
+    .. [1] J. Acharya, Z. Sun and H. Zhang, "Hadamard Response: Estimating Distributions Privately, Efficiently, and
+       with Little Communication", AISTATS 2019.
 
     Examples
     --------

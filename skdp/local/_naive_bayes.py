@@ -189,7 +189,9 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
     skdp.naive_bayes.DPNaiveBayes : Far more accurate, where rows may be collected as they are.
     RandomizedResponse : Reports for any other purpose.
 
-    Notes ----- **Privacy.** The report of a row is epsilon-DP with respect to that row and its label: whatever another
+    Notes
+    -----
+    **Privacy.** The report of a row is epsilon-DP with respect to that row and its label: whatever another
     row would be in its place, no report is more than :math:`e^\varepsilon` times as likely. How many rows there are is
     public. Everything else is computed from reports.
 

@@ -149,9 +149,10 @@ class LocalLaplace(NumberTransformer):
     --------
     PiecewiseMechanism : Less error, and reports that are bounded.
 
-    Notes ----- The noise has the scale of the bounds' distance over epsilon: discrete Laplace noise on a lattice of
+    Notes
+    -----
+    The noise has the scale of the bounds' distance over epsilon: discrete Laplace noise on a lattice of
     :math:`2^{20}` steps between the bounds. Its standard deviation is public, and the same for all values.
-
 
     **Privacy.** Each row's report is epsilon-DP with respect to that row: whatever another row would be in its place,
     no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
@@ -159,8 +160,10 @@ class LocalLaplace(NumberTransformer):
     charged, within a pipeline as well. Values are rounded to a lattice between the bounds, and reports lie on another,
     so that low-order bits tell nothing.
 
-    References ----------
-       the American Statistical Association 113, 2018.
+    References
+    ----------
+    .. [1] J. Duchi, M. Jordan and M. Wainwright, "Minimax Optimal Procedures for Locally Private Estimation", Journal
+       of the American Statistical Association 113, 2018.
 
     Examples
     --------
@@ -227,11 +230,12 @@ class PiecewiseMechanism(NumberTransformer):
     --------
     LocalLaplace : Noise of the same law for all values.
 
-    Notes ----- For values scaled to [-1, 1], reports lie in :math:`[-C, C]`, :math:`C =
+    Notes
+    -----
+    For values scaled to [-1, 1], reports lie in :math:`[-C, C]`, :math:`C =
     (e^{\varepsilon/2}+1)/(e^{\varepsilon/2}-1)`. They come from a window of length :math:`C - 1` that moves with the
     value, with probability :math:`e^{\varepsilon/2}/ (e^{\varepsilon/2}+1)`, and from the rest otherwise. The variance
     is smallest for values in the middle of the bounds.
-
 
     **Privacy.** Each row's report is epsilon-DP with respect to that row: whatever another row would be in its place,
     no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
@@ -239,8 +243,10 @@ class PiecewiseMechanism(NumberTransformer):
     charged, within a pipeline as well. Values are rounded to a lattice between the bounds, and reports lie on another,
     so that low-order bits tell nothing.
 
-    References ----------
-       Data with Local Differential Privacy", ICDE 2019.
+    References
+    ----------
+    .. [1] N. Wang, X. Xiao, Y. Yang, J. Zhao, S. C. Hui, H. Shin, J. Shin and G. Yu, "Collecting and Analyzing
+       Multidimensional Data with Local Differential Privacy", ICDE 2019.
 
     Examples
     --------

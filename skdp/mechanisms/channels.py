@@ -16,11 +16,9 @@ which reports a bit for each category, and the Laplace mechanism on a lattice.
 
 from __future__ import annotations
 
-import decimal
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -29,68 +27,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._bits import BitStream
-from ._exact import to_decimal, uniform_below
+from ._coins import MOST_EPSILON, ONE, coins, least_flip, mixture_weight, uniform_integers, walsh_transform
 from .discrete_laplace import DiscreteLaplaceMechanism, discrete_laplace
 
 Integers = NDArray[np.int64]
-
-#: Coins are known to so many bits; beyond an epsilon of 44, no coin does better.
-_ONE = 2**64
-_MOST_EPSILON = 64
 
 # Bits that are drawn at a time.
 _MOST_BITS = 2**22
 
 #: Code of a value that is none of the categories, and report of a column that is not reported.
 UNKNOWN = -1
-
-
-def exp_below(exponent: Fraction) -> Fraction:
-    """Return a number that is at most exp(exponent), and less by a relative 1e-50 or so; exponents end at 64."""
-    with decimal.localcontext(decimal.Context(prec=70)):
-        power = to_decimal(min(exponent, Fraction(_MOST_EPSILON))).exp()
-        return Fraction(power * (1 - Decimal(10) ** -50))
-
-
-def mixture_weight(epsilon: Fraction | float, parts: Fraction) -> int:
-    """Return the largest weight of a value's own set, in units of 2**-64, where all reports are `parts` sets."""
-    if epsilon == math.inf:
-        return _ONE
-    excess = exp_below(Fraction(epsilon)) - 1
-    return min(int(_ONE * excess / (excess + parts)), _ONE - 1)
-
-
-def least_flip(epsilon: Fraction | float) -> int:
-    """Return the least q, in units of 2**-64, for which (1 - q) / q is at most exp(epsilon)."""
-    if epsilon == math.inf:
-        return 0
-    return -int(-_ONE // (1 + exp_below(Fraction(epsilon))))
-
-
-def coins(heads: int, n: int, stream: BitStream) -> NDArray[np.bool_]:
-    """Draw booleans that are true with probability ``heads / 2**64``, exactly.
-
-    The first 16 bits of each uniform decide, but once in 2**16 times.
-    """
-    if heads >= _ONE:
-        return np.ones(n, dtype=bool)
-    prefixes = stream.words(-(-n // 4)).view(np.uint16)[:n]
-    first, rest = divmod(heads, 2**48)
-    outcome = prefixes < np.uint16(first)
-    open_ = np.flatnonzero(prefixes == np.uint16(first))
-    outcome[open_] = (stream.words(len(open_)) >> np.uint64(16)) < np.uint64(rest)
-    return outcome
-
-
-def uniform_integers(bound: int, n: int, stream: BitStream) -> Integers:
-    """Draw integers uniform on ``range(bound)``, exactly."""
-    parts: list[Integers] = [np.empty(0, dtype=np.int64)] if n == 0 else []
-    missing = n
-    while missing > 0:
-        part = uniform_below(bound, missing, stream)[0][:missing]
-        parts.append(part)
-        missing -= len(part)
-    return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
 
 class Channel(ABC):
@@ -108,7 +54,20 @@ class Channel(ABC):
 
     @abstractmethod
     def draw(self, codes: Integers, stream: BitStream) -> NDArray:
-        """Return reports of codes, of shape (n,) or (n, width)."""
+        """Draw reports.
+
+        Parameters
+        ----------
+        codes : ndarray of int64, of shape (n,)
+            Codes of the values.
+        stream : BitStream
+            Source of bits. How many are used does not depend on the codes.
+
+        Returns
+        -------
+        reports : ndarray of shape (n,) or (n, width)
+            Independent of each other.
+        """
 
     @property
     @abstractmethod
@@ -131,7 +90,18 @@ class Mixture(Channel):
 
     @abstractmethod
     def own(self, code: int) -> list[int]:
-        """Return the set of a value, for tests."""
+        """Return the set of a value.
+
+        Parameters
+        ----------
+        code : int
+            Code of the value.
+
+        Returns
+        -------
+        reports : list of int
+            As many as `own_size`.
+        """
 
     @abstractmethod
     def _draw_own(self, codes: Integers, stream: BitStream) -> Integers:
@@ -145,11 +115,24 @@ class Mixture(Channel):
     @property
     def weight(self) -> float:
         """The weight lambda."""
-        return self.heads / _ONE
+        return self.heads / ONE
 
     def probability(self, report: int, code: int) -> Fraction:
-        """Return the exact probability of a report."""
-        weight = Fraction(self.heads, _ONE) if code != UNKNOWN else Fraction(0)
+        """Return the exact probability of a report.
+
+        Parameters
+        ----------
+        report : int
+            The report.
+        code : int
+            Code of the value.
+
+        Returns
+        -------
+        probability : Fraction
+            A rational number.
+        """
+        weight = Fraction(self.heads, ONE) if code != UNKNOWN else Fraction(0)
         inside = weight and report in self.own(code)
         return (weight / self.own_size if inside else 0) + (1 - weight) / self.n_reports
 
@@ -176,7 +159,18 @@ class CategoryChannel(Channel):
 
     @abstractmethod
     def counts(self, reports: NDArray) -> NDArray[np.float64]:
-        """Return these numbers for reports of shape (n,) or (n, width)."""
+        """Sum up reports.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,) or (n, width)
+            Reports.
+
+        Returns
+        -------
+        counts : ndarray of shape (n_counts,)
+            How often each report occurs, or each bit is set.
+        """
 
     @property
     def mean_square(self) -> float:
@@ -185,11 +179,37 @@ class CategoryChannel(Channel):
 
     @abstractmethod
     def scores(self, counts: NDArray[np.float64], n: NDArray | float) -> NDArray[np.float64]:
-        """Return the sums of scores, by category on the last axis, of `n` reports."""
+        """Return the sums of scores.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (..., n_counts)
+            From `counts`.
+        n : float or ndarray of shape (...)
+            Numbers of reports.
+
+        Returns
+        -------
+        sums : ndarray of shape (..., n_categories)
+            Unbiased estimates of how many values are of each category.
+        """
 
     @abstractmethod
     def squares(self, counts: NDArray[np.float64], n: NDArray | float) -> NDArray[np.float64]:
-        """Return the sums of squared scores."""
+        """Return the sums of squared scores.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (..., n_counts)
+            From `counts`.
+        n : float or ndarray of shape (...)
+            Numbers of reports.
+
+        Returns
+        -------
+        sums : ndarray of shape (..., n_categories)
+            By category.
+        """
 
 
 def _by_rates(
@@ -274,10 +294,23 @@ class HadamardChannel(Mixture, CategoryChannel):
 
     @classmethod
     def best(cls, epsilon: Any, n_categories: int) -> HadamardChannel:
-        """Return the one with the least mean squared score where the categories are equally frequent."""
+        """Return the one with the least mean squared score where the categories are equally frequent.
+
+        Parameters
+        ----------
+        epsilon : Fraction or float
+            Its guarantee.
+        n_categories : int
+            Number of categories.
+
+        Returns
+        -------
+        channel : HadamardChannel
+            With the best size of blocks.
+        """
         limit = 1 << n_categories.bit_length()
         sizes = [1 << i for i in range(1, limit.bit_length())]
-        excess = math.expm1(min(float(epsilon), _MOST_EPSILON))
+        excess = math.expm1(min(float(epsilon), MOST_EPSILON))
 
         def mean_square(block: int) -> float:
             n_blocks = -(-n_categories // (block - 1))
@@ -342,17 +375,6 @@ def _parity(values: Integers) -> Integers:
     return values & 1
 
 
-def walsh_transform(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return products with the Hadamard matrix, along the last axis, whose length is a power of two."""
-    size = values.shape[-1]
-    out, step = values, 1
-    while step < size:
-        pairs = out.reshape(*values.shape[:-1], size // (2 * step), 2, step)
-        out = np.stack([pairs[..., 0, :] + pairs[..., 1, :], pairs[..., 0, :] - pairs[..., 1, :]], axis=-2)
-        step *= 2
-    return out.reshape(values.shape)
-
-
 @dataclass(frozen=True)
 class UnaryChannel(CategoryChannel):
     r"""Unary encoding (Erlingsson, Pihur and Korolova 2014; Wang, Blocki, Li and Jha 2017): a bit for each category.
@@ -389,16 +411,16 @@ class UnaryChannel(CategoryChannel):
     def heads(self) -> tuple[int, int]:
         """Both p and q, in units of 2**-64."""
         if self.epsilon == math.inf:
-            return _ONE, 0
+            return ONE, 0
         if self.optimized:
-            return _ONE // 2, least_flip(self.epsilon)
+            return ONE // 2, least_flip(self.epsilon)
         flip = least_flip(Fraction(self.epsilon) / 2)
-        return _ONE - flip, flip
+        return ONE - flip, flip
 
     @property
     def rates(self) -> tuple[float, float]:
         """The probabilities p and q."""
-        return self.heads[0] / _ONE, self.heads[1] / _ONE
+        return self.heads[0] / ONE, self.heads[1] / ONE
 
     @property
     def deviation(self) -> float:
@@ -406,8 +428,21 @@ class UnaryChannel(CategoryChannel):
         return math.sqrt(max(p * (1 - p), q * (1 - q))) / (p - q)
 
     def probability(self, bit: int, own: bool) -> Fraction:
-        """Return the exact probability of one bit."""
-        set_ = Fraction(self.heads[0 if own else 1], _ONE)
+        """Return the exact probability of one bit.
+
+        Parameters
+        ----------
+        bit : {0, 1}
+            The bit.
+        own : bool
+            Whether it is the value's own.
+
+        Returns
+        -------
+        probability : Fraction
+            A rational number.
+        """
+        set_ = Fraction(self.heads[0 if own else 1], ONE)
         return set_ if bit else 1 - set_
 
     def draw(self, codes: Integers, stream: BitStream) -> NDArray[np.int8]:
@@ -441,7 +476,18 @@ class NumberChannel(Channel):
 
     @abstractmethod
     def estimate(self, reports: NDArray) -> NDArray[np.float64]:
-        """Return a number for each report, whose expectation is the code."""
+        """Estimate codes.
+
+        Parameters
+        ----------
+        reports : ndarray of int64
+            Reports.
+
+        Returns
+        -------
+        estimates : ndarray of float64
+            For each report, a number whose expectation is the code.
+        """
 
 
 @dataclass(frozen=True)
@@ -468,7 +514,20 @@ class WindowChannel(Mixture, NumberChannel):
 
     @classmethod
     def best(cls, epsilon: Any, largest: int) -> WindowChannel:
-        r"""Return the one with the paper's window, :math:`M e^{-\varepsilon/2}`."""
+        r"""Return the one with the paper's window, :math:`M e^{-\varepsilon/2}`.
+
+        Parameters
+        ----------
+        epsilon : Fraction or float
+            Its guarantee.
+        largest : int
+            The largest code M.
+
+        Returns
+        -------
+        channel : WindowChannel
+            With that window.
+        """
         return cls(epsilon, largest, max(1, round(largest * math.exp(-float(epsilon) / 2))))
 
     @property
