@@ -19,6 +19,17 @@ from ._base import Integers, LocalTransformer, check_n_reported, portion
 from ._categories import Categories, check_categories
 
 
+def _has_one_type(X: Any) -> bool:
+    """Whether rows are of one type already.
+
+    NumPy would read a list as the type that fits all of its entries, so that one decides how others are read.
+    """
+    dtypes = getattr(X, "dtypes", None)
+    if hasattr(dtypes, "__iter__"):
+        return all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes)
+    return hasattr(X, "__array__") or hasattr(X, "shape")
+
+
 class CategoryTransformer(LocalTransformer):
     """Randomises categories, and estimates how often each occurs."""
 
@@ -32,10 +43,12 @@ class CategoryTransformer(LocalTransformer):
         return tags
 
     def _rows(self, X: Any, *, reset: bool) -> NDArray:
-        # NumPy would read a list as the type that fits all of its entries, so that one decides how others are read.
-        dtype = None if hasattr(X, "__array__") or hasattr(X, "shape") else object
         # What is missing is none of the categories.
-        options = {"dtype": dtype, "ensure_all_finite": False, "ensure_min_samples": 0}
+        options: dict[str, Any] = {
+            "dtype": None if _has_one_type(X) else object,
+            "ensure_all_finite": False,
+            "ensure_min_samples": 0,
+        }
         rows: NDArray = validate_quietly(self, X, reset=reset, **options)
         return rows
 

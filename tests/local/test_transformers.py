@@ -237,7 +237,7 @@ def test_one_entry_does_not_decide_how_others_are_read(kind):
         np.testing.assert_array_equal(one.transform(rows)[:4], one.transform([*numbers, [0]])[:4])
     np.testing.assert_array_equal(one.transform([*numbers, ["x"]])[:4], one.transform([*numbers, [0]])[:4])
     with pytest.raises(TypeError, match="categories"):
-        kind([0, 1]).transform([["a"], ["b"]])
+        kind([0, 1]).transform(np.array([["a"], ["b"]]))
 
 
 def z_scores(found, errors, truth):
