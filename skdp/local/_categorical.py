@@ -24,7 +24,7 @@ def _has_one_type(X: Any) -> bool:
 
     NumPy would read a list as the type that fits all of its entries, so that one decides how others are read.
     """
-    dtypes = getattr(X, "dtypes", None)
+    dtypes: Any = getattr(X, "dtypes", None)
     if hasattr(dtypes, "__iter__"):
         return all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes)
     return hasattr(X, "__array__") or hasattr(X, "shape")
@@ -44,12 +44,14 @@ class CategoryTransformer(LocalTransformer):
 
     def _rows(self, X: Any, *, reset: bool) -> NDArray:
         # What is missing is none of the categories.
-        options: dict[str, Any] = {
-            "dtype": None if _has_one_type(X) else object,
-            "ensure_all_finite": False,
-            "ensure_min_samples": 0,
-        }
-        rows: NDArray = validate_quietly(self, X, reset=reset, **options)
+        rows: NDArray = validate_quietly(
+            self,
+            X,
+            dtype=None if _has_one_type(X) else object,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            reset=reset,
+        )
         return rows
 
     @abstractmethod
