@@ -66,6 +66,17 @@ def check_n_reported(value: Any, n_features: int, epsilon: float, error: Callabl
     return k
 
 
+def has_one_type(X: Any) -> bool:
+    """Whether rows are of one type already.
+
+    NumPy would read a list as the type that fits all of its entries, so that one decides how others are read.
+    """
+    dtypes: Any = getattr(X, "dtypes", None)
+    if hasattr(dtypes, "__iter__"):
+        return all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes)
+    return hasattr(X, "__array__") or hasattr(X, "shape")
+
+
 class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
     """Randomises rows, each by itself. Nothing is learned from any."""
 
@@ -182,7 +193,8 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
     def _read(self, Z: Any, mechanism: LocalMechanism) -> NDArray:
         """Read reports, which are public."""
         width = self._n_features_out
-        Z = check_quietly(Z, dtype=None, ensure_all_finite=False, ensure_min_samples=0)
+        dtype = None if has_one_type(Z) else object
+        Z = check_quietly(Z, dtype=dtype, ensure_all_finite=False, ensure_min_samples=0)
         if Z.shape[1] != width:
             raise ValueError(f"Z has {Z.shape[1]} columns, and reports have {width}")
         return Z

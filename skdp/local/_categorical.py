@@ -15,19 +15,8 @@ from .._params import check_boolean, check_choice
 from ..accounting import check_epsilon
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, UnaryChannel
 from ..naive_bayes._model import onto_simplex
-from ._base import Integers, LocalTransformer, check_n_reported, portion
+from ._base import Integers, LocalTransformer, check_n_reported, has_one_type, portion
 from ._categories import Categories, check_categories
-
-
-def _has_one_type(X: Any) -> bool:
-    """Whether rows are of one type already.
-
-    NumPy would read a list as the type that fits all of its entries, so that one decides how others are read.
-    """
-    dtypes: Any = getattr(X, "dtypes", None)
-    if hasattr(dtypes, "__iter__"):
-        return all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes)
-    return hasattr(X, "__array__") or hasattr(X, "shape")
 
 
 class CategoryTransformer(LocalTransformer):
@@ -47,7 +36,7 @@ class CategoryTransformer(LocalTransformer):
         rows: NDArray = validate_quietly(
             self,
             X,
-            dtype=None if _has_one_type(X) else object,
+            dtype=None if has_one_type(X) else object,
             ensure_all_finite=False,
             ensure_min_samples=0,
             reset=reset,

@@ -297,6 +297,17 @@ def test_frequencies_read_reports_of_others(kind):
     assert np.all(np.isinf(np.concatenate(errors)))
 
 
+@pytest.mark.parametrize("n_reported", ["all", 1])
+def test_frequencies_read_text_in_frames(n_reported):
+    frame = pd.DataFrame({"a": ["x", "y"] * 200, "b": ["y", "z"] * 200})
+    one = RandomizedResponse(["x", "y", "z"], epsilon=8.0, n_reported=n_reported).fit(frame)
+    Z = one.transform(frame)
+    found = one.frequencies(Z)
+    for form in (pd.DataFrame(Z), pd.DataFrame(Z, dtype="str"), Z.tolist()):
+        np.testing.assert_array_equal(np.concatenate(one.frequencies(form)), np.concatenate(found))
+    np.testing.assert_allclose(found, [[0.5, 0.5, 0], [0, 0.5, 0.5]], atol=0.25)
+
+
 def test_missing_reports_are_marked():
     text = np.array(["a", "b"])[CODES % 2]
     out = RandomizedResponse(["a", "b"], n_reported=1).transform(text)
