@@ -18,6 +18,14 @@ if TYPE_CHECKING:
         ObjPertLogReg,
         OutputPertLogReg,
     )
+    from .local import (
+        HadamardResponse,
+        LocalDPNaiveBayes,
+        LocalLaplace,
+        PiecewiseMechanism,
+        RandomizedResponse,
+        UnaryEncoder,
+    )
     from .model_selection import DPGridSearchCV, DPRandomizedSearchCV
     from .naive_bayes import DPNaiveBayes
     from .neural_network import DPMLPClassifier, DPMLPRegressor
@@ -45,11 +53,17 @@ __all__ = [
     "ExpMechPCA",
     "FunctionalMechLinReg",
     "FunctionalMechLogReg",
+    "HadamardResponse",
+    "LocalDPNaiveBayes",
+    "LocalLaplace",
     "ObjPertLogReg",
     "OutputPertLogReg",
+    "PiecewiseMechanism",
     "PrivateLabelSet",
     "PublicBinner",
+    "RandomizedResponse",
     "SampleAggKMeans",
+    "UnaryEncoder",
     "__version__",
     "allocate",
 ]
@@ -79,6 +93,12 @@ _HOME = {
     "PrivateLabelSet": "preprocessing",
     "PublicBinner": "preprocessing",
     "BoundsScaler": "preprocessing",
+    "HadamardResponse": "local",
+    "LocalDPNaiveBayes": "local",
+    "LocalLaplace": "local",
+    "PiecewiseMechanism": "local",
+    "RandomizedResponse": "local",
+    "UnaryEncoder": "local",
     "allocate": "_allocation",
 }
 

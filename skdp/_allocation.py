@@ -168,6 +168,10 @@ def allocate(
     (epsilon, delta). Each step then has more than its proportional part. An accountant whose rule is open settles on
     the one of the split.
 
+    A transformer of the local model (:mod:`skdp.local`) charges what it transforms: once when the whole is fitted, and
+    again whenever the whole predicts. What comes after it in a pipeline, and has no use for labels, sees reports alone:
+    it is private, and gets no part. A classifier or regressor sees labels as they are.
+
     Examples
     --------
     >>> from sklearn.pipeline import make_pipeline
@@ -202,7 +206,7 @@ def allocate(
         values: dict[str, Any] = {"epsilon": budget.epsilon, "delta": budget.delta}
         if accountant is not None:
             values["accountant"] = accountant
-        place.estimator.set_params(**values)
+        _set(place.estimator, **values)
     steps = tuple(
         Step(place.name, type(place.estimator).__name__, place.n_fits, float(part), budget)
         for place, part, budget in zip(private, parts, budgets, strict=True)
@@ -227,7 +231,34 @@ Variants = list[dict[str, Any]] | None
 
 
 def _is_private(estimator: Any) -> bool:
-    return hasattr(estimator, "get_params") and set(estimator.get_params(deep=False)) >= _PRIVATE
+    if not hasattr(estimator, "get_params"):
+        return False
+    # The local model's are pure, and have no parameter delta.
+    pure = {"delta"} if getattr(estimator, "delta", None) == 0 else set()
+    return set(estimator.get_params(deep=False)) | pure >= _PRIVATE
+
+
+def _set(estimator: Any, **values: Any) -> Any:
+    own = estimator.get_params(deep=False)
+    return estimator.set_params(**{name: value for name, value in values.items() if name in own})
+
+
+def _randomizes_rows(estimator: Any) -> bool:
+    """Whether this randomises each row by itself, so that what sees its output alone learns nothing else."""
+    return _is_private(estimator) and getattr(estimator, "_randomizes_rows", False)
+
+
+def _sees_reports_alone(pipeline: Any) -> set[str]:
+    """Steps of a pipeline that learn from rows that were randomised, and from nothing else."""
+    found: set[str] = set()
+    randomized = False
+    for name, step in pipeline.steps if isinstance(pipeline, Pipeline) else ():
+        if randomized and hasattr(step, "fit") and not _holds_private(step):
+            supervised = is_classifier(step) or is_regressor(step) or get_tags(step).target_tags.required
+            if not supervised and not _children(step):
+                found.add(name)
+        randomized = randomized or _randomizes_rows(step)
+    return found
 
 
 def _children(estimator: Any) -> dict[str, Any]:
@@ -242,11 +273,19 @@ def _holds_private(estimator: Any) -> bool:
     return _is_private(estimator) or any(_holds_private(child) for child in _children(estimator).values())
 
 
-def _walk(estimator: Any, name: str, n_fits: int, variants: Variants) -> Iterator[_Place]:
-    """Yield the private steps, and the others that learn from the data."""
+def _walk(estimator: Any, name: str, n_fits: int, variants: Variants, within: Any = None) -> Iterator[_Place]:
+    """Yield the private steps, and the others that learn from the data.
+
+    `within` is the innermost meta-estimator around that may do more with rows than fit each part once.
+    """
     if n_fits == 0 or isinstance(estimator, FrozenEstimator):
         return
     if _is_private(estimator):
+        if within is not None and _randomizes_rows(estimator):
+            raise ValueError(
+                f"it cannot be told how often {type(within).__name__} hands rows to {name!r}, and each time is a "
+                "release; randomise the rows once, before, and search or stack on the reports"
+            )
         yield _Place(name, estimator, n_fits, variants)
         return
     children = _children(estimator)
@@ -258,12 +297,16 @@ def _walk(estimator: Any, name: str, n_fits: int, variants: Variants) -> Iterato
         if learns and not _has_public_categories(estimator, variants):
             yield _Place(name, estimator, n_fits, variants)
         return
+    free = _sees_reports_alone(estimator)
+    within = within if isinstance(estimator, _ONCE) else estimator
     for child_name, child in children.items():
+        if child_name in free:
+            continue
         times = _times_fitted(estimator, child_name)
         below = _below(variants, child_name)
         if isinstance(estimator, _SEARCHES):
             below = _searched(estimator, below)
-        yield from _walk(child, _join(name, child_name), n_fits * times, below)
+        yield from _walk(child, _join(name, child_name), n_fits * times, below, within)
     for part in _by_products(estimator):
         yield _Place(_join(name, part), estimator, n_fits, variants)
 
@@ -549,7 +592,7 @@ def _cost(estimator: Any, variant: dict[str, Any], budget: Budget) -> PrivacyCos
     """What one fit with these parameters will charge."""
     if not hasattr(estimator, "_fixed_cost"):
         return None
-    step = clone(estimator).set_params(**variant).set_params(epsilon=budget.epsilon, delta=budget.delta)
+    step = _set(clone(estimator).set_params(**variant), epsilon=budget.epsilon, delta=budget.delta)
     cost: PrivacyCost | None = step._fixed_cost()
     return cost
 

@@ -189,6 +189,7 @@ def classification_data(
     dtypes: Sequence[type] = FLOATS,
     *,
     reset: bool = True,
+    keep_unknown: bool = False,
 ) -> tuple[NDArray, NDArray[np.intp], NDArray]:
     """Validate the data of a classifier, and encode labels by the public label set.
 
@@ -209,6 +210,9 @@ def classification_data(
         Types that X is left in, without a copy; others are converted to the first.
     reset : bool, default=True
         Whether columns may be others than at the last fit. If not, classes have to be declared.
+    keep_unknown : bool, default=False
+        Whether rows with labels that are not declared are kept, with the position -1: where the number of rows is
+        public, it must not depend on labels.
 
     Returns
     -------
@@ -243,7 +247,7 @@ def classification_data(
     if len(X) != len(codes):
         raise ValueError("X and y must have the same number of rows")
     known = codes >= 0
-    return (X, codes, classes) if known.all() else (X[known], codes[known], classes)
+    return (X, codes, classes) if keep_unknown or known.all() else (X[known], codes[known], classes)
 
 
 def labels_of(y: Any) -> NDArray:
@@ -298,7 +302,7 @@ def label_array(y: Any) -> NDArray:
     """
     array = labels_of(y)
     if array.dtype.kind in "OT":
-        kinds = {_key(label)[0] for label in array.tolist()}
+        kinds = {label_key(label)[0] for label in array.tolist()}
         if len(kinds) > 1 or not kinds <= {"text", "bytes", "number"}:
             raise TypeError("labels must be all text, or all numbers")
         if kinds == {"number"}:
@@ -344,8 +348,8 @@ def encode_labels(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
 
 
 def _encode_one_by_one(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
-    positions = {_key(label): i for i, label in enumerate(classes.tolist())}
-    keys = [_key(label) for label in y.tolist()]
+    positions = {label_key(label): i for i, label in enumerate(classes.tolist())}
+    keys = [label_key(label) for label in y.tolist()]
     if ("missing", None) in keys:
         raise ValueError(f"y holds missing labels. {_LEAVE_OUT}")
     if keys and not {kind for kind, _ in keys} & {kind for kind, _ in positions}:
@@ -353,8 +357,21 @@ def _encode_one_by_one(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
     return np.array([positions.get(key, -1) for key in keys], dtype=np.intp)
 
 
-def _key(label: Any) -> tuple[str, Any]:
-    """A label with its kind, so that 1 is not "1"."""
+def label_key(label: Any) -> tuple[str, Any]:
+    """Return a label with its kind, so that 1 is not "1".
+
+    Parameters
+    ----------
+    label : object
+        What stands for one label.
+
+    Returns
+    -------
+    kind : str
+        Text, bytes, number, missing or other.
+    value : object
+        The label, or None.
+    """
     if isinstance(label, _TIMES):
         # item() may be an integer.
         return ("missing", None) if np.isnat(label) else ("other", label)

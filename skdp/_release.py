@@ -61,6 +61,10 @@ class Release:
         return RecordedRelease(self.label, m.name, m.norm, float(m.sensitivity), float(m.scale))
 
 
+#: The relation of local privacy: any record may be another, and how many there are is public.
+REPLACE_ONE = "replace one record; their number is public"
+
+
 @dataclass(frozen=True)
 class PrivacyGuarantee:
     """What a fit gives away at most, and through which releases.
@@ -100,8 +104,10 @@ class PrivacyGuarantee:
         Returns
         -------
         guarantee : Budget
-            ``(2 epsilon, (1 + exp(epsilon)) delta)``, by group privacy.
+            ``(2 epsilon, (1 + exp(epsilon)) delta)``, by group privacy; in the local model, the guarantee itself.
         """
+        if self.relation == REPLACE_ONE:
+            return Budget(self.epsilon, self.delta)
         if self.delta == 0 or self.epsilon == math.inf:
             return Budget(2 * self.epsilon, self.delta)
         factor = 1 + math.exp(min(self.epsilon, 700.0))
@@ -127,10 +133,9 @@ class PrivacyGuarantee:
             return ["not private (epsilon=inf): no noise was added"]
         replace = self.replace_one
         guarantee = f"(epsilon={self.epsilon:g}, delta={self.delta:g})"
-        lines = [
-            f"{guarantee}-differentially private, {self.relation}",
-            f"implies (epsilon={replace.epsilon:g}, delta={replace.delta:.3g}) if one record is replaced",
-        ]
+        lines = [f"{guarantee}-differentially private, {self.relation}"]
+        if self.relation != REPLACE_ONE:
+            lines.append(f"implies (epsilon={replace.epsilon:g}, delta={replace.delta:.3g}) if one record is replaced")
         return lines
 
     def __repr__(self) -> str:
@@ -183,6 +188,8 @@ class ReleaseSession:
         Where bits come from.
     estimator : str
         Name for the ledger.
+    label : str, default="fit"
+        What is charged for, for the ledger.
 
     Raises
     ------
@@ -197,6 +204,7 @@ class ReleaseSession:
         accountant: BudgetAccountant | None,
         source: NoiseSource,
         estimator: str,
+        label: str = "fit",
     ) -> None:
         if accountant is not None:
             if source.seeded:
@@ -207,7 +215,7 @@ class ReleaseSession:
                 )
             accountant.charge(
                 plan.cost,
-                label="fit",
+                label=label,
                 estimator=estimator,
                 releases=[release.record() for release in plan.releases],
             )

@@ -44,13 +44,13 @@ class DPEstimatorMixin(ABC):
     """Mixin of differentially private estimators.
 
     A subclass has the parameters `epsilon`, `delta`, `accountant` and `random_state`, and after `fit` the attribute
-    ``privacy_``, equal to what `privacy_plan` returns. A `fit` or `partial_fit` that
-    raises leaves the estimator as it was.
+    ``privacy_``, equal to what `privacy_plan` returns. A `fit` or `partial_fit` (in the local model, `fit_reports` or
+    `randomize`) that raises leaves the estimator as it was.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for name in ("fit", "partial_fit"):
+        for name in ("fit", "partial_fit", "fit_reports", "randomize"):
             if name in vars(cls):
                 setattr(cls, name, _all_or_nothing(vars(cls)[name]))
 

@@ -15,6 +15,14 @@ from skdp.linear_model import (
     ObjPertLogReg,
     OutputPertLogReg,
 )
+from skdp.local import (
+    HadamardResponse,
+    LocalDPNaiveBayes,
+    LocalLaplace,
+    PiecewiseMechanism,
+    RandomizedResponse,
+    UnaryEncoder,
+)
 from skdp.model_selection import DPGridSearchCV
 from skdp.naive_bayes import DPNaiveBayes
 from skdp.neural_network import DPMLPClassifier, DPMLPRegressor
@@ -121,6 +129,24 @@ FREE = [
     PublicBinner(bounds=(-5.0, 5.0), n_bins=3, scale="symlog"),
 ]
 
+#: Transformers of the local model, which learn nothing, and randomise what they are given.
+LOCAL = [
+    RandomizedResponse(3),
+    RandomizedResponse(3, n_reported="auto"),
+    UnaryEncoder(3),
+    UnaryEncoder(3, kind="symmetric", n_reported=1),
+    HadamardResponse(5),
+    HadamardResponse(5, n_reported="auto"),
+    LocalLaplace((-5.0, 5.0)),
+    PiecewiseMechanism((-5.0, 5.0)),
+    PiecewiseMechanism((-5.0, 5.0), n_reported="all"),
+]
+
+LOCAL_NAIVE_BAYES = [
+    LocalDPNaiveBayes(**_WIDE),
+    LocalDPNaiveBayes(**_WIDE, n_reported="all"),
+]
+
 PCA = [
     ExpMechPCA(2, **_GENEROUS, **variant)
     for variant in (
@@ -167,13 +193,14 @@ SEARCHES = [
 ESTIMATORS = (
     PERTURBATION + FUNCTIONAL + DESCENT + NAIVE_BAYES + NETWORKS + TREES + PCA + CLUSTERING + PREPROCESSING + SEARCHES
 )
+ESTIMATORS += LOCAL_NAIVE_BAYES
 
 # With columns of their own, which scikit-learn's checks do not have.
 COLUMNS = {"categorical_features": [0], "n_categories": 3, "bin_edges": {1: [-5, -1, 0, 0.5, 1, 5]}}
 
 VARIANTS = ESTIMATORS + [
     clone(estimator).set_params(**{name: value for name, value in COLUMNS.items() if name in estimator.get_params()})
-    for estimator in NAIVE_BAYES + TREES
+    for estimator in NAIVE_BAYES + TREES + LOCAL_NAIVE_BAYES
 ]
 
 CLASSIFIERS = [estimator for estimator in VARIANTS if is_classifier(estimator)]
@@ -185,6 +212,8 @@ _ITERATIONS = "the number of iterations depends on private data and is not kept"
 
 _EMPTY = "data without rows are a neighbour of data with one, and are fitted like any other"
 
+_NO_ROWS = "nothing is learned from rows; where there are none, there are no reports"
+
 _LABELS = "labels_ would be a function of the private rows; predict gives labels for rows that may be seen"
 
 EXPECTED_FAILURES = {
@@ -195,6 +224,7 @@ EXPECTED_FAILURES = {
     "PublicBinner": {"check_estimators_empty_data_messages": _EMPTY},
     "DPPCA": {"check_estimators_empty_data_messages": _EMPTY},
     "ExpMechPCA": {"check_estimators_empty_data_messages": _EMPTY},
+    **{type(estimator).__name__: {"check_estimators_empty_data_messages": _NO_ROWS} for estimator in LOCAL},
     **{
         name: {"check_estimators_empty_data_messages": _EMPTY, "check_clustering": _LABELS}
         for name in ("DPKMeans", "SampleAggKMeans")
@@ -221,6 +251,7 @@ RELEASED = {
     "FunctionalMechLinReg": {"coef_", "intercept_", "alpha_"},
     "FunctionalMechLogReg": {"coef_", "intercept_"},
     "DPNaiveBayes": {"class_count_", "class_prior_", "feature_log_prob_", "theta_", "var_", "exponent_"},
+    "LocalDPNaiveBayes": {"class_count_", "class_prior_", "feature_log_prob_", "exponent_"},
     "DPMLPClassifier": {"coefs_", "intercepts_"},
     "DPMLPRegressor": {"coefs_", "intercepts_"},
     "DPRandomTree": {"structure_", "leaf_counts_", "leaf_proba_", "class_prior_", "tree_weights_", "intercept_"},
@@ -243,6 +274,7 @@ PUBLIC = {
     "FunctionalMechLinReg": set(),
     "FunctionalMechLogReg": {"alpha_"},
     "DPNaiveBayes": {"bin_edges_", "_columns"},
+    "LocalDPNaiveBayes": {"bin_edges_", "_columns"},
     "DPMLPClassifier": {"n_layers_", "n_outputs_", "out_activation_", "_activation"},
     "DPMLPRegressor": {"n_layers_", "n_outputs_", "out_activation_", "_activation", "_flat"},
     "DPRandomTree": set(),
@@ -282,6 +314,11 @@ def _flat(value):
     if isinstance(value, list | tuple):
         return np.concatenate([_flat(part) for part in value]) if value else np.empty(0)
     return np.ravel(np.asarray(value, dtype=float))
+
+
+def is_local(estimator):
+    """Whether each row is randomised by itself, and their number is public."""
+    return type(estimator).__module__.startswith("skdp.local")
 
 
 def needs_y(estimator):
@@ -333,8 +370,9 @@ def data_for(estimator, n_classes=2, n_rows=400, n_features=5, seed=0):
 
 def name_of(estimator):
     """Label an instance by what tells it from the others."""
+    parameters = estimator.get_params(deep=False)
     variant = [
-        getattr(estimator, name, None)
+        parameters.get(name)
         for name in (
             "loss",
             "solver",
@@ -348,12 +386,14 @@ def name_of(estimator):
             "scale",
             "encode",
             "strategy",
+            "kind",
+            "n_reported",
         )
     ]
     kind = "gaussian" if estimator.delta else "pure"
     sampled = ["sampled"] if getattr(estimator, "batch_size", None) is not None else []
     columns = ["columns"] if getattr(estimator, "categorical_features", None) is not None else []
-    return "-".join([type(estimator).__name__, *[v for v in variant if v is not None], kind, *sampled, *columns])
+    return "-".join([type(estimator).__name__, *[str(v) for v in variant if v is not None], kind, *sampled, *columns])
 
 
 def expected_failures(estimator):

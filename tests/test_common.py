@@ -28,6 +28,7 @@ from tests.estimators import (
     data_for,
     declared,
     every_output,
+    is_local,
     is_search,
     name_of,
     needs_y,
@@ -42,6 +43,10 @@ every_single_fit = pytest.mark.parametrize(
     "estimator", [estimator for estimator in VARIANTS if not is_search(estimator)], ids=name_of
 )
 every_classifier = pytest.mark.parametrize("estimator", CLASSIFIERS, ids=name_of)
+# In the local model the number of rows is public, and no row is left out.
+every_classifier_that_counts_rows = pytest.mark.parametrize(
+    "estimator", [estimator for estimator in CLASSIFIERS if not is_local(estimator)], ids=name_of
+)
 one_of_each = pytest.mark.parametrize("estimator", ONE_EACH, ids=name_of)
 one_of_each_classifier = pytest.mark.parametrize(
     "estimator", [estimator for estimator in ONE_EACH if is_classifier(estimator)], ids=name_of
@@ -80,15 +85,20 @@ def test_plan_states_the_parameters_guarantee_and_uses_all_of_it(estimator):
     assert sum(release.share for release in plan.releases) == pytest.approx(1)
 
 
+# What the estimators read rows with, in whatever module they have imported it.
+READERS = {"clip_rows", "sum_over_rows", "exact_moments", "plain_moments", "pair_codes"}
+
+
 @every_single_fit
 def test_nothing_is_computed_when_the_budget_is_too_small(estimator, monkeypatch):
     def touched(*args, **kwargs):
         raise AssertionError("the data were used")
 
-    # What the estimators read rows with, under whatever name they have imported it.
     for name, module in list(sys.modules.items()):
         if name.startswith("skdp."):
-            for reader in {"clip_rows", "sum_over_rows", "exact_moments", "plain_moments"} & set(vars(module)):
+            for reader in {"clip_rows", "sum_over_rows", "exact_moments", "plain_moments", "pair_codes"} & set(
+                vars(module)
+            ):
                 monkeypatch.setattr(module, reader, touched)
     with pytest.raises(AssertionError):
         declared(estimator).fit(*data_for(estimator))
@@ -316,11 +326,13 @@ def test_what_follows_the_releases_does_not_see_the_data(estimator, monkeypatch)
     monkeypatch.setattr(ReleaseSession, "steps", steps_of_noise)
     X, y = data_for(estimator)
     data = [(X, y), (X[:50][::-1], y[:50]), (3 - X[:7], y[:7]), (X[:0], y[:0])]
+    if is_local(estimator):
+        data = [(X, y), (X[::-1], y), (3 - X, 1 - y)]
     models = [declared(estimator, random_state=0).fit(*rows) for rows in data]
     assert len({pickle.dumps(vars(model)) for model in models}) == 1
 
 
-@every_classifier
+@every_classifier_that_counts_rows
 @pytest.mark.parametrize("odd", ["1", b"1", 0.5, 2**63, 10**400, INF, "x", 1j], ids=str)
 def test_one_records_label_does_not_decide_how_others_are_read(estimator, odd):
     X, y = data_for(estimator)
@@ -340,7 +352,7 @@ def test_missing_labels_are_refused(estimator):
         assert len(accountant) == 0
 
 
-@every_classifier
+@every_classifier_that_counts_rows
 def test_unknown_labels_leave_no_trace(estimator):
     X, y = data_for(estimator)
     strange = np.concatenate([y, [7] * 40])
@@ -520,6 +532,7 @@ LATER = {
     "n_jobs": (None, 2),
     "n_steps": (None, 3),
     "n_thresholds": (3,),
+    "n_reported": ("all", 1),
     "numeric": ("binned", "gaussian"),
     "param_grid": ({"C": [1.0]},),
     "penalty": (None, "l2"),
@@ -773,7 +786,7 @@ def test_entries_that_are_no_numbers_are_not_described(estimator):
         assert not any(word in message for word in ("7731", "dict", "set", "NAType", "complex", "Odd", "64"))
 
 
-@every_classifier
+@every_classifier_that_counts_rows
 def test_times_are_no_labels(estimator):
     X, y = data_for(estimator)
     for entry in (np.timedelta64(1, "ns"), np.datetime64(1, "ns")):

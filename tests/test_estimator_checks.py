@@ -3,11 +3,11 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tests.estimators import ESTIMATORS, FREE, expected_failures
+from tests.estimators import ESTIMATORS, FREE, LOCAL, expected_failures
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyAssumptionWarning")
 
 
-@parametrize_with_checks(ESTIMATORS + FREE, expected_failed_checks=expected_failures)
+@parametrize_with_checks(ESTIMATORS + FREE + LOCAL, expected_failed_checks=expected_failures)
 def test_scikit_learn_check(estimator, check):
     check(estimator)

@@ -12,12 +12,24 @@ from ._calibrated import (
     within_reach,
 )
 from .bingham import BinghamMechanism, bingham_direction
+from .channels import (
+    UNKNOWN,
+    CategoryChannel,
+    Channel,
+    HadamardChannel,
+    KaryChannel,
+    LatticeLaplaceChannel,
+    NumberChannel,
+    UnaryChannel,
+    WindowChannel,
+)
 from .choices import GroupChoices
 from .discrete_gaussian import discrete_gaussian
 from .discrete_laplace import DiscreteLaplaceMechanism, discrete_laplace
 from .exponential import ExponentialMechanism
 from .gamma import GammaMechanism, rounded_gamma_vector
 from .gaussian import GaussianMechanism, rounded_normal
+from .local import LocalMechanism
 from .permute_and_flip import PermuteAndFlip
 from .poisson import LEAST_RATE, PoissonSampler
 from .quantiles import ExactQuantiles, GridQuantiles, even_levels, quantile_depth, quantile_scores
@@ -28,9 +40,12 @@ from .stability import StabilityThreshold
 __all__ = [
     "LEAST_RATE",
     "TOTAL_BITS",
+    "UNKNOWN",
     "BestOfRuns",
     "BinghamMechanism",
     "BitStream",
+    "CategoryChannel",
+    "Channel",
     "DiscreteLaplaceMechanism",
     "ExactQuantiles",
     "ExponentialMechanism",
@@ -38,13 +53,20 @@ __all__ = [
     "GaussianMechanism",
     "GridQuantiles",
     "GroupChoices",
+    "HadamardChannel",
+    "KaryChannel",
+    "LatticeLaplaceChannel",
+    "LocalMechanism",
     "Mechanism",
     "NoNoise",
     "NoiseSource",
+    "NumberChannel",
     "PermuteAndFlip",
     "PoissonSampler",
     "SampledGaussianMechanism",
     "StabilityThreshold",
+    "UnaryChannel",
+    "WindowChannel",
     "bingham_direction",
     "coordinate_variance",
     "discrete_gaussian",

@@ -12,29 +12,22 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from .._class_sums import moment_weight, noise_scale
-from .._data import FLOATS, classification_data, validate_quietly
+from .._data import classification_data
 from .._params import check_choice, check_classes, check_integer, check_positive
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..accounting import GaussianEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon, gaussian_mu
 from ..base import DPEstimatorMixin
 from ..mechanisms import NoiseSource
-from ._columns import NUMERIC, Columns, Reader, check_columns, columns_for
+from ._columns import NUMERIC, Columns, check_columns, columns_for
 from ._columns import Parameters as ColumnParameters
 from ._model import Options, estimate
+from ._prediction import DTYPES, NaiveBayesPrediction, by_column
 from ._sums import SUMS, Layout, plan, sums_by_class
 
 Array = NDArray[np.float64]
-
-# Types that X may have without being copied; codes of categories are often integers.
-_DTYPES = (*FLOATS, np.int64, np.int32, np.int16, np.int8)
-
-# Rows whose probabilities are computed at once.
-_PREDICTED_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -47,7 +40,7 @@ class Parameters:
     options: Options
 
 
-class DPNaiveBayes(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
+class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin, BaseEstimator):
     r"""Differentially private naive Bayes, for categorical and numeric features together.
 
     Counts of categories and bins by class, and moments of Gaussian features by class, are released with noise, once. It
@@ -209,7 +202,7 @@ class DPNaiveBayes(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         accountant = check_accountant(self.accountant)
         parameters = self._check_parameters()
         source = NoiseSource(self.random_state)
-        X, codes, classes = classification_data(self, X, y, check_classes(self.classes), _DTYPES)
+        X, codes, classes = classification_data(self, X, y, check_classes(self.classes), DTYPES)
         priors = check_priors(self.priors, len(classes))
         columns = columns_for(parameters.columns, X.shape[1], getattr(self, "feature_names_in_", None))
         layout = Layout(columns, len(classes))
@@ -289,84 +282,8 @@ class DPNaiveBayes(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
             ),
         )
 
-    def _joint_log_scores(self, X: Any) -> Array:
-        """Logarithms of probabilities of classes given rows, each row's up to a constant."""
-        check_is_fitted(self, "privacy_")
-        X = validate_quietly(self, X, dtype=list(_DTYPES), reset=False)
-        with np.errstate(divide="ignore"):
-            prior = np.log(self.class_prior_)
-        columns, reader = self._columns, Reader(self._columns)
-        tables = [table_for_reading(self.feature_log_prob_[c], self.bin_edges_[c]) for c in columns.tables]
-        out = np.empty((len(X), len(prior)))
-        for start in range(0, len(X), _PREDICTED_ROWS):
-            rows = slice(start, start + _PREDICTED_ROWS)
-            evidence = gaussian_evidence(X[rows], columns, self.theta_, self.var_)
-            for table, cell in zip(tables, reader.cells(X[rows]).T, strict=True):
-                evidence += table[cell]
-            out[rows] = prior + self.exponent_ * evidence
-        return out
-
-    def predict(self, X: Any) -> NDArray:
-        """Return the most likely label of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Elements of ``classes_``.
-        """
-        scores = self._joint_log_scores(X)
-        return self.classes_[scores.argmax(axis=1)]
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        probabilities: Array = special.softmax(self._joint_log_scores(X), axis=1)
-        return probabilities
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return logarithms of class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        probabilities: Array = special.log_softmax(self._joint_log_scores(X), axis=1)
-        return probabilities
-
-
-def by_column(columns: Columns, values: list[Any]) -> list[Any]:
-    """Return a list with one entry for each column, from values for its tables."""
-    out: list[Any] = [None] * columns.n_features
-    for column, value in zip(columns.tables, values, strict=True):
-        out[column] = value
-    return out
-
-
-def table_for_reading(log_probabilities: Array, edges: Array | None) -> Array:
-    """Return a table by cell and class. A cell for unknown values, which categories have, says nothing."""
-    by_cell = log_probabilities.T
-    return by_cell if edges is not None else np.vstack([by_cell, np.zeros(by_cell.shape[1])])
+    def _number_evidence(self, X: NDArray) -> Array:
+        return gaussian_evidence(X, self._columns, self.theta_, self.var_)
 
 
 def gaussian_evidence(X: NDArray, columns: Columns, means: Array, variances: Array) -> Array:

@@ -1,0 +1,205 @@
+"""What is common in the local model: the guarantee of a row's report, and transformers that randomise rows."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._data import check_quietly
+from .._params import check_integer
+from .._release import REPLACE_ONE, PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from ..accounting import PrivacyCost, PureEvent, check_epsilon
+from ..base import DPEstimatorMixin
+from ..mechanisms import LocalMechanism, NoiseSource
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+REPORTS = "reports"
+THEOREM = "Local privacy, theorem 1"
+
+
+def guarantee(epsilon: float, mechanism: LocalMechanism) -> PrivacyGuarantee:
+    """Return the guarantee of each row's report."""
+    release = Release(REPORTS, mechanism, 1.0, THEOREM)
+    return PrivacyGuarantee(epsilon, 0.0, (PureEvent(epsilon),), (release,), relation=REPLACE_ONE)
+
+
+def portion(epsilon: float, n_reported: int) -> Fraction | float:
+    """Return the guarantee of each reported column; they add up to epsilon exactly."""
+    return epsilon if epsilon == math.inf else Fraction(epsilon) / n_reported
+
+
+def check_n_reported(value: Any, n_features: int, epsilon: float, error: Callable[[float], Sequence[float]]) -> int:
+    """Return how many columns a row reports.
+
+    Parameters
+    ----------
+    value : object
+        What a user passed: "all", "auto" or a number.
+    n_features : int
+        Number of columns.
+    epsilon : float
+        The guarantee of a row.
+    error : callable
+        Maps the guarantee of one column to each column's mean squared error per report, for "auto".
+    """
+    if isinstance(value, str):
+        if value == "all" or (value == "auto" and epsilon == math.inf):
+            return n_features
+        if value == "auto":
+            # A row reports a column with probability k / d.
+            costs = [sum(error(epsilon / k)) / k for k in range(1, n_features + 1)]
+            return int(np.argmin(costs)) + 1
+        raise ValueError(f'n_reported must be "all", "auto" or a number of columns, got {value!r}')
+    k = check_integer(value, "n_reported", least=1)
+    if k > n_features:
+        raise ValueError(f"n_reported must be at most the number of columns, {n_features}, got {value!r}")
+    return k
+
+
+def has_one_type(X: Any) -> bool:
+    """Whether rows are of one type already.
+
+    NumPy would read a list as the type that fits all of its entries, so that one decides how others are read.
+    """
+    dtypes: Any = getattr(X, "dtypes", None)
+    if hasattr(dtypes, "__iter__"):
+        return all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes)
+    return hasattr(X, "__array__") or hasattr(X, "shape")
+
+
+class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
+    """Randomises rows, each by itself. Nothing is learned from any."""
+
+    epsilon: Any
+    n_reported: Any
+    accountant: Any
+    random_state: Any
+
+    #: The mechanisms are pure.
+    delta: ClassVar[float] = 0.0
+
+    #: That the reports are what is charged, and not the fit.
+    _randomizes_rows: ClassVar[bool] = True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.non_deterministic = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    @abstractmethod
+    def _mechanism(self, n_features: int) -> LocalMechanism:
+        """Check parameters for so many columns, and return the mechanism."""
+
+    @abstractmethod
+    def _codes(self, X: NDArray) -> Integers:
+        """Return the codes of values."""
+
+    @abstractmethod
+    def _reports(self, released: NDArray, mechanism: LocalMechanism) -> NDArray:
+        """Return what is made of the mechanism's reports."""
+
+    @abstractmethod
+    def _rows(self, X: Any, *, reset: bool) -> NDArray:
+        """Validate rows."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check parameters, and note number and names of the columns. Nothing is learned from values, nor charged.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; there may be none.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The transformer.
+        """
+        check_accountant(self.accountant)
+        NoiseSource(self.random_state)
+        self._mechanism(self._rows(X, reset=True).shape[1])
+        return self
+
+    def transform(self, X: Any) -> NDArray:
+        """Randomise rows, and spend epsilon: each call is a further release of the rows that it is given.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        reports : ndarray of shape (n_samples, n_features_out)
+            One report for each row, drawn by itself.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit it. Nothing is drawn then.
+        """
+        accountant = check_accountant(self.accountant)
+        source = NoiseSource(self.random_state)
+        X = self._rows(X, reset=False)
+        mechanism = self._mechanism(X.shape[1])
+        plan = guarantee(check_epsilon(self.epsilon), mechanism)
+        codes = self._codes(X)
+        name = type(self).__name__
+        session = ReleaseSession(plan, accountant=accountant, source=source, estimator=name, label="transform")
+        return self._reports(session.release(REPORTS, codes), mechanism)
+
+    @property
+    def privacy_(self) -> PrivacyGuarantee:
+        """The guarantee of each row, for one call of `transform`."""
+        check_is_fitted(self, "n_features_in_")
+        return self.privacy_plan(n_features=self.n_features_in_)
+
+    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+        """Return the guarantee that each row has in one call of `transform`, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Ignored.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit to such data.
+        """
+        n_features = check_integer(n_features, "n_features", least=1)
+        return guarantee(check_epsilon(self.epsilon), self._mechanism(n_features))
+
+    def _fixed_cost(self) -> PrivacyCost:
+        epsilon = check_epsilon(self.epsilon)
+        return PrivacyCost(epsilon, 0.0, (PureEvent(epsilon),))
+
+    def _read(self, Z: Any, mechanism: LocalMechanism) -> NDArray:
+        """Read reports, which are public."""
+        width = self._n_features_out
+        dtype = None if has_one_type(Z) else object
+        Z = check_quietly(Z, dtype=dtype, ensure_all_finite=False, ensure_min_samples=0)
+        if Z.shape[1] != width:
+            raise ValueError(f"Z has {Z.shape[1]} columns, and reports have {width}")
+        return Z
+
+    @property
+    def _n_features_out(self) -> int:
+        check_is_fitted(self, "n_features_in_")
+        return self._mechanism(self.n_features_in_).starts[-1]

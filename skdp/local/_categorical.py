@@ -1,0 +1,446 @@
+"""Categories, reported locally: randomised response, unary encoding and Hadamard response."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._data import validate_quietly
+from .._params import check_boolean, check_choice
+from ..accounting import check_epsilon
+from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, UnaryChannel
+from ..naive_bayes._model import onto_simplex
+from ._base import Integers, LocalTransformer, check_n_reported, has_one_type, portion
+from ._categories import Categories, check_categories
+
+
+class CategoryTransformer(LocalTransformer):
+    """Randomises categories, and estimates how often each occurs."""
+
+    categories: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _rows(self, X: Any, *, reset: bool) -> NDArray:
+        # What is missing is none of the categories.
+        rows: NDArray = validate_quietly(
+            self,
+            X,
+            dtype=None if has_one_type(X) else object,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            reset=reset,
+        )
+        return rows
+
+    @abstractmethod
+    def _channel(self, epsilon: Any, n_categories: int) -> CategoryChannel:
+        """Return the channel of a column."""
+
+    def _categories(self, n_features: int) -> tuple[Categories, ...]:
+        return check_categories(self.categories, n_features)
+
+    def _mechanism(self, n_features: int) -> LocalMechanism:
+        epsilon = check_epsilon(self.epsilon)
+        sizes = [len(column.values) for column in self._categories(n_features)]
+
+        def error(part: float) -> list[float]:
+            squares = {size: self._channel(part, size).mean_square for size in set(sizes)}
+            return [squares[size] for size in sizes]
+
+        k = check_n_reported(self.n_reported, n_features, epsilon, error)
+        part = portion(epsilon, k)
+        channels = {size: self._channel(part, size) for size in set(sizes)}
+        return LocalMechanism(tuple(channels[size] for size in sizes), k)
+
+    def _codes(self, X: NDArray) -> Integers:
+        columns = self._categories(X.shape[1])
+        return np.column_stack([column.encode(X[:, j]) for j, column in enumerate(columns)])
+
+    def _symbols(self, Z: NDArray, mechanism: LocalMechanism) -> list[NDArray]:
+        """Return the reports of each column, without those that are missing."""
+        starts, found = mechanism.starts, []
+        for j, channel in enumerate(mechanism.channels):
+            part = Z[:, starts[j] : starts[j + 1]]
+            part = part[part[:, 0] != UNKNOWN]
+            limit = 2 if channel.width > 1 else getattr(channel, "n_reports", 2)
+            try:
+                whole = part.astype(np.int64)
+                good = bool(np.all(whole == part) and np.all((whole >= 0) & (whole < limit)))
+            except (TypeError, ValueError):
+                whole, good = np.zeros(part.shape, dtype=np.int64), False
+            if not good:
+                raise ValueError("Z must hold reports as transform returns them")
+            found.append(whole if channel.width > 1 else whole[:, 0])
+        return found
+
+    def frequencies(self, Z: Any, *, project: bool = False, return_std: bool = False) -> Any:
+        """Estimate from reports how frequent the categories of each column are.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n_samples, n_features_out)
+            Reports, of this transformer or of others with the same parameters.
+        project : bool, default=False
+            False gives unbiased estimates, some of which may be negative. True gives the nearest probabilities, which
+            are closer to the truth, but not unbiased.
+        return_std : bool, default=False
+            Whether to return standard errors as well.
+
+        Returns
+        -------
+        frequencies : list of ndarray of shape (n_categories,)
+            For each column, in the order of its categories. What is no category has no part in them. Without any
+            report of a column, they are 0.
+        std : list of ndarray of shape (n_categories,)
+            Standard errors of the unbiased estimates, as estimates of a population that the rows are drawn from:
+            for noise and draw together. Only if `return_std` is True.
+        """
+        check_boolean(project, "project")
+        check_boolean(return_std, "return_std")
+        check_is_fitted(self, "n_features_in_")
+        mechanism = self._mechanism(self.n_features_in_)
+        every = self._symbols(self._read(Z, mechanism), mechanism)
+        found, errors = [], []
+        for channel, reports in zip(mechanism.channels, every, strict=True):
+            assert isinstance(channel, CategoryChannel)
+            n = len(reports)
+            if n == 0:
+                found.append(np.zeros(channel.n_categories))
+                errors.append(np.full(channel.n_categories, np.inf))
+                continue
+            counts = channel.counts(reports)
+            estimate = channel.scores(counts, n) / n
+            spread = np.maximum(channel.squares(counts, n) / n - estimate**2, 0.0)
+            found.append(onto_simplex(estimate[None], np.ones(1))[0] if project else estimate)
+            errors.append(np.sqrt(spread / n))
+        return (found, errors) if return_std else found
+
+
+class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
+    r"""Reports a category as it is, or a random one, so that no one knows which.
+
+    Parameters
+    ----------
+    categories : int, array-like or list of array-like
+        The public categories, from the code book: how many there are, if they are coded 0, 1, ...; or a list of them,
+        numbers or text; or a list with one of these for each column. Required. A value that is none of them, or
+        missing, is not refused, and not dropped: it is reported like any other, and says nothing.
+    epsilon : float, default=1.0
+        Privacy budget of one row, over all of its columns, for each call of `transform`; positive. ``inf`` adds no
+        noise and gives no privacy. More than about 40 for one column is no different from 40.
+    n_reported : "all", "auto" or int, default="all"
+        How many columns each row reports, with an equal part of `epsilon` for each. Fewer than all are drawn at random
+        for each row; the others are missing (NaN for numbers, None for text). For estimates it is better to report one
+        column well than all badly: "auto" takes the number with the least error.
+    accountant : BudgetAccountant, default=None
+        Budget that each call of `transform` charges. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
+        be reproduced, and subtracted: for tests only. An int makes the same noise in each call.
+
+    Attributes
+    ----------
+    privacy_ : PrivacyGuarantee
+        The guarantee of each row, for one call of `transform`.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    UnaryEncoder : Better for many categories; reports a bit for each.
+    HadamardResponse : Nearly as good, and reports one number.
+
+    Notes
+    -----
+    Of k categories, the row's own is reported with probability :math:`e^\varepsilon/(e^\varepsilon + k -
+    1)`, each other one with :math:`1/(e^\varepsilon + k - 1)`. No other law is better for two categories, nor for a
+    large epsilon; up to :math:`k \approx 3e^\varepsilon + 2` it has less error than the others.
+
+    **Privacy.** Each row's report is epsilon-DP with respect to that row: whatever another row would be in its place,
+    no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
+    there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
+    charged, within a pipeline as well. Probabilities are rational numbers that are drawn from exactly.
+
+    References
+    ----------
+    .. [1] S. L. Warner, "Randomized Response: A Survey Technique for Eliminating Evasive Answer Bias", Journal of the
+       American Statistical Association 60, 1965.
+    .. [2] P. Kairouz, S. Oh and P. Viswanath, "Extremal Mechanisms for Local Differential Privacy", Journal of Machine
+       Learning Research 17, 2016.
+
+    Examples
+    --------
+    >>> from skdp.local import RandomizedResponse
+    >>> survey = RandomizedResponse(["no", "yes"], epsilon=1.0, random_state=0)
+    >>> reports = survey.fit_transform([["yes"]] * 300 + [["no"]] * 700)
+    >>> frequencies, std = survey.frequencies(reports, return_std=True)
+    >>> frequencies[0].round(2), std[0].round(2)
+    (array([0.69, 0.31]), array([0.03, 0.03]))
+    """
+
+    def __init__(
+        self,
+        categories: Any = None,
+        *,
+        epsilon: float = 1.0,
+        n_reported: Any = "all",
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.categories = categories
+        self.epsilon = epsilon
+        self.n_reported = n_reported
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _channel(self, epsilon: Any, n_categories: int) -> CategoryChannel:
+        return KaryChannel(epsilon, n_categories)
+
+    def _reports(self, released: NDArray, mechanism: LocalMechanism) -> NDArray:
+        columns = self._categories(released.shape[1])
+        text = any(column.values.dtype.kind == "U" for column in columns)
+        partial = mechanism.n_reported < len(columns)
+        kinds = [column.values.dtype for column in columns]
+        out = np.empty(released.shape, dtype=object if text else np.result_type(*kinds, *([np.float64] * partial)))
+        for j, column in enumerate(columns):
+            out[:, j] = column.values[released[:, j]]
+            if partial:
+                out[released[:, j] == UNKNOWN, j] = None if text else np.nan
+        return out
+
+    def _symbols(self, Z: NDArray, mechanism: LocalMechanism) -> list[NDArray]:
+        codes = self._codes(Z)
+        return [column[column != UNKNOWN] for column in codes.T]
+
+
+class UnaryEncoder(CategoryTransformer):
+    r"""Reports a bit for each category: one-hot encoding with bits flipped at random.
+
+    Parameters
+    ----------
+    categories : int, array-like or list of array-like
+        The public categories, from the code book: how many there are, if they are coded 0, 1, ...; or a list of them,
+        numbers or text; or a list with one of these for each column. Required. A value that is none of them, or
+        missing, is not refused, and not dropped: it is reported like any other, and says nothing.
+    kind : {"optimized", "symmetric"}, default="optimized"
+        Whether ones are kept with probability 1/2, and zeros changed rarely (optimised unary encoding), or both are
+        changed with the same probability. The first has less error where categories are many.
+    epsilon : float, default=1.0
+        Privacy budget of one row, over all of its columns, for each call of `transform`; positive. ``inf`` adds no
+        noise and gives no privacy. More than about 40 for one column is no different from 40.
+    n_reported : "all", "auto" or int, default="all"
+        How many columns each row reports, with an equal part of `epsilon` for each. Fewer than all are drawn at random
+        for each row; the others are missing (-1 in each of their bits). For estimates it is better to report one
+        column well than all badly: "auto" takes the number with the least error.
+    accountant : BudgetAccountant, default=None
+        Budget that each call of `transform` charges. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
+        be reproduced, and subtracted: for tests only. An int makes the same noise in each call.
+
+    Attributes
+    ----------
+    privacy_ : PrivacyGuarantee
+        The guarantee of each row, for one call of `transform`.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    RandomizedResponse : Better for few categories.
+    HadamardResponse : About as good, and reports one number.
+    sklearn.preprocessing.OneHotEncoder : The same without noise.
+
+    Notes
+    -----
+    The bit of the row's own category is set with probability p, each other one with q, independently. Two
+    categories differ in two bits, so that :math:`p(1-q) = e^\varepsilon q(1-p)`. Optimised is :math:`p = 1/2`,
+    :math:`q = 1/(e^\varepsilon + 1)`; symmetric :math:`q = 1 - p = 1/(e^{\varepsilon/2} + 1)`. The error does not
+    depend on the number of categories. A report has that many bits.
+
+    **Privacy.** Each row's report is epsilon-DP with respect to that row: whatever another row would be in its place,
+    no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
+    there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
+    charged, within a pipeline as well. Probabilities are rational numbers that are drawn from exactly.
+
+    References
+    ----------
+    .. [1] T. Wang, J. Blocki, N. Li and S. Jha, "Locally Differentially Private Protocols for Frequency Estimation",
+       USENIX Security 2017.
+       CCS 2014.
+
+    Examples
+    --------
+    >>> from skdp.local import UnaryEncoder
+    >>> encoder = UnaryEncoder(4, epsilon=3.0, random_state=0).fit([[0]])
+    >>> encoder.transform([[0], [3]]).shape
+    (2, 4)
+    >>> reports = encoder.transform([[k % 4] for k in range(10_000)])
+    >>> encoder.frequencies(reports)[0].round(1)
+    array([0.3, 0.2, 0.3, 0.3])
+    """
+
+    def __init__(
+        self,
+        categories: Any = None,
+        *,
+        kind: str = "optimized",
+        epsilon: float = 1.0,
+        n_reported: Any = "all",
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.categories = categories
+        self.kind = kind
+        self.epsilon = epsilon
+        self.n_reported = n_reported
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _channel(self, epsilon: Any, n_categories: int) -> CategoryChannel:
+        kind = check_choice(self.kind, "kind", ("optimized", "symmetric"))
+        return UnaryChannel(epsilon, n_categories, kind == "optimized")
+
+    def _reports(self, released: NDArray, mechanism: LocalMechanism) -> NDArray:
+        return released
+
+    def encode(self, X: Any) -> NDArray[np.int8]:
+        """Return the bits without noise: not private, for rows that stay where they are.
+
+        A model that learned from reports can be handed to those who have a row, who apply it to these bits.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        bits : ndarray of int8, of shape (n_samples, n_features_out)
+            One 1 for each column; none for what is no category.
+        """
+        X = self._rows(X, reset=False)
+        sizes = [len(column.values) for column in self._categories(X.shape[1])]
+        out = np.zeros((len(X), sum(sizes)), dtype=np.int8)
+        for start, codes in zip(np.cumsum(sizes) - sizes, self._codes(X).T, strict=True):
+            known = np.flatnonzero(codes != UNKNOWN)
+            out[known, start + codes[known]] = 1
+        return out
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray:
+        """Return names of the bits.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of the columns; those seen in `fit` by default.
+
+        Returns
+        -------
+        names : ndarray of str objects
+            The column's name and the category.
+        """
+        names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
+        columns = self._categories(len(names))
+        found = [f"{name}_{value}" for name, column in zip(names, columns, strict=True) for value in column.values]
+        return np.array(found, dtype=object)
+
+
+class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
+    r"""Reports one number for a category, as precise as a bit for each would be.
+
+    Parameters
+    ----------
+    categories : int, array-like or list of array-like
+        The public categories, from the code book: how many there are, if they are coded 0, 1, ...; or a list of them,
+        numbers or text; or a list with one of these for each column. Required. A value that is none of them, or
+        missing, is not refused, and not dropped: it is reported like any other, and says nothing.
+    epsilon : float, default=1.0
+        Privacy budget of one row, over all of its columns, for each call of `transform`; positive. ``inf`` adds no
+        noise and gives no privacy. More than about 40 for one column is no different from 40.
+    n_reported : "all", "auto" or int, default="all"
+        How many columns each row reports, with an equal part of `epsilon` for each. Fewer than all are drawn at random
+        for each row; the others are missing (-1). For estimates it is better to report one column well than all
+        badly: "auto" takes the number with the least error.
+    accountant : BudgetAccountant, default=None
+        Budget that each call of `transform` charges. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
+        be reproduced, and subtracted: for tests only. An int makes the same noise in each call.
+
+    Attributes
+    ----------
+    privacy_ : PrivacyGuarantee
+        The guarantee of each row, for one call of `transform`.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    RandomizedResponse : Better for few categories.
+    UnaryEncoder : About as good, and reports what a model can learn from.
+
+    Notes
+    -----
+    Each category has half a block of positions, where its row of a Hadamard matrix is 1; the report is one of these, or
+    any. Two categories of a block share half of theirs, which is what the estimate needs. The size of blocks is chosen
+    from epsilon and the number of categories. A report has a few bits, whatever the number of categories, and estimates
+    take a fast transform.
+
+    **Privacy.** Each row's report is epsilon-DP with respect to that row: whatever another row would be in its place,
+    no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
+    there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
+    charged, within a pipeline as well. Probabilities are rational numbers that are drawn from exactly.
+
+    References
+    ----------
+    .. [1] J. Acharya, Z. Sun and H. Zhang, "Hadamard Response: Estimating Distributions Privately, Efficiently, and
+       with Little Communication", AISTATS 2019.
+
+    Examples
+    --------
+    >>> from skdp.local import HadamardResponse
+    >>> response = HadamardResponse(1000, epsilon=2.0, random_state=0)
+    >>> reports = response.fit_transform([[k % 10] for k in range(100_000)])
+    >>> frequencies = response.frequencies(reports)[0]
+    >>> frequencies.shape, frequencies[:10].sum().round(1)
+    ((1000,), np.float64(1.0))
+    """
+
+    def __init__(
+        self,
+        categories: Any = None,
+        *,
+        epsilon: float = 1.0,
+        n_reported: Any = "all",
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.categories = categories
+        self.epsilon = epsilon
+        self.n_reported = n_reported
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _channel(self, epsilon: Any, n_categories: int) -> CategoryChannel:
+        return HadamardChannel.best(epsilon, n_categories)
+
+    def _reports(self, released: NDArray, mechanism: LocalMechanism) -> NDArray:
+        return released

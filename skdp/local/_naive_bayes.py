@@ -1,0 +1,402 @@
+r"""Naive Bayes from randomised reports: label and features of each row are randomised before anyone sees them.
+
+Naive Bayes needs how often each label occurs with each category of each feature. A row reports one table out of these,
+drawn at random, or a few: for each a *pair* of label and category, as one symbol, through one channel. That takes the
+whole budget once. Reports of label and feature apart would have half of it each, and their errors would multiply.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from .._data import check_quietly, classification_data
+from .._params import check_classes, check_integer, check_positive
+from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
+from ..accounting import PrivacyCost, PureEvent, check_epsilon
+from ..base import DPEstimatorMixin
+from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, NoiseSource
+from ..naive_bayes._columns import Columns, Reader, check_columns, columns_for
+from ..naive_bayes._columns import Parameters as ColumnParameters
+from ..naive_bayes._model import exponent, table_information, table_probabilities
+from ..naive_bayes._naive_bayes import check_priors
+from ..naive_bayes._prediction import DTYPES, NaiveBayesPrediction, by_column
+from ._base import REPORTS, Array, Integers, check_n_reported, guarantee, portion
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The checked parameters, all public."""
+
+    epsilon: float
+    columns: ColumnParameters
+    alpha: float
+    dependence: float
+
+
+def best_channel(epsilon: Any, n_categories: int) -> CategoryChannel:
+    """Return the channel with the least error, of those that report one symbol."""
+    options: list[CategoryChannel] = [KaryChannel(epsilon, n_categories), HadamardChannel.best(epsilon, n_categories)]
+    return min(options, key=lambda channel: channel.mean_square)
+
+
+def mechanism_for(epsilon: float, columns: Columns, n_classes: int, n_reported: Any) -> LocalMechanism:
+    """Return the mechanism: one column for each table of label and feature, and a last one for the label alone."""
+    sizes = [int(size) * n_classes for size in columns.sizes] + [n_classes]
+    distinct = sorted(set(sizes))
+
+    def error(part: float) -> list[float]:
+        squares = {size: best_channel(part, size).mean_square for size in distinct}
+        return [squares[size] for size in sizes]
+
+    k = check_n_reported(n_reported, len(sizes), epsilon, error)
+    part = portion(epsilon, k)
+    channels = {size: best_channel(part, size) for size in distinct}
+    return LocalMechanism(tuple(channels[size] for size in sizes), k)
+
+
+def pair_codes(X: NDArray, codes: NDArray[np.intp], columns: Columns) -> Integers:
+    """Return the code of each row in each table; -1 for a label that is not declared."""
+    out = np.empty((len(X), len(columns.sizes) + 1), dtype=np.int64)
+    reader = Reader(columns)
+    for start in range(0, len(X), 4096):
+        rows = slice(start, start + 4096)
+        with np.errstate(all="ignore"):
+            out[rows, :-1] = codes[rows, None] * columns.sizes + reader.cells(X[rows])
+    out[:, -1] = codes
+    out[codes < 0] = UNKNOWN
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What is estimated from reports."""
+
+    counts: Array
+    log_probabilities: list[Array]
+    exponent: float
+
+
+def _postprocess_reports(
+    reports: NDArray, mechanism: LocalMechanism, columns: Columns, n_classes: int, parameters: Parameters
+) -> Model:
+    """Return the model for reports, which are public, as their number is."""
+    n = len(reports)
+    estimates, noises = [], []
+    for channel, column in zip(mechanism.channels, reports.T, strict=True):
+        assert isinstance(channel, CategoryChannel)
+        reported = column[column != UNKNOWN]
+        n_reports = max(len(reported), 1)
+        scores = channel.scores(channel.counts(reported), len(reported))
+        # Of as many rows as there are.
+        estimates.append((scores * (n / n_reports)).reshape(n_classes, -1))
+        spread = channel.mean_square
+        if mechanism.n_reported == len(mechanism.channels):
+            # Rows are not drawn: what is left is noise.
+            spread = max(spread - 1 / channel.n_categories, 0.0)
+        noises.append(n * (spread / n_reports) ** 0.5)
+    noise = np.array(noises)
+    counts = _label_counts(estimates, noise)
+    tables, information = [], []
+    categorical = len(columns.categorical)
+    for t, (estimate, deviation) in enumerate(zip(estimates[:-1], noise, strict=False)):
+        bins = t >= categorical
+        probabilities = table_probabilities(estimate[None], counts, float(deviation), bins, parameters.alpha)
+        information.append(table_information(probabilities, counts))
+        tables.append(np.log(probabilities[0]))
+    return Model(counts, tables, exponent(np.concatenate(information), parameters.dependence))
+
+
+def _label_counts(estimates: list[Array], noise: Array) -> Array:
+    """Combine what all tables say about the labels, by the variances of their noise."""
+    variances = noise**2 * [estimate.shape[1] for estimate in estimates]
+    if not np.all(variances > 0):
+        return np.maximum(estimates[-1][:, 0], 1.0)
+    weights = 1 / variances
+    counts = sum(weight * estimate.sum(axis=1) for weight, estimate in zip(weights, estimates, strict=True))
+    deviation = 1 / np.sqrt(weights.sum())
+    return np.maximum(counts / weights.sum(), max(1.0, float(deviation)))
+
+
+class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin, BaseEstimator):
+    r"""Naive Bayes that learns from randomised reports, with no one who has to be trusted with the rows.
+
+    Each row, its label included, is randomised by itself, where it is: by `randomize`. Reports are collected, and
+    `fit_reports` learns from them. `fit` does both, for rows that are in one place.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one row, with its label; positive. ``inf`` adds no noise and gives no privacy.
+    bounds : tuple (lower, upper)
+        Bounds of the numeric features, from public knowledge, as in :class:`skdp.naive_bayes.DPNaiveBayes`. Values
+        beyond are clipped, silently.
+    categorical_features : array-like, default=None
+        Categorical columns: positions, names, or a mask. None for none.
+    n_categories : int or array-like of int, default=None
+        Numbers of categories of these columns, coded 0, 1, ...; required with them. Any other value is unknown, which
+        is reported like a category.
+    n_bins : int, default=8
+        Number of bins of numeric columns, of equal width within the bounds.
+    bin_edges : dict, default=None
+        Edges of bins for columns that are to have their own, by position or name.
+    n_reported : "all", "auto" or int, default="auto"
+        How many tables each row reports, out of one for each feature, of label and feature, and one of the label alone,
+        with an equal part of `epsilon` for each. "auto" takes the number with the least error.
+    alpha : float, default=1.0
+        Records that are added to each category and bin of each class.
+    dependence : float, default=0.15
+        Assumed correlation of features' evidence within a class, in [0, 1]; see ``exponent_``.
+    priors : array-like of shape (n_classes,), default=None
+        Public probabilities of the classes, in sorted order. None estimates them.
+    classes : array-like, default=None
+        The public label set, of at least two labels; required by `randomize` and `fit_reports`. Rows with other labels
+        are reported as well, and say nothing. With None, `fit` takes the labels in `y` to be public, with a warning.
+    accountant : BudgetAccountant, default=None
+        Budget that each call of `fit` or `randomize` charges. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
+        be reproduced, and subtracted: for tests only.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The label set, sorted.
+    class_count_ : ndarray of shape (n_classes,)
+        Estimates of the numbers of rows.
+    class_prior_ : ndarray of shape (n_classes,)
+        Probabilities of the classes.
+    feature_log_prob_ : list of length n_features
+        For each column, logarithms of estimated probabilities of its categories or bins, of shape (n_classes,
+        n_categories).
+    bin_edges_ : list of length n_features
+        For each binned column, its edges; None for others.
+    exponent_ : float
+        The power to which the joint evidence of the features is raised, in (0, 1].
+    privacy_ : PrivacyGuarantee
+        The guarantee of each row's report.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    skdp.naive_bayes.DPNaiveBayes : Far more accurate, where rows may be collected as they are.
+    RandomizedResponse : Reports for any other purpose.
+
+    Notes
+    -----
+    **Privacy.** The report of a row is epsilon-DP with respect to that row and its label: whatever another
+    row would be in its place, no report is more than :math:`e^\varepsilon` times as likely. How many rows there are is
+    public. Everything else is computed from reports.
+
+    The pair of a label and a feature's category is reported as one symbol, by randomised response or Hadamard response,
+    whichever has less error. Counts of pairs are estimated without bias, by the law of the channel; what follows is
+    that of :class:`skdp.naive_bayes.DPNaiveBayes`.
+
+    References
+    ----------
+    .. [1] P. Kairouz, S. Oh and P. Viswanath, "Extremal Mechanisms for Local Differential Privacy", Journal of Machine
+       Learning Research 17, 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skdp.local import LocalDPNaiveBayes
+    >>> X, y = make_classification(20_000, n_features=4, n_redundant=0, class_sep=2.0, random_state=0)
+    >>> model = LocalDPNaiveBayes(epsilon=2.0, bounds=(-5, 5), classes=[0, 1], random_state=0)
+    >>> reports = model.randomize(X, y)
+    >>> reports.shape
+    (20000, 5)
+    >>> model.fit_reports(reports).score(X, y) > 0.8
+    True
+    """
+
+    #: The mechanisms are pure.
+    delta: ClassVar[float] = 0.0
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        bounds: Any = None,
+        categorical_features: Any = None,
+        n_categories: Any = None,
+        n_bins: int = 8,
+        bin_edges: Any = None,
+        n_reported: Any = "auto",
+        alpha: float = 1.0,
+        dependence: float = 0.15,
+        priors: Any = None,
+        classes: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.categorical_features = categorical_features
+        self.n_categories = n_categories
+        self.n_bins = n_bins
+        self.bin_edges = bin_edges
+        self.n_reported = n_reported
+        self.alpha = alpha
+        self.dependence = dependence
+        self.priors = priors
+        self.classes = classes
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Randomise rows, learn from the reports alone, and spend epsilon.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite features.
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        reports, classes, columns = self._randomize(X, y, check_classes(self.classes), "fit", reset=True)
+        return self._learn(reports, classes, columns)
+
+    def randomize(self, X: Any, y: Any) -> Integers:
+        """Randomise rows, each by itself, and spend epsilon: each call is a further release of the rows it is given.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite features; one row, where each is by itself.
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        reports : ndarray of int64, of shape (n_samples, n_tables)
+            For `fit_reports`, together with those of others; -1 for what a row does not report.
+        """
+        reset = not hasattr(self, "classes_")
+        return self._randomize(X, y, self._declared_classes(), "randomize", reset=reset)[0]
+
+    def fit_reports(self, reports: Any) -> Self:
+        """Learn from reports. They are public from here on: that costs nothing.
+
+        Parameters
+        ----------
+        reports : array-like of shape (n_samples, n_tables)
+            What `randomize` returned, of this estimator or of others with the same parameters.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        classes = self._declared_classes()
+        parameters = self._check_parameters()
+        table = check_quietly(reports, dtype=np.float64, ensure_min_samples=0)
+        if table.shape[1] < 2:
+            raise ValueError("reports must have a column for each feature, and one for the label")
+        n_features = table.shape[1] - 1
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and len(names) != n_features:
+            raise ValueError(f"reports are of {n_features} features, and X had {len(names)}")
+        columns = columns_for(parameters.columns, n_features, names)
+        mechanism = mechanism_for(parameters.epsilon, columns, len(classes), self.n_reported)
+        whole = table.astype(np.int64)
+        limits = [getattr(channel, "n_reports", 0) for channel in mechanism.channels]
+        if not np.all((whole == table) & (whole >= UNKNOWN) & (whole < limits)):
+            raise ValueError("reports must be as randomize returns them, with the same parameters")
+        self.n_features_in_ = n_features
+        return self._learn(whole, classes, columns)
+
+    def _randomize(
+        self, X: Any, y: Any, classes: NDArray | None, label: str, reset: bool
+    ) -> tuple[Integers, NDArray, Columns]:
+        accountant = check_accountant(self.accountant)
+        parameters = self._check_parameters()
+        source = NoiseSource(self.random_state)
+        X, codes, classes = classification_data(self, X, y, classes, DTYPES, reset=reset, keep_unknown=True)
+        check_priors(self.priors, len(classes))
+        columns = columns_for(parameters.columns, X.shape[1], getattr(self, "feature_names_in_", None))
+        mechanism = mechanism_for(parameters.epsilon, columns, len(classes), self.n_reported)
+        plan = guarantee(parameters.epsilon, mechanism)
+        name = type(self).__name__
+        session = ReleaseSession(plan, accountant=accountant, source=source, estimator=name, label=label)
+        reports = session.release(REPORTS, pair_codes(X, codes, columns))
+        return reports.astype(np.int64, copy=False), classes, columns
+
+    def _learn(self, reports: Integers, classes: NDArray, columns: Columns) -> Self:
+        parameters = self._check_parameters()
+        priors = check_priors(self.priors, len(classes))
+        mechanism = mechanism_for(parameters.epsilon, columns, len(classes), self.n_reported)
+        model = _postprocess_reports(reports, mechanism, columns, len(classes), parameters)
+        self.classes_ = classes
+        self.class_count_ = model.counts
+        self.class_prior_ = model.counts / model.counts.sum() if priors is None else priors
+        self.feature_log_prob_ = by_column(columns, model.log_probabilities)
+        self.bin_edges_ = by_column(columns, [None if edges is None else edges.copy() for edges in columns.bin_edges()])
+        self.exponent_ = model.exponent
+        self.privacy_ = guarantee(parameters.epsilon, mechanism)
+        self._columns = columns
+        return self
+
+    def _declared_classes(self) -> NDArray:
+        classes = check_classes(self.classes)
+        if classes is None:
+            raise ValueError("classes must be given: the label set, from public knowledge")
+        return classes
+
+    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+        """Return the guarantee of each row, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Number of labels; needed unless `classes` is set.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """
+        parameters = self._check_parameters()
+        classes = check_classes(self.classes)
+        if classes is not None:
+            n_classes = len(classes)
+        elif n_classes is None:
+            raise ValueError("n_classes must be given, since classes is None")
+        n_classes = check_integer(n_classes, "n_classes", least=2)
+        check_priors(self.priors, n_classes)
+        n_features = check_integer(n_features, "n_features", least=1)
+        columns = columns_for(parameters.columns, n_features, None, named=False)
+        return guarantee(parameters.epsilon, mechanism_for(parameters.epsilon, columns, n_classes, self.n_reported))
+
+    def _fixed_cost(self) -> PrivacyCost:
+        epsilon = check_epsilon(self.epsilon)
+        return PrivacyCost(epsilon, 0.0, (PureEvent(epsilon),))
+
+    def _check_parameters(self) -> Parameters:
+        return Parameters(
+            epsilon=check_epsilon(self.epsilon),
+            columns=check_columns(
+                self.categorical_features, self.n_categories, "binned", self.n_bins, self.bin_edges, self.bounds
+            ),
+            alpha=check_positive(self.alpha, "alpha", least=1e-10),
+            dependence=check_positive(self.dependence, "dependence", least=0.0, most=1.0),
+        )

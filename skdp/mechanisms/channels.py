@@ -1,0 +1,595 @@
+r"""Channels of local privacy: what is reported of one value is drawn by a law that hardly depends on the value.
+
+A channel is :math:`\varepsilon`-DP if no report is more than :math:`e^\varepsilon` times as likely for one value than
+for any other. All probabilities are rational: coins have a probability of :math:`m/2^{64}`, and integers are uniform,
+so that a report's law is exact. Each :math:`m` is rounded to the side of privacy, by rational arithmetic: the ratio
+that is reached is at most :math:`e^\varepsilon`, and not an ulp above.
+
+Theorem (mixtures). Let :math:`S_x` be sets of :math:`s` out of :math:`K` reports. With probability :math:`\lambda`,
+report a uniform element of :math:`S_x`, else one of all :math:`K`. That is :math:`\varepsilon`-DP if :math:`\lambda
+\le (e^\varepsilon - 1)/(e^\varepsilon - 1 + K/s)`. Proof: a report has probability :math:`\lambda/s + (1-\lambda)/K`
+or :math:`(1-\lambda)/K`, in the ratio :math:`1 + \lambda K/((1-\lambda)s)`.
+
+Randomised response, Hadamard response and the piecewise mechanism are such mixtures. The others are unary encoding,
+which reports a bit for each category, and the Laplace mechanism on a lattice.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._bits import BitStream
+from ._coins import MOST_EPSILON, ONE, coins, least_flip, mixture_weight, uniform_integers, walsh_transform
+from .discrete_laplace import DiscreteLaplaceMechanism, discrete_laplace
+
+Integers = NDArray[np.int64]
+
+# Bits that are drawn at a time.
+_MOST_BITS = 2**22
+
+#: Code of a value that is none of the categories, and report of a column that is not reported.
+UNKNOWN = -1
+
+
+class Channel(ABC):
+    """The law of the report of one value."""
+
+    name: ClassVar[str]
+    epsilon: Any
+
+    #: Columns that a report takes, and their type.
+    width: int = 1
+    dtype: Any = np.int64
+
+    #: Report of a column that is not reported.
+    missing: int = UNKNOWN
+
+    @abstractmethod
+    def draw(self, codes: Integers, stream: BitStream) -> NDArray:
+        """Draw reports.
+
+        Parameters
+        ----------
+        codes : ndarray of int64, of shape (n,)
+            Codes of the values.
+        stream : BitStream
+            Source of bits. How many are used does not depend on the codes.
+
+        Returns
+        -------
+        reports : ndarray of shape (n,) or (n, width)
+            Independent of each other.
+        """
+
+    @property
+    @abstractmethod
+    def deviation(self) -> float:
+        """Standard deviation of what one report says about its value, at worst, in units of the code."""
+
+
+class Mixture(Channel):
+    """With some weight a uniform report out of the value's own set, otherwise out of all."""
+
+    @property
+    @abstractmethod
+    def n_reports(self) -> int:
+        """Number K of all reports."""
+
+    @property
+    @abstractmethod
+    def own_size(self) -> int:
+        """Number s of reports in each value's own set."""
+
+    @abstractmethod
+    def own(self, code: int) -> list[int]:
+        """Return the set of a value.
+
+        Parameters
+        ----------
+        code : int
+            Code of the value.
+
+        Returns
+        -------
+        reports : list of int
+            As many as `own_size`.
+        """
+
+    @abstractmethod
+    def _draw_own(self, codes: Integers, stream: BitStream) -> Integers:
+        """Draw a uniform element of each value's own set."""
+
+    @cached_property
+    def heads(self) -> int:
+        """The weight, in units of 2**-64."""
+        return mixture_weight(self.epsilon, Fraction(self.n_reports, self.own_size))
+
+    @property
+    def weight(self) -> float:
+        """The weight lambda."""
+        return self.heads / ONE
+
+    def probability(self, report: int, code: int) -> Fraction:
+        """Return the exact probability of a report.
+
+        Parameters
+        ----------
+        report : int
+            The report.
+        code : int
+            Code of the value.
+
+        Returns
+        -------
+        probability : Fraction
+            A rational number.
+        """
+        weight = Fraction(self.heads, ONE) if code != UNKNOWN else Fraction(0)
+        inside = weight and report in self.own(code)
+        return (weight / self.own_size if inside else 0) + (1 - weight) / self.n_reports
+
+    def draw(self, codes: Integers, stream: BitStream) -> Integers:
+        own = coins(self.heads, len(codes), stream)
+        # All are drawn for all, so that how many bits are used does not depend on the codes.
+        anywhere = uniform_integers(self.n_reports, len(codes), stream)
+        inside = self._draw_own(np.maximum(codes, 0), stream)
+        return np.where(own & (codes != UNKNOWN), inside, anywhere)
+
+
+class CategoryChannel(Channel):
+    """A channel for categories, with an unbiased estimate of how often each occurs.
+
+    The score of category x, a function of one report, has expectation 1 if the value is x, else 0.
+    """
+
+    n_categories: int
+
+    @property
+    @abstractmethod
+    def n_counts(self) -> int:
+        """How many numbers sum up reports: how often each one occurs, or each bit is set."""
+
+    @abstractmethod
+    def counts(self, reports: NDArray) -> NDArray[np.float64]:
+        """Sum up reports.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,) or (n, width)
+            Reports.
+
+        Returns
+        -------
+        counts : ndarray of shape (n_counts,)
+            How often each report occurs, or each bit is set.
+        """
+
+    @property
+    def mean_square(self) -> float:
+        """Mean squared score of a category where all reports are equally likely."""
+        return float(self.squares(np.full(self.n_counts, 1 / self.n_counts), 1.0).mean())
+
+    @abstractmethod
+    def scores(self, counts: NDArray[np.float64], n: NDArray | float) -> NDArray[np.float64]:
+        """Return the sums of scores.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (..., n_counts)
+            From `counts`.
+        n : float or ndarray of shape (...)
+            Numbers of reports.
+
+        Returns
+        -------
+        sums : ndarray of shape (..., n_categories)
+            Unbiased estimates of how many values are of each category.
+        """
+
+    @abstractmethod
+    def squares(self, counts: NDArray[np.float64], n: NDArray | float) -> NDArray[np.float64]:
+        """Return the sums of squared scores.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (..., n_counts)
+            From `counts`.
+        n : float or ndarray of shape (...)
+            Numbers of reports.
+
+        Returns
+        -------
+        sums : ndarray of shape (..., n_categories)
+            By category.
+        """
+
+
+def _by_rates(
+    hits: NDArray[np.float64], n: NDArray | float, miss: float, weight: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Sums of (hit - miss) / weight, and of its square."""
+    n = np.asarray(n, dtype=np.float64)[..., None]
+    return (hits - n * miss) / weight, (hits * (1 - 2 * miss) + n * miss**2) / weight**2
+
+
+@dataclass(frozen=True)
+class KaryChannel(Mixture, CategoryChannel):
+    """Randomised response (Warner 1965; Kairouz, Oh and Viswanath 2016): the value itself, or any.
+
+    Parameters
+    ----------
+    epsilon : Fraction or float
+        Its guarantee.
+    n_categories : int
+        Number of categories.
+    """
+
+    epsilon: Any
+    n_categories: int
+
+    name = "randomised response"
+    own_size = 1
+
+    @property
+    def n_reports(self) -> int:
+        return self.n_categories
+
+    @property
+    def n_counts(self) -> int:
+        return self.n_categories
+
+    @property
+    def deviation(self) -> float:
+        miss = (1 - self.weight) / self.n_categories
+        hit = self.weight + miss
+        return math.sqrt(max(miss * (1 - miss), hit * (1 - hit))) / self.weight
+
+    def own(self, code: int) -> list[int]:
+        return [code]
+
+    def _draw_own(self, codes: Integers, stream: BitStream) -> Integers:
+        return codes
+
+    def counts(self, reports: NDArray) -> NDArray[np.float64]:
+        return np.bincount(reports, minlength=self.n_categories).astype(np.float64)
+
+    def scores(self, counts: NDArray[np.float64], n: NDArray | float) -> NDArray[np.float64]:
+        return _by_rates(counts, n, (1 - self.weight) / self.n_categories, self.weight)[0]
+
+    def squares(self, counts: NDArray[np.float64], n: NDArray | float) -> NDArray[np.float64]:
+        return _by_rates(counts, n, (1 - self.weight) / self.n_categories, self.weight)[1]
+
+
+@dataclass(frozen=True)
+class HadamardChannel(Mixture, CategoryChannel):
+    r"""Hadamard response (Acharya, Sun and Zhang 2019): where a row of a Hadamard matrix is 1, or anywhere.
+
+    Reports are positions in blocks of a power of two, b. Category :math:`x` belongs to block :math:`x \div (b - 1)`
+    and has a row of the Hadamard matrix of order b there, other than the first: :math:`S_x` are the positions in which
+    it is 1.
+
+    Parameters
+    ----------
+    epsilon : Fraction or float
+        Its guarantee.
+    n_categories : int
+        Number of categories.
+    block : int
+        Size of a block, a power of two, at least 2.
+    """
+
+    epsilon: Any
+    n_categories: int
+    block: int
+
+    name = "Hadamard response"
+
+    @classmethod
+    def best(cls, epsilon: Any, n_categories: int) -> HadamardChannel:
+        """Return the one with the least mean squared score where the categories are equally frequent.
+
+        Parameters
+        ----------
+        epsilon : Fraction or float
+            Its guarantee.
+        n_categories : int
+            Number of categories.
+
+        Returns
+        -------
+        channel : HadamardChannel
+            With the best size of blocks.
+        """
+        limit = 1 << n_categories.bit_length()
+        sizes = [1 << i for i in range(1, limit.bit_length())]
+        excess = math.expm1(min(float(epsilon), MOST_EPSILON))
+
+        def mean_square(block: int) -> float:
+            n_blocks = -(-n_categories // (block - 1))
+            return (excess + 2 * n_blocks) ** 2 / n_blocks
+
+        if epsilon == math.inf:
+            return cls(epsilon, n_categories, 2)
+        return cls(epsilon, n_categories, min(sizes, key=mean_square))
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return -(-self.n_categories // (self.block - 1))
+
+    @property
+    def n_reports(self) -> int:
+        return self.n_blocks * self.block
+
+    @property
+    def own_size(self) -> int:
+        return self.block // 2
+
+    @property
+    def n_counts(self) -> int:
+        return self.n_reports
+
+    @property
+    def deviation(self) -> float:
+        return math.sqrt(self.weight + (1 - self.weight) / self.n_blocks) / self.weight
+
+    def own(self, code: int) -> list[int]:
+        block, row = divmod(code, self.block - 1)
+        return [block * self.block + j for j in range(self.block) if (j & (row + 1)).bit_count() % 2 == 0]
+
+    def _draw_own(self, codes: Integers, stream: BitStream) -> Integers:
+        blocks, rows = np.divmod(codes, self.block - 1)
+        rows += 1
+        position = (stream.words(len(codes)) & np.uint64(self.block - 1)).astype(np.int64)
+        # Half of all positions have a -1, and flipping one bit of the row's maps these onto the others.
+        odd = _parity(position & rows)
+        position ^= odd * (rows & -rows)
+        return blocks * self.block + position
+
+    def counts(self, reports: NDArray) -> NDArray[np.float64]:
+        return np.bincount(reports, minlength=self.n_reports).astype(np.float64)
+
+    def scores(self, counts: NDArray[np.float64], n: NDArray | float) -> NDArray[np.float64]:
+        blocks = counts.reshape(*counts.shape[:-1], self.n_blocks, self.block)
+        sums = walsh_transform(blocks)[..., 1:]
+        return sums.reshape(*counts.shape[:-1], -1)[..., : self.n_categories] / self.weight
+
+    def squares(self, counts: NDArray[np.float64], n: NDArray | float) -> NDArray[np.float64]:
+        blocks = counts.reshape(*counts.shape[:-1], self.n_blocks, self.block).sum(axis=-1)
+        return np.repeat(blocks, self.block - 1, axis=-1)[..., : self.n_categories] / self.weight**2
+
+
+def _parity(values: Integers) -> Integers:
+    """Whether the number of set bits is odd."""
+    values = values ^ (values >> 32)
+    for shift in (16, 8, 4, 2, 1):
+        values ^= values >> shift
+    return values & 1
+
+
+@dataclass(frozen=True)
+class UnaryChannel(CategoryChannel):
+    r"""Unary encoding (Erlingsson, Pihur and Korolova 2014; Wang, Blocki, Li and Jha 2017): a bit for each category.
+
+    The value's own bit is set with probability p, the others with q, independently. Two values differ in two bits: the
+    ratio is at most :math:`p(1-q)/((1-p)q)`. Symmetric is p = 1 - q, optimised p = 1/2.
+
+    Parameters
+    ----------
+    epsilon : Fraction or float
+        Its guarantee.
+    n_categories : int
+        Number of categories.
+    optimized : bool
+        Whether p = 1/2.
+    """
+
+    epsilon: Any
+    n_categories: int
+    optimized: bool
+
+    name = "unary encoding"
+    dtype = np.int8
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        return self.n_categories
+
+    @property
+    def n_counts(self) -> int:
+        return self.n_categories
+
+    @cached_property
+    def heads(self) -> tuple[int, int]:
+        """Both p and q, in units of 2**-64."""
+        if self.epsilon == math.inf:
+            return ONE, 0
+        if self.optimized:
+            return ONE // 2, least_flip(self.epsilon)
+        flip = least_flip(Fraction(self.epsilon) / 2)
+        return ONE - flip, flip
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """The probabilities p and q."""
+        return self.heads[0] / ONE, self.heads[1] / ONE
+
+    @property
+    def deviation(self) -> float:
+        p, q = self.rates
+        return math.sqrt(max(p * (1 - p), q * (1 - q))) / (p - q)
+
+    def probability(self, bit: int, own: bool) -> Fraction:
+        """Return the exact probability of one bit.
+
+        Parameters
+        ----------
+        bit : {0, 1}
+            The bit.
+        own : bool
+            Whether it is the value's own.
+
+        Returns
+        -------
+        probability : Fraction
+            A rational number.
+        """
+        set_ = Fraction(self.heads[0 if own else 1], ONE)
+        return set_ if bit else 1 - set_
+
+    def draw(self, codes: Integers, stream: BitStream) -> NDArray[np.int8]:
+        out = np.empty((len(codes), self.n_categories), dtype=np.int8)
+        rows = max(1, _MOST_BITS // self.n_categories)
+        for start in range(0, len(codes), rows):
+            block = out[start : start + rows]
+            block[:] = coins(self.heads[1], block.size, stream).reshape(block.shape)
+        own = coins(self.heads[0], len(codes), stream)
+        known = np.flatnonzero(codes != UNKNOWN)
+        out[known, codes[known]] = own[known]
+        return out
+
+    def counts(self, reports: NDArray) -> NDArray[np.float64]:
+        return reports.sum(axis=0, dtype=np.float64)
+
+    def scores(self, counts: NDArray[np.float64], n: NDArray | float) -> NDArray[np.float64]:
+        p, q = self.rates
+        return _by_rates(counts, n, q, p - q)[0]
+
+    def squares(self, counts: NDArray[np.float64], n: NDArray | float) -> NDArray[np.float64]:
+        p, q = self.rates
+        return _by_rates(counts, n, q, p - q)[1]
+
+
+class NumberChannel(Channel):
+    """A channel for integers from 0 to `largest`, with an unbiased estimate of each."""
+
+    largest: int
+    missing = np.iinfo(np.int64).min
+
+    @abstractmethod
+    def estimate(self, reports: NDArray) -> NDArray[np.float64]:
+        """Estimate codes.
+
+        Parameters
+        ----------
+        reports : ndarray of int64
+            Reports.
+
+        Returns
+        -------
+        estimates : ndarray of float64
+            For each report, a number whose expectation is the code.
+        """
+
+
+@dataclass(frozen=True)
+class WindowChannel(Mixture, NumberChannel):
+    r"""The piecewise mechanism (Wang et al. 2019) on a lattice: a window of reports around the value, or anywhere.
+
+    Codes are 0, ..., M, and the window of code i are the w reports from i on.
+
+    Parameters
+    ----------
+    epsilon : Fraction or float
+        Its guarantee.
+    largest : int
+        The largest code M.
+    window : int
+        Number w of reports in a window.
+    """
+
+    epsilon: Any
+    largest: int
+    window: int
+
+    name = "piecewise mechanism"
+
+    @classmethod
+    def best(cls, epsilon: Any, largest: int) -> WindowChannel:
+        r"""Return the one with the paper's window, :math:`M e^{-\varepsilon/2}`.
+
+        Parameters
+        ----------
+        epsilon : Fraction or float
+            Its guarantee.
+        largest : int
+            The largest code M.
+
+        Returns
+        -------
+        channel : WindowChannel
+            With that window.
+        """
+        return cls(epsilon, largest, max(1, round(largest * math.exp(-float(epsilon) / 2))))
+
+    @property
+    def n_reports(self) -> int:
+        return self.largest + self.window
+
+    @property
+    def own_size(self) -> int:
+        return self.window
+
+    def own(self, code: int) -> list[int]:
+        return list(range(code, code + self.window))
+
+    def _draw_own(self, codes: Integers, stream: BitStream) -> Integers:
+        return codes + uniform_integers(self.window, len(codes), stream)
+
+    def estimate(self, reports: NDArray) -> NDArray[np.float64]:
+        return self.largest / 2 + (reports - (self.n_reports - 1) / 2) / self.weight
+
+    @property
+    def deviation(self) -> float:
+        # At an end of the range.
+        weight, half = self.weight, self.largest / 2
+        spread = weight * ((self.window**2 - 1) / 12 + half**2) + (1 - weight) * (self.n_reports**2 - 1) / 12
+        return math.sqrt(max(spread - (weight * half) ** 2, 0.0)) / weight
+
+
+@dataclass(frozen=True)
+class LatticeLaplaceChannel(NumberChannel):
+    r"""Discrete Laplace noise on integers from 0 to M, any two of which are M apart at most.
+
+    Parameters
+    ----------
+    epsilon : Fraction or float
+        Its guarantee.
+    largest : int
+        The largest code M.
+    """
+
+    epsilon: Any
+    largest: int
+
+    name = "discrete Laplace"
+
+    @cached_property
+    def lattice_scale(self) -> Fraction:
+        """Scale of the noise, at least M over epsilon."""
+        if self.epsilon == math.inf:
+            return Fraction(0)
+        return DiscreteLaplaceMechanism(self.epsilon, self.largest, 1).lattice_scale
+
+    def draw(self, codes: Integers, stream: BitStream) -> Integers:
+        if self.epsilon == math.inf:
+            return codes
+        return codes + discrete_laplace(self.lattice_scale, len(codes), stream)
+
+    def estimate(self, reports: NDArray) -> NDArray[np.float64]:
+        return reports.astype(np.float64)
+
+    @property
+    def deviation(self) -> float:
+        if self.epsilon == math.inf:
+            return 0.0
+        rate = 1 / float(self.lattice_scale)
+        return math.sqrt(2 * math.exp(-rate)) / -math.expm1(-rate)

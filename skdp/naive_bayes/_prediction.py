@@ -1,0 +1,115 @@
+"""Predictions of naive Bayes from tables of log probabilities. Rows are read by public columns; models are released."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+from sklearn.utils.validation import check_is_fitted
+
+from .._data import FLOATS, validate_quietly
+from ._columns import Columns, Reader
+
+Array = NDArray[np.float64]
+
+#: Types that X may have without being copied; codes of categories are often integers.
+DTYPES = (*FLOATS, np.int64, np.int32, np.int16, np.int8)
+
+# Rows whose probabilities are computed at once.
+_PREDICTED_ROWS = 4096
+
+
+class NaiveBayesPrediction:
+    """Predicts by the fitted tables of columns that are categorical or binned."""
+
+    classes_: NDArray
+    class_prior_: Array
+    feature_log_prob_: list[Any]
+    bin_edges_: list[Any]
+    exponent_: float
+    _columns: Columns
+
+    def _number_evidence(self, X: NDArray) -> Array:
+        """Log densities of the columns without tables together, by row and class."""
+        return np.zeros((len(X), len(self.class_prior_)))
+
+    def _joint_log_scores(self, X: Any) -> Array:
+        """Logarithms of probabilities of classes given rows, each row's up to a constant."""
+        check_is_fitted(self, "privacy_")
+        X = validate_quietly(self, X, dtype=list(DTYPES), reset=False)
+        with np.errstate(divide="ignore"):
+            prior = np.log(self.class_prior_)
+        columns, reader = self._columns, Reader(self._columns)
+        tables = [table_for_reading(self.feature_log_prob_[c], self.bin_edges_[c]) for c in columns.tables]
+        out = np.empty((len(X), len(prior)))
+        for start in range(0, len(X), _PREDICTED_ROWS):
+            rows = slice(start, start + _PREDICTED_ROWS)
+            evidence = self._number_evidence(X[rows])
+            for table, cell in zip(tables, reader.cells(X[rows]).T, strict=True):
+                evidence += table[cell]
+            out[rows] = prior + self.exponent_ * evidence
+        return out
+
+    def predict(self, X: Any) -> NDArray:
+        """Return the most likely label of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Elements of ``classes_``.
+        """
+        scores = self._joint_log_scores(X)
+        return self.classes_[scores.argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        probabilities: Array = special.softmax(self._joint_log_scores(X), axis=1)
+        return probabilities
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return logarithms of class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        probabilities: Array = special.log_softmax(self._joint_log_scores(X), axis=1)
+        return probabilities
+
+
+def by_column(columns: Columns, values: list[Any]) -> list[Any]:
+    """Return a list with one entry for each column, from values for its tables."""
+    out: list[Any] = [None] * columns.n_features
+    for column, value in zip(columns.tables, values, strict=True):
+        out[column] = value
+    return out
+
+
+def table_for_reading(log_probabilities: Array, edges: Array | None) -> Array:
+    """Return a table by cell and class. A cell for unknown values, which categories have, says nothing."""
+    by_cell = log_probabilities.T
+    return by_cell if edges is not None else np.vstack([by_cell, np.zeros(by_cell.shape[1])])

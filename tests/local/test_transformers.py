@@ -1,0 +1,454 @@
+"""Transformers of the local model: what is charged, what a report depends on, and what is estimated from reports.
+
+A stochastic test refuses right code with probability 1e-6 at most, over the choice of its seed, which is fixed.
+"""
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse, stats
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.compose import make_column_transformer
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import BernoulliNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from skdp import BudgetAccountant, allocate
+from skdp._release import REPLACE_ONE
+from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SeededNoiseWarning
+from skdp.local import HadamardResponse, LocalLaplace, PiecewiseMechanism, RandomizedResponse, UnaryEncoder
+from tests.estimators import LOCAL, name_of
+
+# Two-sided, in standard errors: a normal deviate is beyond with probability 1e-6.
+BEYOND = float(stats.norm.isf(0.5e-6))
+
+CATEGORICAL = [RandomizedResponse, UnaryEncoder, HadamardResponse]
+NUMERIC = [LocalLaplace, PiecewiseMechanism]
+
+every = pytest.mark.parametrize("transformer", LOCAL, ids=name_of)
+categorical = pytest.mark.parametrize("kind", CATEGORICAL)
+numeric = pytest.mark.parametrize("kind", NUMERIC)
+
+CODES = np.arange(300).reshape(100, 3) * 7 % 3
+
+
+def same(a, b):
+    return np.array_equal(np.asarray(a, dtype=float), np.asarray(b, dtype=float), equal_nan=True)
+
+
+# --- what is charged --------------------------------------------------------------------------------------------------
+
+
+@every
+def test_every_transform_is_charged_and_fit_is_not(transformer):
+    accountant = BudgetAccountant(10.0)
+    one = clone(transformer).set_params(accountant=accountant, epsilon=2.0)
+    one.fit(CODES)
+    assert len(accountant) == 0
+    one.transform(CODES)
+    one.fit_transform(CODES)
+    assert [(record.label, record.estimator, record.cost.epsilon) for record in accountant.records] == [
+        ("transform", type(one).__name__, 2.0)
+    ] * 2
+    assert all(record.cost == one.privacy_.cost == one._fixed_cost() for record in accountant.records)
+    assert len(accountant.records[0].releases) == 1
+
+
+@every
+def test_nothing_is_drawn_when_the_budget_is_too_small(transformer, monkeypatch):
+    monkeypatch.setattr("skdp.mechanisms._bits.os.urandom", lambda n: pytest.fail("noise was drawn"))
+    one = clone(transformer).set_params(accountant=BudgetAccountant(0.5)).fit(CODES)
+    with pytest.raises(BudgetError):
+        one.transform(CODES)
+    assert len(one.accountant) == 0
+
+
+@every
+def test_the_guarantee_is_of_a_row(transformer):
+    one = clone(transformer).set_params(epsilon=0.7)
+    plan = one.privacy_plan(n_features=3)
+    assert plan == clone(one).fit(CODES).privacy_
+    assert (plan.epsilon, plan.delta, plan.relation) == (0.7, 0.0, REPLACE_ONE)
+    assert plan.replace_one == (0.7, 0.0)
+    assert "their number is public" in repr(plan)
+    assert "implies" not in repr(plan)
+    assert "their number is public" in plan._repr_html_()
+
+
+@every
+def test_seed_with_a_budget_warns(transformer):
+    one = clone(transformer).set_params(accountant=BudgetAccountant(10.0), random_state=0)
+    with pytest.warns(SeededNoiseWarning) as seen:
+        one.transform(CODES)
+    assert seen[0].filename == __file__
+
+
+# --- what a report depends on -----------------------------------------------------------------------------------------
+
+
+@every
+def test_fit_learns_nothing(transformer):
+    frame = pd.DataFrame(CODES, columns=list("abc"))
+    fitted = [clone(transformer).fit(rows) for rows in (frame, frame[:0], 2 - frame[::-1])]
+    assert len({pickle.dumps(one) for one in fitted}) == 1
+    assert set(vars(fitted[0])) - set(transformer.get_params()) == {"n_features_in_", "feature_names_in_"}
+
+
+@every
+def test_a_report_depends_on_its_own_row_alone(transformer):
+    # With the same bits, others' reports are the same, whatever one row holds.
+    one = clone(transformer).set_params(random_state=5)
+    before = one.transform(CODES)
+    for content in ([2, 0, 1], [17, -3, 99]):
+        changed = CODES.copy()
+        changed[40] = content
+        after = one.transform(changed)
+        assert same(np.delete(before, 40, axis=0), np.delete(after, 40, axis=0))
+
+
+@every
+def test_each_call_has_noise_of_its_own(transformer):
+    one = clone(transformer).set_params(epsilon=0.5)
+    assert not same(one.transform(CODES), one.transform(CODES))
+    assert same(*(clone(one).set_params(random_state=3).transform(CODES) for _ in range(2)))
+    np.random.seed(0)  # noqa: NPY002
+    before = one.transform(CODES)
+    np.random.seed(0)  # noqa: NPY002
+    assert not same(before, one.transform(CODES))
+
+
+@every
+def test_forms_of_the_data_do_not_matter(transformer):
+    one = clone(transformer).set_params(random_state=1)
+    reference = one.transform(CODES)
+    for form in (CODES.tolist(), CODES.astype(np.float32), np.asfortranarray(CODES), pd.DataFrame(CODES)):
+        assert same(one.transform(form), reference)
+
+
+@every
+def test_types_and_shapes_are_public(transformer):
+    shapes, kinds = set(), set()
+    for rows in (CODES, 0 * CODES, CODES + 50, -CODES - 1):
+        out = clone(transformer).transform(rows)
+        shapes.add(out.shape)
+        kinds.add(out.dtype)
+    assert len(shapes) == len(kinds) == 1
+    for n in (0, 1):
+        assert clone(transformer).transform(CODES[:n]).shape == (n, out.shape[1])
+
+
+@every
+def test_nothing_warns(transformer):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for scale in (1e-310, 1e200, 1e307):
+            clone(transformer).transform(CODES * scale)
+
+
+@every
+def test_what_is_refused(transformer):
+    for bad in (np.nan, np.inf) if hasattr(transformer, "bounds") else ():
+        with pytest.raises(ValueError, match=r"NaN|infinity"):
+            clone(transformer).transform(np.full((2, 3), bad))
+    with pytest.raises(TypeError, match="dense"):
+        clone(transformer).fit(sparse.csr_array(CODES))
+    with pytest.raises(ValueError, match="features"):
+        clone(transformer).fit(CODES).transform(CODES[:, :2])
+    for name, value, error in [
+        ("epsilon", 0, ValueError),
+        ("epsilon", "1", TypeError),
+        ("epsilon", math.nan, ValueError),
+        ("n_reported", 0, ValueError),
+        ("n_reported", 4, ValueError),
+        ("n_reported", "some", ValueError),
+        ("n_reported", 1.0, TypeError),
+        ("accountant", "me", TypeError),
+        ("random_state", -1, ValueError),
+    ]:
+        one = clone(transformer).set_params(**{name: value})
+        with pytest.raises(error, match=name):
+            one.fit(CODES)
+        with pytest.raises(error, match=name):
+            one.transform(CODES)
+
+
+@categorical
+def test_categories_are_required(kind):
+    for value in (None, 1, [1], "ab", [["a", "b"]], [0, 0], 2.5, [["a"], 3, 3], ["a", None], 10**7):
+        with pytest.raises((ValueError, TypeError), match="categories"):
+            kind(value).fit(CODES)
+
+
+@numeric
+def test_bounds_are_required(kind):
+    for value in (None, 3, (1, 1), (2, 1), ("a", "b"), (0, math.inf), ([0] * 2, [1] * 2)):
+        with pytest.raises(ValueError, match="bounds"):
+            kind(value).fit(CODES)
+
+
+@every
+def test_frames_and_names(transformer):
+    frame = pd.DataFrame(CODES, columns=list("abc"))
+    one = clone(transformer).set_output(transform="pandas").fit(frame)
+    out = one.transform(frame)
+    assert list(out.columns) == list(one.get_feature_names_out())
+    assert out.columns[0] == ("a_0" if isinstance(one, UnaryEncoder) else "a")
+
+
+# --- categories -------------------------------------------------------------------------------------------------------
+
+
+@categorical
+def test_text_numbers_and_mixed_columns(kind):
+    frame = pd.DataFrame({"color": ["red", "blue", "red", "?"], "size": [4, 2, 9, 2], "ok": [True, False, True, True]})
+    one = kind([["red", "blue"], [9, 4, 2], 2], epsilon=math.inf).fit(frame)
+    color, size, ok = one.frequencies(one.transform(frame))
+    if kind is RandomizedResponse:
+        # What is no category is anything.
+        assert one.transform(frame)[:3].tolist() == [["red", 4, 1], ["blue", 2, 0], ["red", 9, 1]]
+    elif kind is UnaryEncoder:
+        np.testing.assert_allclose(color, [0.5, 0.25])
+    np.testing.assert_allclose(size, [0.25, 0.25, 0.5])
+    np.testing.assert_allclose(ok, [0.25, 0.75])
+
+
+@categorical
+def test_one_entry_does_not_decide_how_others_are_read(kind):
+    column = np.array([["a"], ["b"], ["a"], ["b"]] * 20, dtype=object)
+    one = kind(["a", "b"], random_state=0)
+    before = one.transform(column)
+    for odd in ("x", 1, 1.5, b"a", None, {"a": 1}, math.nan, pd.NA, pd.NaT, 1j):
+        changed = column.copy()
+        changed[3, 0] = odd
+        for form in (changed, changed.tolist(), pd.DataFrame(changed)):
+            np.testing.assert_array_equal(np.delete(one.transform(form), 3, 0), np.delete(before, 3, 0))
+    numbers = [[0], [1], [1], [0]]
+    one = kind([0, 1], random_state=0)
+    for odd in (math.nan, math.inf, 0.5, 2):
+        rows = np.array([*numbers, [odd]])
+        np.testing.assert_array_equal(one.transform(rows)[:4], one.transform([*numbers, [0]])[:4])
+    np.testing.assert_array_equal(one.transform([*numbers, ["x"]])[:4], one.transform([*numbers, [0]])[:4])
+    with pytest.raises(TypeError, match="categories"):
+        kind([0, 1]).transform(np.array([["a"], ["b"]]))
+
+
+def z_scores(found, errors, truth):
+    return np.concatenate([(f - t) / e for f, e, t in zip(found, errors, truth, strict=True)])
+
+
+@categorical
+@pytest.mark.parametrize("n_reported", ["all", 1, "auto"])
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_frequencies_are_unbiased_and_deviate_as_said(kind, n_reported, epsilon):
+    n = 4000
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.choice(4, n, p=[0.6, 0.3, 0.1, 0]), rng.choice(6, n)])
+    truth = [np.bincount(X[:, 0], minlength=4) / n, np.bincount(X[:, 1], minlength=6) / n]
+    scores = []
+    for seed in range(60):
+        one = kind([range(4), range(6)], epsilon=epsilon, n_reported=n_reported, random_state=seed)
+        scores.append(z_scores(*one.frequencies(one.fit_transform(X), return_std=True), truth))
+    scores = np.array(scores)
+    # Means of 60 draws, ten of them. The errors said hold for the draw of the rows as well, which is not made here.
+    assert np.abs(scores.mean(axis=0)).max() * math.sqrt(60) < BEYOND + 0.5
+    assert 0.7 < scores.std() < 1.1
+    half = np.array([z / 2 for z in scores])
+    assert not 0.7 < half.std() < 1.1
+
+
+@categorical
+def test_projected_frequencies_are_probabilities(kind):
+    one = kind(20, epsilon=0.3, random_state=0)
+    Z = one.fit_transform(np.arange(500)[:, None] % 3)
+    rough, fine = one.frequencies(Z)[0], one.frequencies(Z, project=True)[0]
+    assert rough.min() < 0
+    assert fine.min() >= 0
+    assert fine.sum() == pytest.approx(1)
+    truth = np.bincount(np.arange(500) % 3, minlength=20) / 500
+    assert np.linalg.norm(fine - truth) < np.linalg.norm(rough - truth)
+
+
+@categorical
+def test_frequencies_read_reports_of_others(kind):
+    one = kind(3, epsilon=2.0, n_reported="auto").fit(CODES)
+    Z = one.transform(CODES)
+    for form in (Z, Z.tolist(), pd.DataFrame(Z), Z.astype(float)):
+        np.testing.assert_array_equal(np.concatenate(one.frequencies(form)), np.concatenate(one.frequencies(Z)))
+    parts = np.vstack([kind(3, epsilon=2.0, n_reported="auto").transform(CODES[i : i + 1]) for i in range(100)])
+    assert np.concatenate(one.frequencies(parts)).shape == (9,)
+    with pytest.raises(NotFittedError):
+        kind(3).frequencies(Z)
+    with pytest.raises(ValueError, match="columns"):
+        one.frequencies(Z[:, :2])
+    if kind is not RandomizedResponse:
+        for bad in (Z + 50, Z + 0.5, Z.astype(str).astype(object) + "x"):
+            with pytest.raises(ValueError, match="reports"):
+                one.frequencies(bad)
+    nothing, errors = one.frequencies(Z[:0], return_std=True)
+    assert np.all(np.concatenate(nothing) == 0)
+    assert np.all(np.isinf(np.concatenate(errors)))
+
+
+@pytest.mark.parametrize("n_reported", ["all", 1])
+def test_frequencies_read_text_in_frames(n_reported):
+    frame = pd.DataFrame({"a": ["x", "y"] * 200, "b": ["y", "z"] * 200})
+    one = RandomizedResponse(["x", "y", "z"], epsilon=8.0, n_reported=n_reported).fit(frame)
+    Z = one.transform(frame)
+    found = one.frequencies(Z)
+    for form in (pd.DataFrame(Z), pd.DataFrame(Z, dtype="str"), Z.tolist()):
+        np.testing.assert_array_equal(np.concatenate(one.frequencies(form)), np.concatenate(found))
+    np.testing.assert_allclose(found, [[0.5, 0.5, 0], [0, 0.5, 0.5]], atol=0.25)
+
+
+def test_missing_reports_are_marked():
+    text = np.array(["a", "b"])[CODES % 2]
+    out = RandomizedResponse(["a", "b"], n_reported=1).transform(text)
+    assert np.all(np.sum(out != np.array(None), axis=1) == 1)
+    out = RandomizedResponse(3, n_reported=1).transform(CODES)
+    assert np.all(np.isnan(out).sum(axis=1) == 2)
+    assert np.all((HadamardResponse(3, n_reported=2).transform(CODES) == -1).sum(axis=1) == 1)
+    assert np.all((UnaryEncoder(3, n_reported=2).transform(CODES) == -1).sum(axis=1) == 3)
+
+
+def test_encode_is_a_one_hot_encoder():
+    encoder = UnaryEncoder(["x", "y", "z"], epsilon=0.1).fit([["x"]])
+    reference = OneHotEncoder(categories=[["x", "y", "z"]], handle_unknown="ignore", sparse_output=False)
+    rows = [["y"], ["x"], ["w"], ["z"]]
+    np.testing.assert_array_equal(encoder.encode(rows), reference.fit([["x"]]).transform(rows))
+    np.testing.assert_array_equal(encoder.set_params(epsilon=math.inf).transform(rows), encoder.encode(rows))
+
+
+@categorical
+def test_auto_reports_one_column_for_a_small_budget_and_all_for_a_large_one(kind):
+    def k(epsilon):
+        one = kind(4, epsilon=epsilon, n_reported="auto")
+        return one.privacy_plan(n_features=6).releases[0].mechanism.n_reported
+
+    assert k(0.5) == k(1.0) == 1
+    assert [k(e) for e in (1.0, 4.0, 10.0, 30.0)] == sorted(k(e) for e in (1.0, 4.0, 10.0, 30.0))
+    assert k(60.0) > 3
+    assert k(math.inf) == 6
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+@numeric
+@pytest.mark.parametrize("n_reported", ["all", 1, "auto"])
+@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+def test_means_are_unbiased_and_deviate_as_said(kind, n_reported, epsilon):
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.uniform(0, 10, 3000), rng.normal(2, 1, 3000), np.full(3000, 25.0)])
+    lower, upper = np.array([0.0, -1, 0]), np.array([10.0, 5, 20])
+    truth = np.clip(X, lower, upper).mean(axis=0)
+    scores = []
+    for seed in range(80):
+        one = kind((lower, upper), epsilon=epsilon, n_reported=n_reported, random_state=seed)
+        means, std = one.means(one.fit_transform(X), return_std=True)
+        scores.append((means - truth) / std)
+    scores = np.array(scores)
+    assert np.abs(scores.mean(axis=0)).max() * math.sqrt(80) < BEYOND
+    assert 0.8 < scores.std() < 1.2
+
+
+@numeric
+def test_reports_lie_on_a_public_lattice(kind):
+    one = kind((0.0, 1.0), epsilon=1.0, random_state=0)
+    X = np.random.default_rng(0).uniform(size=(5000, 1))
+    out = one.fit_transform(X)
+    mechanism = one.privacy_.releases[0].mechanism
+    channel = mechanism.channels[0]
+    # Counted in steps, reports are integers, wherever the values are.
+    if kind is LocalLaplace:
+        steps = out * channel.largest
+    else:
+        steps = (out - 0.5) * channel.largest * channel.weight + (channel.n_reports - 1) / 2
+        assert steps.min() > -0.01
+        assert steps.max() < channel.n_reports - 0.99
+    np.testing.assert_allclose(steps, np.rint(steps), atol=1e-6 * channel.largest / 100)
+    # The same report for values that round alike.
+    close = kind((0.0, 1.0), epsilon=1.0, random_state=0).transform(np.round(X * 2**20) / 2**20)
+    np.testing.assert_array_equal(out, close)
+
+
+@numeric
+def test_numbers_without_noise_are_rounded_and_clipped(kind):
+    X = np.array([[-5.0, 0.25], [0.5, 3.0]])
+    out = kind((0, 1), epsilon=math.inf).transform(X)
+    np.testing.assert_allclose(out, [[0, 0.25], [0.5, 1]], atol=1e-6)
+
+
+@numeric
+@pytest.mark.parametrize("epsilon", [2.0**-20, 1e9])
+def test_extreme_epsilons(kind, epsilon):
+    out = kind((0, 1), epsilon=epsilon, n_reported="all").transform(np.full((50, 200), 0.5))
+    assert np.all(np.isfinite(out))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 8.0])
+def test_piecewise_has_less_error_than_laplace(epsilon):
+    def spread(kind):
+        return kind((-1, 1), epsilon=epsilon).privacy_plan(n_features=1).releases[0].mechanism.scale
+
+    assert spread(PiecewiseMechanism) < 0.85 * spread(LocalLaplace)
+
+
+# --- pipelines and allocation -----------------------------------------------------------------------------------------
+
+
+@every
+def test_a_pipeline_charges_once_for_its_fit_and_again_for_each_prediction(transformer):
+    if transformer.n_reported != "all" and isinstance(transformer, RandomizedResponse):
+        pytest.skip("missing reports are not for this model")
+    accountant = BudgetAccountant(10.0)
+    model = make_pipeline(clone(transformer).set_params(accountant=accountant), KMeans(2, n_init=1))
+    model.fit(CODES)
+    assert len(accountant) == 1
+    model.predict(CODES)
+    assert len(accountant) == 2
+
+
+@every
+def test_allocate_gives_the_whole_budget_where_reports_alone_are_seen(transformer):
+    model = make_pipeline(clone(transformer), StandardScaler(), KMeans(2))
+    accountant = BudgetAccountant(3.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyAssumptionWarning)
+        allocation = allocate(model, 3.0, accountant=accountant)
+    (name,) = allocation
+    assert allocation[name] == (3.0, 0.0)
+    assert allocation.not_private == ()
+    assert model[0].epsilon == 3.0
+    assert model[0].accountant is accountant
+
+
+def test_allocate_names_what_sees_labels_or_rows_as_they_are():
+    def not_private(model):
+        with pytest.warns(PrivacyAssumptionWarning):
+            return allocate(model, 1.0).not_private
+
+    assert not_private(make_pipeline(UnaryEncoder(3), BernoulliNB())) == ("bernoullinb",)
+    assert not_private(make_pipeline(StandardScaler(), LocalLaplace((-1, 1)), KMeans(2))) == ("standardscaler",)
+    part = make_column_transformer((UnaryEncoder(3), [0]), remainder="passthrough")
+    assert not_private(make_pipeline(part, KMeans(2))) == ("kmeans",)
+
+
+def test_allocate_splits_over_two_transformers():
+    model = make_column_transformer((UnaryEncoder(3), [0]), (LocalLaplace((0, 1)), [1, 2]))
+    accountant = BudgetAccountant(2.0)
+    assert set(allocate(model, 2.0, accountant=accountant).values()) == {(1.0, 0.0)}
+    model.fit_transform(CODES)
+    assert accountant.total() == (2.0, 0.0)
+
+
+def test_allocate_refuses_what_hands_rows_on_again():
+    with pytest.raises(ValueError, match="GridSearchCV hands rows"):
+        allocate(GridSearchCV(make_pipeline(UnaryEncoder(3), LogisticRegression()), {}), 1.0)
