@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, ClassVar
 
 from ._release import PrivacyGuarantee
 from .accounting import PrivacyCost
@@ -47,6 +47,9 @@ class DPEstimatorMixin(ABC):
     ``privacy_``, equal to what `privacy_plan` returns. A `fit` or `partial_fit` (in the local model, `fit_reports` or
     `randomize`) that raises leaves the estimator as it was.
     """
+
+    #: Whether records are protected one by one, and their number is public.
+    _local: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -80,6 +80,8 @@ def has_one_type(X: Any) -> bool:
 class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
     """Randomises rows, each by itself. Nothing is learned from any."""
 
+    _local = True
+
     epsilon: Any
     n_reported: Any
     accountant: Any

@@ -220,6 +220,8 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
     #: The mechanisms are pure.
     delta: ClassVar[float] = 0.0
 
+    _local = True
+
     def __init__(
         self,
         *,

@@ -160,6 +160,11 @@ def make_candidates(
                     f"a search cannot take {kind}: it is no private estimator of skdp, or a search itself, whose "
                     "budget is divided elsewhere. Search the estimator inside"
                 )
+            if place.estimator._local:
+                raise ValueError(
+                    f"a search cannot take {type(place.estimator).__name__}: it protects the contents of each record, "
+                    "and not how many there are, which a search does"
+                )
         if not places:
             raise ValueError(f"{type(estimator).__name__} has no private step: none with epsilon, delta and accountant")
         if len({id(place.estimator) for place in places}) < len(places):

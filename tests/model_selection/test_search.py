@@ -35,6 +35,7 @@ from skdp.exceptions import (
     PrivacyAssumptionWarning,
     SeededNoiseWarning,
 )
+from skdp.local import LocalDPNaiveBayes, RandomizedResponse
 from skdp.model_selection import _strategies
 from skdp.preprocessing import DPStandardScaler, NormClipper
 from tests.linear_model.data import blobs
@@ -477,6 +478,21 @@ def test_a_search_is_a_private_step():
     assert len(accountant) == 1
     assert accountant.total().epsilon <= 2.0
     assert clone(pipeline[-1]).accountant is accountant
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LocalDPNaiveBayes(bounds=(0.0, 1.0), classes=[0, 1]),
+        make_pipeline(RandomizedResponse(categories=[[0, 1]]), objective()),
+    ],
+    ids=["model", "transformer"],
+)
+def test_local_estimators_are_refused(estimator):
+    accountant = BudgetAccountant(1.0)
+    with pytest.raises(ValueError, match="protects the contents of each record"):
+        DPGridSearchCV(estimator, {}, accountant=accountant).fit(np.zeros((4, 1)), [0, 1, 0, 1])
+    assert len(accountant) == 0
 
 
 @pytest.mark.parametrize("routing", [False, True])
