@@ -24,7 +24,7 @@ FLOORS = [
     {"_data", "_descent"},
     {"_callbacks", "base"},
     {"cluster", "decomposition", "linear_model", "naive_bayes", "neural_network", "preprocessing", "tree"},
-    {"datasets", "_allocation", "__main__"},
+    {"audit", "datasets", "_allocation", "__main__"},
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 
