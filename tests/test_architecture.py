@@ -25,7 +25,7 @@ FLOORS = [
     {"_allocation", "_callbacks", "base"},
     {"cluster", "decomposition", "linear_model", "naive_bayes", "neural_network", "preprocessing", "tree"},
     {"local"},
-    {"datasets", "model_selection", "__main__"},
+    {"audit", "datasets", "model_selection", "__main__"},
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 

@@ -1,0 +1,234 @@
+"""Lower bounds on privacy parameters from counts, each wrong with a probability that is chosen."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.stats import beta, binom, norm
+
+# Beyond it a model tells everything, whatever the count.
+_MOST_EPSILON = 60.0
+
+
+def proportion_limits(successes: ArrayLike, runs: int, error: float) -> tuple[NDArray, NDArray]:
+    """Return one-sided limits of a probability by Clopper and Pearson.
+
+    Parameters
+    ----------
+    successes : int or array of int
+        What was counted.
+    runs : int
+        Of how many.
+    error : float
+        Probability, in (0, 1), with which each of the two is wrong.
+
+    Returns
+    -------
+    low, high : ndarray
+    """
+    k = np.asarray(successes)
+    with np.errstate(invalid="ignore"):
+        low = np.where(k == 0, 0.0, beta.ppf(error, k, runs - k + 1))
+        high = np.where(k == runs, 1.0, beta.isf(error, k + 1, runs - k))
+    return low, high
+
+
+def epsilons(hits: ArrayLike, others: ArrayLike, runs: int, delta: float, error: float) -> NDArray[np.float64]:
+    """Return lower bounds on epsilon, of many events.
+
+    Parameters
+    ----------
+    hits, others : array of int
+        How often each happened on the one data set, and on the other.
+    runs : int
+        Number of runs on each.
+    delta, error : float
+        As in `epsilon_lower_bound`.
+
+    Returns
+    -------
+    epsilons : ndarray
+    """
+    low, high = proportion_limits(hits, runs, error / 2)[0] - delta, proportion_limits(others, runs, error / 2)[1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(low > high, np.log(low / high), 0.0)
+
+
+def mus(hits: ArrayLike, others: ArrayLike, runs: int, error: float) -> NDArray[np.float64]:
+    """Return lower bounds on the Gaussian-DP parameter, of many events.
+
+    Parameters
+    ----------
+    hits, others : array of int
+        How often each happened on the one data set, and on the other.
+    runs : int
+        Number of runs on each.
+    error : float
+        As in `mu_lower_bound`.
+
+    Returns
+    -------
+    mus : ndarray
+    """
+    low, high = proportion_limits(hits, runs, error / 2)[0], proportion_limits(others, runs, error / 2)[1]
+    return np.where(low > high, norm.ppf(low) - norm.ppf(high), 0.0)
+
+
+def epsilon_lower_bound(hits: int, other_hits: int, n_runs: int, *, delta: float = 0.0, error: float = 1e-3) -> float:
+    """Return an epsilon that is exceeded, judged by how often an event happens on two neighbouring data sets.
+
+    Parameters
+    ----------
+    hits, other_hits : int
+        How often the event happened on the one data set, and on the other.
+    n_runs : int
+        Number of runs on each.
+    delta : float, default=0.0
+        The delta that is granted, in [0, 1).
+    error : float, default=1e-3
+        Probability of a false alarm: that the bound is more than the true epsilon.
+
+    Returns
+    -------
+    epsilon : float
+        At least 0.
+
+    Notes
+    -----
+    If the mechanism is :math:`(\\varepsilon,\\delta)`-DP, then :math:`p\\le e^\\varepsilon q+\\delta`. With Clopper
+    and Pearson's limits :math:`p_-\\le p` and :math:`q_+\\ge q`, each wrong with half of the error,
+    :math:`\\varepsilon\\ge\\log((p_--\\delta)/q_+)`. The event must not have been chosen by these runs.
+
+    References
+    ----------
+    .. [1] Z. Ding, Y. Wang, G. Wang, D. Zhang and D. Kifer, "Detecting Violations of Differential Privacy", CCS 2018.
+
+    Examples
+    --------
+    >>> from skdp.audit import epsilon_lower_bound
+    >>> round(epsilon_lower_bound(500, 50, 1000), 2)
+    1.76
+    """
+    return float(epsilons(hits, other_hits, n_runs, delta, error))
+
+
+def mu_lower_bound(hits: int, other_hits: int, n_runs: int, *, error: float = 1e-3) -> float:
+    """Return a Gaussian-DP parameter that is exceeded, judged by how often an event happens on neighbouring data.
+
+    It says more than epsilon about mechanisms whose claim is one of Gaussian DP: a Gaussian mechanism with half the
+    noise shows it in hundreds of runs.
+
+    Parameters
+    ----------
+    hits, other_hits : int
+        How often the event happened on the one data set, and on the other.
+    n_runs : int
+        Number of runs on each.
+    error : float, default=1e-3
+        Probability of a false alarm.
+
+    Returns
+    -------
+    mu : float
+        At least 0.
+
+    References
+    ----------
+    .. [1] M. Nasr et al., "Tight Auditing of Differentially Private Machine Learning", USENIX Security 2023.
+
+    Examples
+    --------
+    >>> from skdp.audit import mu_lower_bound
+    >>> round(mu_lower_bound(500, 50, 1000), 2)
+    1.3
+    """
+    return float(mus(hits, other_hits, n_runs, error))
+
+
+def one_run_p_value(n_canaries: int, n_guesses: int, n_correct: int, *, epsilon: float, delta: float = 0.0) -> float:
+    """Return how likely so many right guesses are, at most, if one fit is (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    n_canaries : int
+        Records that were included or left out by the toss of a fair coin each.
+    n_guesses : int
+        For how many of them the auditor guessed which.
+    n_correct : int
+        How many guesses were right.
+    epsilon : float
+        What is claimed, under adding or removing a record.
+    delta : float, default=0.0
+        What is claimed, in [0, 1).
+
+    Returns
+    -------
+    p_value : float
+        In [0, 1].
+
+    Notes
+    -----
+    Under pure DP the number of right guesses is stochastically at most binomial with probability
+    :math:`e^\\varepsilon/(1+e^\\varepsilon)`; a positive delta adds
+    :math:`2m\\delta\\max_i\\frac1i P(v-i\\le B<v)` (theorem 5.2 of [1]_).
+
+    References
+    ----------
+    .. [1] T. Steinke, M. Nasr and M. Jagielski, "Privacy Auditing with One (1) Training Run", NeurIPS 2023.
+
+    Examples
+    --------
+    >>> from skdp.audit import one_run_p_value
+    >>> one_run_p_value(100, 100, 90, epsilon=1.0) < 1e-4
+    True
+    """
+    if not 0 <= n_correct <= n_guesses <= n_canaries:
+        raise ValueError("n_correct must be at most n_guesses, and n_guesses at most n_canaries")
+    right = 1 / (1 + math.exp(-epsilon))
+    tail = float(binom.sf(n_correct - 1, n_guesses, right))
+    if delta == 0 or n_correct == 0:
+        return min(1.0, tail)
+    below = binom.pmf(np.arange(n_correct - 1, -1, -1), n_guesses, right)
+    steps = np.arange(1, n_correct + 1)
+    return min(1.0, tail + 2 * n_canaries * delta * float((np.cumsum(below) / steps).max()))
+
+
+def one_run_epsilon(
+    n_canaries: int, n_guesses: int, n_correct: int, *, delta: float = 0.0, error: float = 0.05
+) -> float:
+    """Return an epsilon that is exceeded, judged by right guesses about one fit.
+
+    Parameters
+    ----------
+    n_canaries, n_guesses, n_correct : int
+        As in `one_run_p_value`.
+    delta : float, default=0.0
+        What is granted, in [0, 1).
+    error : float, default=0.05
+        Probability of a false alarm.
+
+    Returns
+    -------
+    epsilon : float
+        At least 0.
+
+    Examples
+    --------
+    >>> from skdp.audit import one_run_epsilon
+    >>> round(one_run_epsilon(100, 100, 90), 2)
+    1.63
+    """
+
+    def excess(epsilon: float) -> float:
+        return one_run_p_value(n_canaries, n_guesses, n_correct, epsilon=epsilon, delta=delta) - error
+
+    if excess(0.0) >= 0:
+        return 0.0
+    if excess(_MOST_EPSILON) < 0:
+        return _MOST_EPSILON
+    # The lower end, so that rounding does not raise the bound.
+    found = float(brentq(excess, 0.0, _MOST_EPSILON, xtol=1e-9))
+    return max(0.0, found - 1e-6)

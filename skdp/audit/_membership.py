@@ -1,0 +1,217 @@
+"""What an attacker sees: how well members of the training data are told from others, as a curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import auc, roc_curve
+from sklearn.utils.parallel import Parallel, delayed
+
+from .._params import check_integer
+from .._silence import silence
+from ._data import as_data_set, check_fresh_noise, coins, runner, seeds, take
+from ._scores import membership_scores
+
+
+class MembershipInferenceDisplay:
+    """Membership inference by a threshold on how well a model fits a record.
+
+    Use `from_estimator` to make one. The attack is a simple one: that it fails proves nothing. What the claim of
+    privacy says is the line above which no attack can be.
+
+    Parameters
+    ----------
+    fpr, tpr : ndarray of shape (n_thresholds,)
+        Rates of false and true positives: of records that were not in, and that were, those that are taken for members.
+    roc_auc : float
+        Area under the curve; 1/2 is guessing.
+    epsilon, delta : float or None
+        What the estimator claims.
+    estimator_name : str, default=None
+        For the legend.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of it.
+    line_, bound_ : matplotlib Line2D
+        The attack, and what privacy allows; None if nothing is claimed.
+
+    See Also
+    --------
+    audit_one_run : A bound on epsilon from such scores.
+
+    References
+    ----------
+    .. [1] S. Yeom, I. Giacomelli, M. Fredrikson and S. Jha, "Privacy Risk in Machine Learning", CSF 2018.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skdp.audit import MembershipInferenceDisplay
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> display = MembershipInferenceDisplay.from_estimator(DecisionTreeClassifier(), X, y, random_state=0, plot=False)
+    >>> display.roc_auc > 0.5
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        fpr: NDArray[np.float64],
+        tpr: NDArray[np.float64],
+        roc_auc: float,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        estimator_name: str | None = None,
+    ) -> None:
+        self.fpr = fpr
+        self.tpr = tpr
+        self.roc_auc = roc_auc
+        self.epsilon = epsilon
+        self.delta = delta
+        self.estimator_name = estimator_name
+
+    @property
+    def advantage(self) -> float:
+        """Largest difference of the two rates; at most ``(e^epsilon - 1 + 2 delta) / (e^epsilon + 1)``."""
+        return float((self.tpr - self.fpr).max())
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        score: Callable[..., ArrayLike] | None = None,
+        n_repeats: int = 10,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        plot: bool = True,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Fit to random halves of the records, and tell members from others.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Unfitted, of this library or any other, without an accountant.
+        X : array-like of shape (n_samples, n_features)
+            Records that may be seen: what is found is not private.
+        y : array-like of shape (n_samples,), default=None
+            Labels or targets.
+        score : callable, default=None
+            Maps a fitted model, records and their labels to a number for each record; None as in `audit_one_run`.
+        n_repeats : int, default=10
+            Number of fits, each to another half.
+        n_jobs : int, default=None
+            Processes, as in joblib.
+        random_state : int, RandomState, Generator or None, default=None
+            Of the halves, and of the fits.
+        plot : bool, default=True
+            Whether to draw.
+        ax : matplotlib Axes, default=None
+            Where to.
+        **kwargs : dict
+            For `plot`.
+
+        Returns
+        -------
+        display : MembershipInferenceDisplay
+        """
+        n_repeats = check_integer(n_repeats, "n_repeats", least=1)
+        check_fresh_noise(estimator)
+        data = as_data_set((X,) if y is None else (X, y))
+        n_rows = np.shape(X)[0]
+        run = runner(estimator)
+        read = membership_scores if score is None else score
+        inside = [coins(random_state, f"half {k}", n_rows) for k in range(n_repeats)]
+        scores = Parallel(n_jobs=n_jobs)(
+            delayed(_scored)(run, read, data, members, seed)
+            for members, seed in zip(inside, seeds(random_state, "fits", n_repeats), strict=True)
+        )
+        fpr, tpr, _ = roc_curve(np.concatenate(inside), np.nan_to_num(np.concatenate(scores)))
+        display = cls(
+            fpr=fpr,
+            tpr=tpr,
+            roc_auc=float(auc(fpr, tpr)),
+            epsilon=getattr(estimator, "epsilon", None),
+            delta=getattr(estimator, "delta", None),
+            estimator_name=type(estimator).__name__,
+        )
+        return display.plot(ax=ax, **kwargs) if plot else display
+
+    def allowed(self, fpr: ArrayLike) -> NDArray[np.float64]:
+        """Return the largest rate of true positives that any attack can have under the claim.
+
+        Parameters
+        ----------
+        fpr : array-like
+            Rates of false positives.
+
+        Returns
+        -------
+        tpr : ndarray
+            The smaller of :math:`e^\\varepsilon f+\\delta` and :math:`1-e^{-\\varepsilon}(1-\\delta-f)`; 1 where
+            nothing is claimed.
+        """
+        fpr = np.asarray(fpr, dtype=np.float64)
+        if self.epsilon is None or self.epsilon == math.inf:
+            return np.ones_like(fpr)
+        ratio, delta = math.exp(min(self.epsilon, 700.0)), self.delta or 0.0
+        return np.clip(np.minimum(ratio * fpr + delta, 1 - (1 - delta - fpr) / ratio), 0.0, 1.0)
+
+    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
+        """Draw the curve, and the line that the claim draws.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to; None makes a figure.
+        name : str, default=None
+            For the legend.
+        **kwargs : dict
+            For matplotlib's `plot`.
+
+        Returns
+        -------
+        self : MembershipInferenceDisplay
+            With ``ax_``, ``figure_``, ``line_`` and ``bound_``.
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots()
+        name = name or self.estimator_name or "attack"
+        (self.line_,) = ax.plot(self.fpr, self.tpr, **{"label": f"{name} (AUC {self.roc_auc:.3f})", **kwargs})
+        self.bound_ = None
+        if self.epsilon is not None and self.epsilon < math.inf:
+            grid = np.unique(np.concatenate([np.geomspace(1e-4, 1, 200), np.linspace(0, 1, 201)]))
+            label = f"most that epsilon={self.epsilon:g} allows"
+            style = {"color": self.line_.get_color(), "linestyle": "--", "linewidth": 1, "label": label}
+            (self.bound_,) = ax.plot(grid, self.allowed(grid), **style)
+        ax.set(
+            xlabel="others taken for members",
+            ylabel="members found",
+            xlim=(-0.01, 1.01),
+            ylim=(-0.01, 1.01),
+            aspect="equal",
+        )
+        ax.plot([0, 1], [0, 1], color="0.6", linestyle=":", linewidth=1, zorder=0)
+        ax.legend(loc="lower right")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _scored(run: Any, read: Any, data: tuple[Any, ...], members: NDArray, seed: int | None) -> NDArray[np.float64]:
+    with silence():
+        return np.asarray(read(run(take(data, members), seed), *data), dtype=np.float64)

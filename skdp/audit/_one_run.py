@@ -1,0 +1,174 @@
+"""The audit by one fit: many records, each in or out by the toss of a coin, and guesses about which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._params import check_integer, check_positive
+from ..accounting import check_delta
+from ..mechanisms import NoiseSource
+from ._bounds import one_run_epsilon
+from ._data import as_data_set, coins, runner, take
+from ._scores import membership_scores
+
+# Fractions of the canaries that are guessed: those of which the scores say most.
+_FRACTIONS = (1.0, 0.5, 0.25, 0.125)
+
+
+@dataclass(frozen=True)
+class OneRunAudit:
+    """What an audit by one fit found.
+
+    Parameters
+    ----------
+    epsilon : float
+        The fit is not (epsilon', delta)-DP for any epsilon' below, but for a false alarm.
+    delta : float
+        What was granted.
+    false_alarm : float
+        Probability that the bound is more than the truth.
+    claim : float or None
+        The epsilon that the estimator states.
+    n_canaries, n_guesses, n_correct : int
+        Records with a coin; guesses, of those that made the bound; and how many were right.
+    estimator : estimator
+        The fitted model.
+    """
+
+    epsilon: float
+    delta: float
+    false_alarm: float
+    claim: float | None
+    n_canaries: int
+    n_guesses: int
+    n_correct: int
+    estimator: Any
+
+    @property
+    def violated(self) -> bool:
+        """Whether the bound is more than the claim."""
+        return self.claim is not None and self.epsilon > self.claim
+
+    def __repr__(self) -> str:
+        claim = "" if self.claim is None else f", claim {self.claim:g}: {'VIOLATED' if self.violated else 'stands'}"
+        return (
+            f"epsilon >= {self.epsilon:.3g} at delta={self.delta:g} (false alarm {self.false_alarm:g}){claim}; "
+            f"{self.n_correct} of {self.n_guesses} guesses right, {self.n_canaries} canaries"
+        )
+
+
+def audit_one_run(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    canaries: Any = None,
+    score: Callable[..., ArrayLike] | None = None,
+    claim: float | None = None,
+    delta: float | None = None,
+    error: float = 0.05,
+    random_state: Any = None,
+) -> OneRunAudit:
+    """Fit once, to data from which each canary was left out with probability 1/2, and guess which ones were.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Unfitted, of this library or any other. It is fitted once; its accountant, if it has one, is charged.
+    X : array-like of shape (n_samples, n_features)
+        Records, with the canaries among them.
+    y : array-like of shape (n_samples,), default=None
+        Labels or targets.
+    canaries : int or array-like of int, default=None
+        How many records are canaries (the first ones), or which. None: half of all. Records that stand out tell more:
+        rare ones, mislabelled ones, ones at the bounds.
+    score : callable, default=None
+        Maps a fitted model, records and their labels to a number for each record, larger if it is likelier to have
+        been in. None takes the log-probability of the label, minus the squared error, ``score_samples``, or minus the
+        distance to the nearest cluster center, whichever the estimator has.
+    claim : float, default=None
+        The epsilon that is claimed; None reads ``estimator.epsilon``, if there is one.
+    delta : float, default=None
+        The delta that is claimed; None reads ``estimator.delta``, or takes 0.
+    error : float, default=0.05
+        Probability of a false alarm, in (0, 1).
+    random_state : int, RandomState, Generator or None, default=None
+        Of the coins.
+
+    Returns
+    -------
+    audit : OneRunAudit
+        With ``epsilon``, ``claim`` and ``violated``.
+
+    See Also
+    --------
+    audit_epsilon : Many fits, one record; closer to the truth.
+
+    Notes
+    -----
+    All canaries, and the half, quarter and eighth of them of which the scores say most are guessed, each with a fourth
+    of the error; the largest bound counts. The claim has to be about adding or removing a record. What is found is a
+    function of the records, without noise: an audit of private records is not a release, though the fit is.
+
+    References
+    ----------
+    .. [1] T. Steinke, M. Nasr and M. Jagielski, "Privacy Auditing with One (1) Training Run", NeurIPS 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skdp.audit import audit_one_run
+    >>> X, _ = load_breast_cancer(return_X_y=True)
+    >>> y = np.arange(len(X)) % 2  # labels that can only be known by heart
+    >>> audit_one_run(DecisionTreeClassifier(), X, y, random_state=0).epsilon > 0.5
+    True
+    """
+    error = check_positive(error, "error", least=1e-300, most=0.5)
+    claim = getattr(estimator, "epsilon", None) if claim is None else claim
+    delta = check_delta(getattr(estimator, "delta", 0.0) if delta is None else delta)
+    data = as_data_set((X,) if y is None else (X, y))
+    chosen = _positions(canaries, np.shape(X)[0])
+    heads = coins(random_state, "canaries", len(chosen))
+    kept = np.ones(np.shape(X)[0], dtype=bool)
+    kept[chosen[~heads]] = False
+    model = runner(estimator)(take(data, kept), None)
+    read = membership_scores if score is None else score
+    scores = np.asarray(read(model, *take(data, chosen)), dtype=np.float64)
+    if scores.shape != (len(chosen),):
+        raise ValueError(f"score must give one number for each record, got shape {scores.shape}")
+    # In a random order first: equal scores must not be guessed by position.
+    shuffled = np.argsort(NoiseSource(random_state).stream("ties").words(len(chosen)))
+    order = shuffled[np.argsort(np.nan_to_num(scores[shuffled]), kind="stable")]
+    audits = []
+    for n_guesses in sorted({2 * max(1, int(fraction * len(chosen)) // 2) for fraction in _FRACTIONS}):
+        half = n_guesses // 2
+        right = int(np.count_nonzero(heads[order[-half:]]) + np.count_nonzero(~heads[order[:half]]))
+        bound = one_run_epsilon(len(chosen), n_guesses, right, delta=delta, error=error / len(_FRACTIONS))
+        audits.append((bound, n_guesses, right))
+    bound, n_guesses, right = max(audits)
+    return OneRunAudit(
+        bound, delta, error, None if claim is None else float(claim), len(chosen), n_guesses, right, model
+    )
+
+
+def _positions(canaries: Any, n_rows: int) -> NDArray[np.intp]:
+    if canaries is None:
+        canaries = n_rows // 2
+    if np.ndim(canaries) == 0:
+        number = check_integer(canaries, "canaries", least=2)
+        if number > n_rows:
+            raise ValueError("canaries must be at most the number of records")
+        return np.arange(number)
+    positions = np.asarray(canaries)
+    if positions.ndim != 1 or positions.dtype.kind not in "iu" or len(positions) < 2:
+        raise ValueError("canaries must be a number, or positions of two records or more")
+    if len(np.unique(positions)) < len(positions) or positions.min() < 0 or positions.max() >= n_rows:
+        raise ValueError("canaries must be different positions among the records")
+    return positions.astype(np.intp)
