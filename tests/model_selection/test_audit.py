@@ -31,7 +31,7 @@ EPSILON = 2.0
 def _in_this_process(monkeypatch):
     """Fits of stubs in a bare loop: all that is set up around one takes far longer than it does."""
     monkeypatch.setattr(_strategies, "delayed", lambda function: lambda *arguments: (function, arguments))
-    monkeypatch.setattr(_strategies, "Parallel", lambda n_jobs: lambda tasks: [f(*a) for f, a in tasks])
+    monkeypatch.setattr(_strategies, "Parallel", lambda **_: lambda tasks: [f(*a) for f, a in tasks])
 
     def prepared(self, budgets, seeds):
         model = copy.copy(self.estimator)

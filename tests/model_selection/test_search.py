@@ -323,7 +323,7 @@ def test_the_better_candidate_is_found(strategy):
 @every_strategy
 def test_without_privacy_the_best_is_chosen(strategy):
     models = [
-        search(strategy, {"label": [0, 1, 0]}, epsilon=math.inf, mean_runs=500, random_state=i).fit(*records(40, 1))
+        search(strategy, {"label": [0, 1, 0]}, epsilon=math.inf, mean_runs=100, random_state=i).fit(*records(40, 1))
         for i in range(4)
     ]
     found = [model.best_index_ == 1 for model in models]
@@ -543,12 +543,12 @@ def test_the_number_of_runs_has_its_law(monkeypatch):
         return fit(self, tasks)
 
     monkeypatch.setattr(_strategies.Workshop, "fit", spy)
-    for seed in range(60):
+    for seed in range(30):
         search("repeat", mean_runs=6, random_state=seed).fit(*records(20))
     gamma = runs_parameter(6.0, 0.0)
-    # P(1) of the logarithmic law; 60 draws: six standard deviations are allowed.
+    # P(1) of the logarithmic law; 30 draws: five standard deviations are allowed.
     one = (1 - gamma) / -math.log(gamma)
-    assert abs(counts.count(1) / 60 - one) < 6 * math.sqrt(one * (1 - one) / 60)
+    assert abs(counts.count(1) / 30 - one) < 5 * math.sqrt(one * (1 - one) / 30)
     assert max(counts) > 12
     assert len(set(counts)) > 5
 
