@@ -39,6 +39,7 @@ from .accounting import (
     PrivacyCost,
     check_delta,
     check_epsilon,
+    check_same_unit,
     gaussian_epsilon,
     gaussian_mu,
     largest_share,
@@ -149,9 +150,10 @@ def allocate(
     Raises
     ------
     ValueError
-        If there is no private step, if a weight names none, or if it cannot be told how often a step is fitted.
+        If there is no private step, if a weight names none, if it cannot be told how often a step is fitted, or if some
+        steps count rows and others groups of rows.
     BudgetError
-        If the accountant does not have as much left. Nothing is set then.
+        If the accountant does not have as much left, or is about another unit. Nothing is set then.
 
     Warns
     -----
@@ -187,6 +189,7 @@ def allocate(
         raise ValueError(f"{type(estimator).__name__} has no private step: none with epsilon, delta and accountant")
     if len({id(place.estimator) for place in private}) < len(private):
         raise ValueError("one object is a private step at two places; make one of them a clone")
+    _check_units(private, accountant)
     parts = _parts(private, weights)
     budgets, rule = _split(private, parts, Budget(epsilon, delta), accountant)
     if not_private:
@@ -228,6 +231,20 @@ Variants = list[dict[str, Any]] | None
 
 def _is_private(estimator: Any) -> bool:
     return hasattr(estimator, "get_params") and set(estimator.get_params(deep=False)) >= _PRIVATE
+
+
+def _check_units(private: list[_Place], accountant: BudgetAccountant | None) -> None:
+    """Refuse steps whose guarantees are about different units: their sum would be about none."""
+    name = "rows_per_group"
+    units = set()
+    for place in private:
+        own = getattr(place.estimator, name, None)
+        for variant in place.variants or [{}]:
+            units.add("record" if variant.get(name, own) is None else "group")
+    if len(units) > 1:
+        raise ValueError("some steps count rows, and some groups of rows: set rows_per_group in all of them, or in none")
+    if accountant is not None:
+        check_same_unit(units.pop(), accountant.unit)
 
 
 def _children(estimator: Any) -> dict[str, Any]:

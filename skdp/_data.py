@@ -190,10 +190,41 @@ def classification_data(
     *,
     reset: bool = True,
 ) -> tuple[NDArray, NDArray[np.intp], NDArray]:
+    """Validate the data of a classifier, encode labels by the public label set, and drop rows with other labels.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Receives ``n_features_in_`` and ``feature_names_in_``.
+    X, y, classes, dtypes, reset : object
+        See `labelled_data`.
+
+    Returns
+    -------
+    X : ndarray of shape (n_kept, n_features)
+    codes : ndarray of shape (n_kept,)
+        Positions in `classes`.
+    classes : ndarray of shape (n_classes,)
+        The label set.
+    """
+    X, codes, classes = labelled_data(estimator, X, y, classes, dtypes, reset=reset)
+    known = codes >= 0
+    return (X, codes, classes) if known.all() else (X[known], codes[known], classes)
+
+
+def labelled_data(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    classes: NDArray | None,
+    dtypes: Sequence[type] = FLOATS,
+    *,
+    reset: bool = True,
+) -> tuple[NDArray, NDArray[np.intp], NDArray]:
     """Validate the data of a classifier, and encode labels by the public label set.
 
-    With declared classes, rows with other labels are dropped, and any number of rows is accepted: none included,
-    since a data set of one record and the empty one are neighbours.
+    With declared classes, any number of rows is accepted: none included, since a data set of one record and the empty
+    one are neighbours.
 
     Parameters
     ----------
@@ -212,9 +243,9 @@ def classification_data(
 
     Returns
     -------
-    X : ndarray of shape (n_kept, n_features)
-    codes : ndarray of shape (n_kept,)
-        Positions in `classes`.
+    X : ndarray of shape (n_samples, n_features)
+    codes : ndarray of shape (n_samples,)
+        Positions in `classes`; -1 for a label that is not there, of a row that is to be left out.
     classes : ndarray of shape (n_classes,)
         The label set.
     """
@@ -242,8 +273,7 @@ def classification_data(
     codes = encode_labels(labels_of(y), classes)
     if len(X) != len(codes):
         raise ValueError("X and y must have the same number of rows")
-    known = codes >= 0
-    return (X, codes, classes) if known.all() else (X[known], codes[known], classes)
+    return X, codes, classes
 
 
 def labels_of(y: Any) -> NDArray:
@@ -298,7 +328,7 @@ def label_array(y: Any) -> NDArray:
     """
     array = labels_of(y)
     if array.dtype.kind in "OT":
-        kinds = {_key(label)[0] for label in array.tolist()}
+        kinds = {label_key(label)[0] for label in array.tolist()}
         if len(kinds) > 1 or not kinds <= {"text", "bytes", "number"}:
             raise TypeError("labels must be all text, or all numbers")
         if kinds == {"number"}:
@@ -344,8 +374,8 @@ def encode_labels(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
 
 
 def _encode_one_by_one(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
-    positions = {_key(label): i for i, label in enumerate(classes.tolist())}
-    keys = [_key(label) for label in y.tolist()]
+    positions = {label_key(label): i for i, label in enumerate(classes.tolist())}
+    keys = [label_key(label) for label in y.tolist()]
     if ("missing", None) in keys:
         raise ValueError(f"y holds missing labels. {_LEAVE_OUT}")
     if keys and not {kind for kind, _ in keys} & {kind for kind, _ in positions}:
@@ -353,8 +383,21 @@ def _encode_one_by_one(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
     return np.array([positions.get(key, -1) for key in keys], dtype=np.intp)
 
 
-def _key(label: Any) -> tuple[str, Any]:
-    """A label with its kind, so that 1 is not "1"."""
+def label_key(label: Any) -> tuple[str, Any]:
+    """Return a label with its kind, so that 1 is not "1".
+
+    Parameters
+    ----------
+    label : object
+        A label.
+
+    Returns
+    -------
+    kind : str
+        "text", "bytes", "number", "missing" or "other".
+    label : object
+        Hashable.
+    """
     if isinstance(label, _TIMES):
         # item() may be an integer.
         return ("missing", None) if np.isnat(label) else ("other", label)

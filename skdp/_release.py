@@ -77,6 +77,8 @@ class PrivacyGuarantee:
         The releases, each with its mechanism, sensitivity and share of the budget.
     relation : str
         Which data sets the guarantee holds between.
+    unit : {"record", "group"}
+        What they differ by.
     """
 
     epsilon: float
@@ -84,6 +86,7 @@ class PrivacyGuarantee:
     events: tuple[PrivacyEvent, ...]
     releases: tuple[Release, ...]
     relation: str = "add or remove one record"
+    unit: str = "record"
 
     @property
     def cost(self) -> PrivacyCost:
@@ -92,7 +95,7 @@ class PrivacyGuarantee:
 
     @property
     def replace_one(self) -> Budget:
-        """The guarantee when one record is replaced by another, which is one removal and one addition.
+        """The guarantee when one record (or group) is replaced by another, which is one removal and one addition.
 
         Returns
         -------
@@ -126,7 +129,7 @@ class PrivacyGuarantee:
         guarantee = f"(epsilon={self.epsilon:g}, delta={self.delta:g})"
         lines = [
             f"{guarantee}-differentially private, {self.relation}",
-            f"implies (epsilon={replace.epsilon:g}, delta={replace.delta:.3g}) if one record is replaced",
+            f"implies (epsilon={replace.epsilon:g}, delta={replace.delta:.3g}) if one {self.unit} is replaced",
         ]
         return lines
 
@@ -207,6 +210,7 @@ class ReleaseSession:
                 label="fit",
                 estimator=estimator,
                 releases=[release.record() for release in plan.releases],
+                unit=plan.unit,
             )
         self._waiting = {release.label: release.mechanism for release in plan.releases}
         self._source = source
