@@ -47,6 +47,7 @@ from .accounting import (
 from .exceptions import BudgetError, PrivacyAssumptionWarning
 
 _PRIVATE = frozenset({"epsilon", "delta", "accountant"})
+_UNIT = "rows_per_group"
 
 
 @dataclass(frozen=True)
@@ -235,14 +236,11 @@ def _is_private(estimator: Any) -> bool:
 
 def _check_units(private: list[_Place], accountant: BudgetAccountant | None) -> None:
     """Refuse steps whose guarantees are about different units: their sum would be about none."""
-    name = "rows_per_group"
-    units = set()
-    for place in private:
-        own = getattr(place.estimator, name, None)
-        for variant in place.variants or [{}]:
-            units.add("record" if variant.get(name, own) is None else "group")
+    units = {"record" if getattr(place.estimator, _UNIT, None) is None else "group" for place in private}
     if len(units) > 1:
-        raise ValueError("some steps count rows, and some groups of rows: set rows_per_group in all of them, or in none")
+        raise ValueError(
+            "some steps count rows, and some groups of rows: set rows_per_group in all of them, or in none"
+        )
     if accountant is not None:
         check_same_unit(units.pop(), accountant.unit)
 
@@ -434,10 +432,10 @@ def _check_searched(estimator: Any, name: str, values: Any) -> None:
     *path, last = name.split("__")
     for part in path:
         estimator = _children(estimator).get(part)
-    if estimator is None or _children(estimator) or last in _PRIVATE or _holds_estimators(values):
+    if estimator is None or _children(estimator) or last in _PRIVATE | {_UNIT} or _holds_estimators(values):
         raise ValueError(
             f"the search sets {name!r}: a search may set plain parameters of a pipeline's steps, but not their "
-            "budgets, nor what is fitted, nor how often"
+            "budgets, nor whom they are about, nor what is fitted, nor how often"
         )
 
 

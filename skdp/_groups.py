@@ -84,8 +84,8 @@ class Unit:
         return replace(plan, relation=f"add or remove all records of one group, of which at most {count}", unit="group")
 
     def members(
-        self, groups: Any, X: NDArray, y: NDArray | None = None, known: NDArray[np.bool_] | None = None
-    ) -> tuple[NDArray, NDArray | None, NDArray[np.intp] | None]:
+        self, groups: Any, X: NDArray, y: Any = None, known: NDArray[np.bool_] | None = None
+    ) -> tuple[NDArray, Any, NDArray[np.intp] | None]:
         """Validate groups, and leave out the rows that are not `known`. Nothing is drawn.
 
         Parameters

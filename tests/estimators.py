@@ -156,13 +156,17 @@ NETWORKS = [
 # Few bins, so that five columns and more have a histogram.
 _BINNED = {"epsilon": 1e6, "bounds": (-3.0, 3.0), "n_bins": 3}
 
+HISTOGRAMS = (NoisyHistogram, HistogramClassifier, HistogramRegressor)
+
 SYNTHETIC = [
     *[NoisyHistogram(**_BINNED, delta=delta) for delta in (1e-5, 0.0)],
     *[HistogramClassifier(**_BINNED, **variant) for variant in ({"delta": 1e-5}, {"delta": 0.0}, {"n_samples": 3000})],
-    *[HistogramRegressor(**{**_BINNED, "n_bins": 2}, bounds_y=(-500.0, 500.0), n_bins_y=64, delta=delta) for delta in (1e-5, 0.0)],
+    *[HistogramRegressor(**_BINNED, bounds_y=(-8.0, 8.0), n_bins_y=16, delta=delta) for delta in (1e-5, 0.0)],
 ]
 
-ESTIMATORS = PERTURBATION + FUNCTIONAL + DESCENT + NAIVE_BAYES + NETWORKS + TREES + PCA + CLUSTERING + PREPROCESSING + SYNTHETIC
+ESTIMATORS = (
+    PERTURBATION + FUNCTIONAL + DESCENT + NAIVE_BAYES + NETWORKS + TREES + PCA + CLUSTERING + PREPROCESSING + SYNTHETIC
+)
 
 # With columns of their own, which scikit-learn's checks do not have.
 COLUMNS = {"categorical_features": [0], "n_categories": 3, "bin_edges": {1: [-5, -1, 0, 0.5, 1, 5]}}
@@ -292,9 +296,17 @@ def needs_y(estimator):
     return is_classifier(estimator) or is_regressor(estimator)
 
 
+def of_many_columns(estimator, **parameters):
+    """A copy for data of some more columns: the cells of a histogram are the product over them."""
+    coarse = {"n_bins": 2, "n_bins_y": 2} if isinstance(estimator, HISTOGRAMS) else {}
+    known = {name: value for name, value in coarse.items() if name in estimator.get_params()}
+    return declared(estimator, **known, **parameters)
+
+
 def output(model, X):
     """What a fitted model makes of rows."""
-    return model.predict(X) if hasattr(model, "predict") else model.transform(X)
+    method = next(name for name in ("predict", "transform", "score_samples") if hasattr(model, name))
+    return getattr(model, method)(X)
 
 
 def every_output(model, X, y):

@@ -84,10 +84,10 @@ class BudgetAccountant:
     Notes
     -----
     **Privacy.** Whatever is released through events that this accountant has admitted is, in total,
-    (epsilon, delta)-differentially private with respect to adding or removing one record (or all records of one group,
-    if that is the unit), also when each event was chosen after looking at the outputs of those before it. The rules, and why they hold, are in the user
-    guide. Numbers are summed exactly, as the decimal numbers that were typed: ten charges of 0.1 fill a budget
-    of 1.
+    (epsilon, delta)-differentially private with respect to adding or removing one record (or all records of one
+    group, if that is the unit), also when each event was chosen after looking at the outputs of those before it. The
+    rules, and why they hold, are in the user guide. Numbers are summed exactly, as the decimal numbers that were typed:
+    ten charges of 0.1 fill a budget of 1.
 
     With a ledger, a charge is on disk before `spend` returns. Not covered: a ledger file that is replaced by an older
     copy while no process uses it, and records that are known to two ledgers.

@@ -279,4 +279,5 @@ def rule_from_json(text: str) -> Composition | DeclaredPlan:
     if data["rule"] == DeclaredPlan.rule:
         whole = Budget(*(float(value) for value in data["whole"]))
         return DeclaredPlan(ceiling, tuple(_cost_from_data(entry) for entry in data["entries"]), whole, unit)
-    return Composition(ceiling, data["rule"], *(float(data[name]) for name in ("mu", "order", "divergence")), unit)
+    mu, order, divergence = (float(data[name]) for name in ("mu", "order", "divergence"))
+    return Composition(ceiling, data["rule"], mu, order, divergence, unit)

@@ -27,10 +27,10 @@ def line(accountant: BudgetAccountant) -> str:
     except LedgerError as error:
         return f"BudgetAccountant(epsilon={accountant.epsilon:g}, delta={accountant.delta:g}): {error}"
     where = f", ledger={str(accountant.ledger)!r}" if accountant.ledger else ""
-    unit = "" if accountant.unit == "record" else f", unit={accountant.unit!r}"
+    where = ("" if accountant.unit == "record" else f", unit={accountant.unit!r}") + where
     part = f", part {accountant._part_name!r}" if accountant._part is not None else ""
     return (
-        f"BudgetAccountant(epsilon={accountant.epsilon:g}, delta={accountant.delta:g}, composition={rule!r}{unit}{where})"
+        f"BudgetAccountant(epsilon={accountant.epsilon:g}, delta={accountant.delta:g}, composition={rule!r}{where})"
         f"{part}: {number} record{'' if number == 1 else 's'}, "
         f"spent (epsilon={total.epsilon:.6g}, delta={total.delta:.6g})"
     )

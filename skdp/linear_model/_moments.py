@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._params import check_positive, columns_of
 from .._groups import ONE_RECORD, Unit
+from .._params import check_positive, columns_of
 from .._release import PrivacyGuarantee, Release, ReleaseSession
 from ..accounting import PrivacyEvent, PureEvent
 from ..mechanisms import (

@@ -21,9 +21,9 @@ from .._data import FLOATS, labelled_data, validate_quietly
 from .._groups import Unit
 from .._params import check_choice, check_classes, check_integer, check_positive
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
-from ..accounting import GaussianEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon, gaussian_mu
 from .._tables import NUMERIC, Columns, Reader, check_columns, columns_for
 from .._tables import Parameters as ColumnParameters
+from ..accounting import GaussianEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon, gaussian_mu
 from ..base import DPEstimatorMixin
 from ..mechanisms import NoiseSource
 from ._model import Options, estimate

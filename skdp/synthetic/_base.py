@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._class_sums import class_sums_mechanism, noise_scale
 from .._data import FLOATS, labelled_data, regression_data, validate_quietly
@@ -34,8 +34,8 @@ EXPECTED_N = 10_000
 #: The chance that an empty cell is taken for one with records is half the number of cells to minus this power.
 KEPT_POWER = 0.7
 
-# Types that X may have without being copied; codes of categories are often integers.
-_DTYPES = (*FLOATS, np.int64, np.int32, np.int16, np.int8)
+#: Types that X may have without being copied; codes of categories are often integers.
+DTYPES = (*FLOATS, np.int64, np.int32, np.int16, np.int8)
 
 NONE, LABELS, NUMBER = "none", "labels", "number"
 
@@ -154,13 +154,13 @@ class HistogramBase(DPEstimatorMixin, BaseEstimator):
     def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[NDArray, NDArray | None, NDArray | None]:
         """Validate; return rows, labels by number or targets, and the label set."""
         if parameters.target == LABELS:
-            return labelled_data(self, X, y, parameters.classes, _DTYPES)
+            return labelled_data(self, X, y, parameters.classes, DTYPES)
         if parameters.target == NONE:
-            return validate_quietly(self, X, dtype=list(_DTYPES), ensure_min_samples=0), None, None
+            return validate_quietly(self, X, dtype=list(DTYPES), ensure_min_samples=0), None, None
         X, y = regression_data(self, X, y)
         if y.ndim == 2 and y.shape[1] > 1:
             raise ValueError("y must be a 1d array")
-        return X, y.ravel(), None
+        return X, column_or_1d(y, warn=True), None
 
     def _count(self, X: Any, y: Any, groups: Any) -> None:
         """Release the counts, and set what follows from them."""

@@ -86,24 +86,26 @@ class Grid:
         edges = [by_table[table] for table in np.argsort(self.columns.tables)]
         return [*edges, self.target.edges] if self.target.n_cells else edges
 
+    def places(self, X: NDArray) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Return the number of each row's cell, the first of those that differ in y, and whether it is in any."""
+        c = self.columns
+        strides = np.cumprod([1, *self.shape[:0:-1]], dtype=np.intp)[::-1]
+        cells = Reader(c).cells(X)
+        n_categorical = len(c.categorical)
+        inside = np.all(cells[:, :n_categorical] < c.n_categories, axis=1)
+        return np.where(inside, cells @ strides[: c.n_features][c.tables], 0), inside
+
     def counts(self, X: NDArray, y: NDArray | None) -> Array:
         """Count the records in each cell, in the order of a flattened array."""
-        c, reader = self.columns, Reader(self.columns)
-        strides = np.cumprod([1, *self.shape[:0:-1]], dtype=np.intp)[::-1]
-        by_table = strides[: c.n_features][c.tables]
-        n_categorical = len(c.categorical)
 
         def block(rows: NDArray, *targets: NDArray) -> NDArray:
-            cells = reader.cells(rows)
-            place = cells @ by_table
+            place, inside = self.places(rows)
             if targets:
                 place += self.target.cells(targets[0])
-            if n_categorical:
-                place = place[np.all(cells[:, :n_categorical] < c.n_categories, axis=1)]
-            return np.bincount(place, minlength=self.size)
+            return np.bincount(place[inside], minlength=self.size)
 
         # Where there are many cells, blocks are large, too: each has a histogram of its own.
-        rows = min(max(_LEAST_ROWS, self.size // c.n_features), _MOST_ROWS)
+        rows = min(max(_LEAST_ROWS, self.size // self.columns.n_features), _MOST_ROWS)
         arrays = (X,) if y is None else (X, y)
         return sum_over_rows(block, *arrays, block_rows=rows).astype(np.float64)
 
@@ -115,6 +117,13 @@ class Grid:
             for place, edges in zip(places, self.edges, strict=True)
         ]
         return np.column_stack(values).astype(np.float64)
+
+    def volumes(self) -> Array:
+        """Return the volume of each cell over the columns of X; a category has length 1."""
+        out = np.ones(())
+        for length, edges in zip(self.shape[: self.columns.n_features], self.edges, strict=False):
+            out = np.multiply.outer(out, np.ones(length) if edges is None else np.diff(edges))
+        return out
 
     def points(self, cells: NDArray[np.intp], stream: BitStream) -> Array:
         """Return a point of each of these cells, uniform within bins."""

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from .._data import validate_quietly
 from .._params import check_classes, check_integer
 from ..mechanisms import NoiseSource
-from ._base import _DTYPES, LABELS, NUMBER, HistogramBase, checked_bounds_y
+from ._base import DTYPES, LABELS, NUMBER, HistogramBase, checked_bounds_y
 from ._grid import Array, Grid
 
 
@@ -78,7 +78,7 @@ class HistogramModel(HistogramBase):
             estimator = default(self._grid) if self.estimator is None else clone(self.estimator)
             if self.n_samples is None:
                 rows, targets, weights = self._complete(*self.cells())
-                self.estimator_ = estimator.fit(rows, targets, **{name or weight_parameter(estimator): weights})
+                self.estimator_ = estimator.fit(rows, targets, **{str(name or weight_parameter(estimator)): weights})
             else:
                 drawn, labels = self._drawn(int(self.n_samples), source)
                 rows, targets, _ = self._complete(drawn, labels, np.ones(len(drawn)))
@@ -104,7 +104,7 @@ class HistogramModel(HistogramBase):
 
     def _rows(self, X: Any) -> NDArray:
         check_is_fitted(self, "estimator_")
-        rows: NDArray = validate_quietly(self, X, dtype=list(_DTYPES), reset=False)
+        rows: NDArray = validate_quietly(self, X, dtype=list(DTYPES), reset=False)
         return rows
 
     def predict(self, X: Any) -> NDArray:

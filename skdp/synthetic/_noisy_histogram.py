@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
+from .._data import validate_quietly
 from .._params import check_classes
-from ._base import LABELS, NONE, NUMBER, HistogramBase, checked_bounds_y
+from ._base import DTYPES, LABELS, NONE, NUMBER, HistogramBase, checked_bounds_y
+from ._grid import Array
 
 
 class NoisyHistogram(HistogramBase):
@@ -167,3 +171,26 @@ class NoisyHistogram(HistogramBase):
         """
         self._count(X, y, groups)
         return self
+
+    def score_samples(self, X: Any) -> Array:
+        """Return the logarithm of the density of the synthetic data at each row of X, whatever y is.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features. They belong to the cells that `fit` would count them in.
+
+        Returns
+        -------
+        density : ndarray of shape (n_samples,)
+            Log-densities; for categories, log-probabilities. The weights have one record more, spread evenly over all
+            cells, so that no density is 0. Rows with values that are no category have the least that any cell has.
+        """
+        check_is_fitted(self, "privacy_")
+        X = validate_quietly(self, X, dtype=list(DTYPES), reset=False)
+        grid = self._grid
+        weights = self.weights_.sum(axis=-1) if grid.target.n_cells else self.weights_
+        logarithms = np.log((weights + 1 / weights.size) / (weights.sum() + 1) / grid.volumes()).ravel()
+        place, inside = grid.places(X)
+        density: Array = np.where(inside, logarithms[place // max(grid.target.n_cells, 1)], logarithms.min())
+        return density
