@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .naive_bayes import DPNaiveBayes
     from .neural_network import DPMLPClassifier, DPMLPRegressor
     from .preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, PrivateLabelSet, PublicBinner
+    from .synthetic import HistogramClassifier, HistogramRegressor, NoisyHistogram
     from .tree import DPGreedyTree, DPRandomTree
 
 __version__ = "0.1.0.dev0"
@@ -41,6 +42,9 @@ __all__ = [
     "ExpMechPCA",
     "FunctionalMechLinReg",
     "FunctionalMechLogReg",
+    "HistogramClassifier",
+    "HistogramRegressor",
+    "NoisyHistogram",
     "ObjPertLogReg",
     "OutputPertLogReg",
     "PrivateLabelSet",
@@ -68,6 +72,9 @@ _HOME = {
     "ObjPertLogReg": "linear_model",
     "OutputPertLogReg": "linear_model",
     "SampleAggKMeans": "cluster",
+    "HistogramClassifier": "synthetic",
+    "HistogramRegressor": "synthetic",
+    "NoisyHistogram": "synthetic",
     "DPQuantileBinner": "preprocessing",
     "DPStandardScaler": "preprocessing",
     "PrivateLabelSet": "preprocessing",

@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
-from sklearn.base import clone
 
 from skdp import BudgetAccountant, ObjPertLogReg, OutputPertLogReg
 from skdp._release import PrivacyGuarantee, Release, ReleaseSession

@@ -51,7 +51,7 @@ class Target:
         if not self.numeric:
             return y
         with np.errstate(over="ignore", under="ignore"):
-            place = (y - self.lower) * (self.n_cells / (self.upper - self.lower))
+            place = (np.asarray(y, dtype=np.float64) - self.lower) * (self.n_cells / (self.upper - self.lower))
         cells: NDArray[np.intp] = np.clip(place, 0, self.n_cells - 1).astype(np.intp)
         return cells
 
