@@ -372,7 +372,7 @@ class BudgetAccountant:
         ----------
         by : array-like of shape (n_samples,)
             For each record, the name of its part. It must be a function of the record alone, such as a column; not of
-            its row number, nor of other records.
+            its row number, nor of other records. If the unit is a group, all its records must be in one part.
         parts : list of str or int
             The names, public. Records with another value are in no part.
 
