@@ -234,7 +234,7 @@ class FunctionalMechLogReg(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEs
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Fit the model, and spend epsilon and delta.
 
         Parameters

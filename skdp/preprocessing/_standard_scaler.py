@@ -204,7 +204,7 @@ class DPStandardScaler(OneToOneFeatureMixin, DPEstimatorMixin, NumericTransforme
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Learn means and variances, and spend epsilon and delta.
 
         Parameters

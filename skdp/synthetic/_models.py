@@ -263,7 +263,7 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
     def _target(self) -> tuple[str, NDArray | None, Any]:
         return LABELS, check_classes(self.classes), None
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Count the records, spend epsilon and delta, and fit the model to the cells.
 
         Parameters
@@ -469,7 +469,7 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
     def _target(self) -> tuple[str, NDArray | None, Any]:
         return NUMBER, None, checked_bounds_y(self.bounds_y)
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Count the records, spend epsilon and delta, and fit the model to the cells.
 
         Parameters

@@ -147,7 +147,7 @@ class NoisyHistogram(HistogramBase):
             raise ValueError("y has labels or is a number: only one of classes and bounds_y may be given")
         return NUMBER, None, checked_bounds_y(self.bounds_y)
 
-    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Count the records, and spend epsilon and delta.
 
         Parameters
