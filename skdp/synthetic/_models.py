@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._data import validate_quietly
 from .._params import check_classes, check_integer
+from .._silence import silence
 from ..mechanisms import NoiseSource
 from ._base import DTYPES, LABELS, NUMBER, HistogramBase, checked_bounds_y
 from ._grid import Array, Grid
@@ -73,9 +75,11 @@ class HistogramModel(HistogramBase):
         name = self._check_estimator()
         source = NoiseSource(self.random_state)
         self._count(X, y, groups)
-        routing = get_config()["enable_metadata_routing"] and self.estimator is not None
-        with config_context(enable_metadata_routing=routing):
-            estimator = default(self._grid) if self.estimator is None else clone(self.estimator)
+        own = self.estimator is None
+        routing = get_config()["enable_metadata_routing"] and not own
+        # Some versions of scikit-learn warn of their own calls of SciPy, which nobody asked the default model for.
+        with config_context(enable_metadata_routing=routing), silence() if own else nullcontext():
+            estimator = default(self._grid) if own else clone(self.estimator)
             if self.n_samples is None:
                 rows, targets, weights = self._complete(*self.cells())
                 self.estimator_ = estimator.fit(rows, targets, **{str(name or weight_parameter(estimator)): weights})

@@ -128,7 +128,8 @@ def test_default_models_scale_numbers_and_encode_categories():
     model = HistogramClassifier(epsilon=INF, classes=[0, 1, 2], **MIXED).fit(X, y)
     one_hot = OneHotEncoder(categories=[[0, 1, 2], [0, 1]], handle_unknown="ignore")
     own = make_pipeline(
-        ColumnTransformer([("c", one_hot, [0, 3])], remainder=StandardScaler()), LogisticRegression(max_iter=1000)
+        ColumnTransformer([("c", one_hot, [0, 3])], remainder=StandardScaler()),
+        LogisticRegression(max_iter=1000),
     )
     rows, labels, weights = model.cells()
     own.fit(rows, labels, logisticregression__sample_weight=weights)
