@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._class_sums import class_sums_mechanism, noise_scale
@@ -153,6 +154,8 @@ class HistogramBase(DPEstimatorMixin, BaseEstimator):
 
     def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[NDArray, NDArray | None, NDArray | None]:
         """Validate; return rows, labels by number or targets, and the label set."""
+        if y is None and parameters.target != NONE and not get_tags(self).target_tags.required:
+            raise ValueError("y must be given to fit, since classes or bounds_y says what it holds")
         if parameters.target == LABELS:
             return labelled_data(self, X, y, parameters.classes, DTYPES)
         if parameters.target == NONE:

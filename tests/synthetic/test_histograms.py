@@ -334,8 +334,9 @@ def test_targets_have_one_column():
     assert "500" not in str(failure.value)
     with pytest.raises(ValueError, match="bounds_y"):
         HistogramRegressor(**BOX).fit(X, y)
-    with pytest.raises(ValueError, match="1d"):
-        NoisyHistogram(**LABELS).fit(X)
+    for model in (NoisyHistogram(**LABELS), NoisyHistogram(**BOX, bounds_y=(0, 2))):
+        with pytest.raises(ValueError, match="y must be given"):
+            model.fit(X)
 
 
 def test_narrow_types_of_targets_find_their_cells():
