@@ -432,7 +432,9 @@ def _check_searched(estimator: Any, name: str, values: Any) -> None:
     *path, last = name.split("__")
     for part in path:
         estimator = _children(estimator).get(part)
-    if estimator is None or _children(estimator) or last in _PRIVATE | {_UNIT} or _holds_estimators(values):
+    # What a private step holds is fitted to what it has released.
+    holds_steps = estimator is not None and _children(estimator) and not _is_private(estimator)
+    if estimator is None or holds_steps or last in _PRIVATE | {_UNIT} or _holds_estimators(values):
         raise ValueError(
             f"the search sets {name!r}: a search may set plain parameters of a pipeline's steps, but not their "
             "budgets, nor whom they are about, nor what is fitted, nor how often"

@@ -251,6 +251,31 @@ def test_no_release_moves_by_more_than_a_group_may(model, rows, monkeypatch):
 
 
 @every_model
+@pytest.mark.parametrize("rows", [2, 3])
+def test_from_two_rows_on_single_records_are_protected_as_well(model, rows, monkeypatch):
+    # A further row of a group may take the place of one that counted: one addition and one removal.
+    X, y, groups = data(40)
+    replaced = False
+    for seed in range(12):
+        own = grouped(model, rows, random_state=seed)
+        with_it = np.vstack([X, [1.0, -1.0]]), np.append(y, 1), np.append(groups, groups[5])
+        one, other = (inputs(own, monkeypatch, *d) for d in ((X, y, groups), with_it))
+        for name, (mechanism, value) in one.items():
+            moved = MOVED[mechanism.norm](other[name][1] - value)
+            assert moved <= mechanism.sensitivity * (1 + 1e-9)
+            replaced |= bool(moved > 0)
+    assert replaced
+
+
+@every_model
+def test_many_rows_a_group_and_little_budget(model):
+    X, y, groups = data()
+    for epsilon in (1e-3, 10.0):
+        own = grouped(model, 10**6, epsilon=epsilon)
+        assert np.all(np.isfinite(released(own.fit(X, targets(model, y), groups=groups))))
+
+
+@every_model
 def test_rows_of_one_group_beyond_the_bound_do_not_count(model, monkeypatch):
     # With one row repeated, it does not matter which rows are drawn.
     X, y, _ = data(1)

@@ -29,6 +29,7 @@ from skdp import (
     NoisyHistogram,
     allocate,
 )
+from skdp.exceptions import PrivacyAssumptionWarning
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism
 from skdp.synthetic import _base
 from skdp.synthetic._base import postprocess_weights, threshold
@@ -450,6 +451,13 @@ def test_pipelines_searches_and_allocation_charge_the_histogram_alone():
     assert allocation.not_private == ()
     assert model.fit(X, y).score(X, y) > 0.85
     assert accountant.total() == (3.0, 0.0)
-    search = GridSearchCV(model, {"histogramclassifier__estimator__max_depth": [2, 3]}, cv=2)
+    grid = {"histogramclassifier__estimator__max_depth": [2, 3], "histogramclassifier__n_bins": [4]}
+    search = GridSearchCV(model, grid, cv=2)
+    with pytest.warns(PrivacyAssumptionWarning, match="choice"):
+        allocation = allocate(search, epsilon=5.0, accountant=accountant)
+    assert allocation.steps[0].n_fits == 5
     search.fit(X, y)
     assert len(accountant) == 1 + 2 * 2 + 1
+    assert accountant.total() == (8.0, 0.0)
+    with pytest.raises(ValueError, match="estimator"):
+        allocate(GridSearchCV(model, {"histogramclassifier__estimator": [LogisticRegression()]}, cv=2), epsilon=1.0)
