@@ -22,12 +22,15 @@ from skdp import (
     HistogramRegressor,
     NoisyHistogram,
     ObjPertLogReg,
+    _class_sums,
+    _groups,
     allocate,
 )
 from skdp._groups import Unit, drawn_rows, group_numbers
 from skdp._release import ReleaseSession
 from skdp.accounting import PrivacyCost
 from skdp.exceptions import BudgetError, LedgerError
+from skdp.linear_model import _functional, _moments
 from skdp.mechanisms import NoiseSource
 from skdp.sensitivity import group_sensitivity
 from tests.estimators import VARIANTS, released
@@ -248,6 +251,29 @@ def test_no_release_moves_by_more_than_a_group_may(model, rows, monkeypatch):
                         most[name] = max(most.get(name, 0.0), part)
     assert max(most.values()) <= 1 + 1e-9, most
     assert max(most.values()) >= 0.9, most
+
+
+def count_all_rows(monkeypatch):
+    monkeypatch.setattr(_groups, "drawn_rows", lambda members, most, stream: np.arange(len(members)))
+
+
+def noise_for_one_row(monkeypatch):
+    for module in (_class_sums, _functional, _moments):
+        monkeypatch.setattr(module, "group_sensitivity", lambda sensitivity, rows: sensitivity)
+
+
+@every_model
+@pytest.mark.parametrize("broken", [count_all_rows, noise_for_one_row])
+def test_what_is_broken_on_purpose_moves_by_more(model, broken, monkeypatch):
+    X, y, groups = np.tile([1.0, -1.0], (15, 1)), np.ones(15, dtype=int), np.zeros(15)
+    broken(monkeypatch)
+    model = grouped(model)
+    without, with_it = (inputs(model, monkeypatch, X[:n], y[:n], groups[:n]) for n in (0, 15))
+    moved = [
+        MOVED[mechanism.norm](with_it[name][1] - value) / mechanism.sensitivity
+        for name, (mechanism, value) in without.items()
+    ]
+    assert max(moved) > 2
 
 
 @every_model
