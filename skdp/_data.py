@@ -181,6 +181,23 @@ def regression_data(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tu
     return X, y
 
 
+def single_target(y: NDArray) -> NDArray:
+    """Return targets that `regression_data` has read as one column, or refuse them without telling their number.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,) or (n_samples, 1)
+        Targets.
+
+    Returns
+    -------
+    y : ndarray of shape (n_samples,)
+    """
+    if y.ndim == 1 or (y.ndim == 2 and y.shape[1] == 1):
+        return column_or_1d(y, warn=True)
+    raise ValueError("y must be a 1d array")
+
+
 def classification_data(
     estimator: Any,
     X: Any,

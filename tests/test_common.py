@@ -268,6 +268,21 @@ def test_messages_hold_no_data(estimator):
 
 
 @every_estimator
+def test_too_many_targets_are_not_counted_in_rows(estimator):
+    if not needs_y(estimator):
+        pytest.skip("has no targets")
+    X, y = data_for(estimator, n_rows=20)
+    message = ""
+    try:
+        declared(estimator).fit(X, np.stack([y, y, y], axis=1))
+    except ValueError as error:
+        message = str(error)
+    # Some regressors have several targets.
+    assert message or not is_classifier(estimator)
+    assert "20" not in message
+
+
+@every_estimator
 def test_nothing_warns(estimator):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from .._class_sums import class_sums_mechanism, noise_scale
-from .._data import FLOATS, labelled_data, regression_data, validate_quietly
+from .._data import FLOATS, labelled_data, regression_data, single_target, validate_quietly
 from .._groups import Unit
 from .._params import check_bounds, check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
@@ -161,9 +161,7 @@ class HistogramBase(DPEstimatorMixin, BaseEstimator):
         if parameters.target == NONE:
             return validate_quietly(self, X, dtype=list(DTYPES), ensure_min_samples=0), None, None
         X, y = regression_data(self, X, y)
-        if y.ndim == 2 and y.shape[1] > 1:
-            raise ValueError("y must be a 1d array")
-        return X, column_or_1d(y, warn=True), None
+        return X, single_target(y), None
 
     def _count(self, X: Any, y: Any, groups: Any) -> None:
         """Release the counts, and set what follows from them."""
