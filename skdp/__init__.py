@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .naive_bayes import DPNaiveBayes
     from .neural_network import DPMLPClassifier, DPMLPRegressor
     from .preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, PrivateLabelSet, PublicBinner
+    from .synthetic import HistogramClassifier, HistogramRegressor, NoisyHistogram
     from .tree import DPGreedyTree, DPRandomTree
 
 __version__ = "0.1.0.dev0"
@@ -54,8 +55,11 @@ __all__ = [
     "FunctionalMechLinReg",
     "FunctionalMechLogReg",
     "HadamardResponse",
+    "HistogramClassifier",
+    "HistogramRegressor",
     "LocalDPNaiveBayes",
     "LocalLaplace",
+    "NoisyHistogram",
     "ObjPertLogReg",
     "OutputPertLogReg",
     "PiecewiseMechanism",
@@ -88,6 +92,9 @@ _HOME = {
     "ObjPertLogReg": "linear_model",
     "OutputPertLogReg": "linear_model",
     "SampleAggKMeans": "cluster",
+    "HistogramClassifier": "synthetic",
+    "HistogramRegressor": "synthetic",
+    "NoisyHistogram": "synthetic",
     "DPQuantileBinner": "preprocessing",
     "DPStandardScaler": "preprocessing",
     "PrivateLabelSet": "preprocessing",

@@ -39,6 +39,7 @@ from .accounting import (
     PrivacyCost,
     check_delta,
     check_epsilon,
+    check_same_unit,
     gaussian_epsilon,
     gaussian_mu,
     largest_share,
@@ -46,6 +47,7 @@ from .accounting import (
 from .exceptions import BudgetError, PrivacyAssumptionWarning
 
 _PRIVATE = frozenset({"epsilon", "delta", "accountant"})
+_UNIT = "rows_per_group"
 
 
 @dataclass(frozen=True)
@@ -149,9 +151,10 @@ def allocate(
     Raises
     ------
     ValueError
-        If there is no private step, if a weight names none, or if it cannot be told how often a step is fitted.
+        If there is no private step, if a weight names none, if it cannot be told how often a step is fitted, or if some
+        steps count rows and others groups of rows.
     BudgetError
-        If the accountant does not have as much left. Nothing is set then.
+        If the accountant does not have as much left, or is about another unit. Nothing is set then.
 
     Warns
     -----
@@ -191,6 +194,7 @@ def allocate(
         raise ValueError(f"{type(estimator).__name__} has no private step: none with epsilon, delta and accountant")
     if len({id(place.estimator) for place in private}) < len(private):
         raise ValueError("one object is a private step at two places; make one of them a clone")
+    _check_units(private, accountant)
     parts = _parts(private, weights)
     budgets, rule = _split(private, parts, Budget(epsilon, delta), accountant)
     if not_private:
@@ -259,6 +263,17 @@ def _sees_reports_alone(pipeline: Any) -> set[str]:
                 found.add(name)
         randomized = randomized or _randomizes_rows(step)
     return found
+
+
+def _check_units(private: list[_Place], accountant: BudgetAccountant | None) -> None:
+    """Refuse steps whose guarantees are about different units: their sum would be about none."""
+    units = {"record" if getattr(place.estimator, _UNIT, None) is None else "group" for place in private}
+    if len(units) > 1:
+        raise ValueError(
+            "some steps count rows, and some groups of rows: set rows_per_group in all of them, or in none"
+        )
+    if accountant is not None:
+        check_same_unit(units.pop(), accountant.unit)
 
 
 def _children(estimator: Any) -> dict[str, Any]:
@@ -460,10 +475,12 @@ def _check_searched(estimator: Any, name: str, values: Any) -> None:
     *path, last = name.split("__")
     for part in path:
         estimator = _children(estimator).get(part)
-    if estimator is None or _children(estimator) or last in _PRIVATE or _holds_estimators(values):
+    # What a private step holds is fitted to what it has released.
+    holds_steps = estimator is not None and _children(estimator) and not _is_private(estimator)
+    if estimator is None or holds_steps or last in _PRIVATE | {_UNIT} or _holds_estimators(values):
         raise ValueError(
             f"the search sets {name!r}: a search may set plain parameters of a pipeline's steps, but not their "
-            "budgets, nor what is fitted, nor how often"
+            "budgets, nor whom they are about, nor what is fitted, nor how often"
         )
 
 

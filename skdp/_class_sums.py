@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
 from .mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, Mechanism, NoNoise
-from .sensitivity import class_sums_l1, class_sums_l2
+from .sensitivity import class_sums_l1, class_sums_l2, group_sensitivity
 
 Array = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ _DOUBLE_BITS = 53
 
 
 def class_sums_mechanism(
-    epsilon: float, delta: float, n_counts: int, n_moments: int, size: int
+    epsilon: float, delta: float, n_counts: int, n_moments: int, size: int, rows: int = 1
 ) -> tuple[Mechanism, PrivacyEvent]:
     """Return the mechanism for counts and moments, released jointly, and its event.
 
@@ -45,6 +45,8 @@ def class_sums_mechanism(
         Number of features whose two moments are summed.
     size : int
         Length of the vector.
+    rows : int, default=1
+        Number of records that one unit adds at most.
 
     Returns
     -------
@@ -56,14 +58,14 @@ def class_sums_mechanism(
     event: PrivacyEvent = PureEvent(epsilon)
     mechanism: Mechanism
     if epsilon == math.inf:
-        mechanism = NoNoise(class_sums_l2(n_counts, n_moments, WEIGHT_L2))
+        mechanism = NoNoise(group_sensitivity(class_sums_l2(n_counts, n_moments, WEIGHT_L2), rows))
     elif delta > 0:
         mu = gaussian_mu(epsilon, delta)
-        sensitivity = class_sums_l2(n_counts, n_moments, WEIGHT_L2)
+        sensitivity = group_sensitivity(class_sums_l2(n_counts, n_moments, WEIGHT_L2), rows)
         mechanism = GaussianMechanism(mu, sensitivity, size, _gaussian_bits(sensitivity / mu))
         event = GaussianEvent(mu)
     else:
-        sensitivity = class_sums_l1(n_counts, n_moments, WEIGHT_L1)
+        sensitivity = group_sensitivity(class_sums_l1(n_counts, n_moments, WEIGHT_L1), rows)
         step = math.ldexp(1.0, -_laplace_bits(sensitivity / epsilon)) if n_moments else 1.0
         mechanism = DiscreteLaplaceMechanism(epsilon, sensitivity, size, step)
     return mechanism, event

@@ -181,6 +181,23 @@ def regression_data(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tu
     return X, y
 
 
+def single_target(y: NDArray) -> NDArray:
+    """Return targets that `regression_data` has read as one column, or refuse them without telling their number.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,) or (n_samples, 1)
+        Targets.
+
+    Returns
+    -------
+    y : ndarray of shape (n_samples,)
+    """
+    if y.ndim == 1 or (y.ndim == 2 and y.shape[1] == 1):
+        return column_or_1d(y, warn=True)
+    raise ValueError("y must be a 1d array")
+
+
 def classification_data(
     estimator: Any,
     X: Any,
@@ -189,12 +206,42 @@ def classification_data(
     dtypes: Sequence[type] = FLOATS,
     *,
     reset: bool = True,
-    keep_unknown: bool = False,
+) -> tuple[NDArray, NDArray[np.intp], NDArray]:
+    """Validate the data of a classifier, encode labels by the public label set, and drop rows with other labels.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Receives ``n_features_in_`` and ``feature_names_in_``.
+    X, y, classes, dtypes, reset : object
+        See `labelled_data`.
+
+    Returns
+    -------
+    X : ndarray of shape (n_kept, n_features)
+    codes : ndarray of shape (n_kept,)
+        Positions in `classes`.
+    classes : ndarray of shape (n_classes,)
+        The label set.
+    """
+    X, codes, classes = labelled_data(estimator, X, y, classes, dtypes, reset=reset)
+    known = codes >= 0
+    return (X, codes, classes) if known.all() else (X[known], codes[known], classes)
+
+
+def labelled_data(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    classes: NDArray | None,
+    dtypes: Sequence[type] = FLOATS,
+    *,
+    reset: bool = True,
 ) -> tuple[NDArray, NDArray[np.intp], NDArray]:
     """Validate the data of a classifier, and encode labels by the public label set.
 
-    With declared classes, rows with other labels are dropped, and any number of rows is accepted: none included,
-    since a data set of one record and the empty one are neighbours.
+    With declared classes, any number of rows is accepted: none included, since a data set of one record and the empty
+    one are neighbours.
 
     Parameters
     ----------
@@ -210,15 +257,13 @@ def classification_data(
         Types that X is left in, without a copy; others are converted to the first.
     reset : bool, default=True
         Whether columns may be others than at the last fit. If not, classes have to be declared.
-    keep_unknown : bool, default=False
-        Whether rows with labels that are not declared are kept, with the position -1: where the number of rows is
-        public, it must not depend on labels.
 
     Returns
     -------
-    X : ndarray of shape (n_kept, n_features)
-    codes : ndarray of shape (n_kept,)
-        Positions in `classes`.
+    X : ndarray of shape (n_samples, n_features)
+    codes : ndarray of shape (n_samples,)
+        Positions in `classes`; -1 for a label that is not there, of a row that is to be left out. (Where the number of
+        rows is public, it is kept: the number must not depend on labels.)
     classes : ndarray of shape (n_classes,)
         The label set.
     """
@@ -246,8 +291,7 @@ def classification_data(
     codes = encode_labels(labels_of(y), classes)
     if len(X) != len(codes):
         raise ValueError("X and y must have the same number of rows")
-    known = codes >= 0
-    return (X, codes, classes) if keep_unknown or known.all() else (X[known], codes[known], classes)
+    return X, codes, classes
 
 
 def labels_of(y: Any) -> NDArray:

@@ -83,6 +83,8 @@ class PrivacyGuarantee:
         Which data sets the guarantee holds between.
     fits : tuple of str
         The fits of other estimators that it covers, if there are any.
+    unit : {"record", "group"}
+        What they differ by.
     """
 
     epsilon: float
@@ -91,6 +93,7 @@ class PrivacyGuarantee:
     releases: tuple[Release, ...]
     relation: str = "add or remove one record"
     fits: tuple[str, ...] = ()
+    unit: str = "record"
 
     @property
     def cost(self) -> PrivacyCost:
@@ -99,7 +102,7 @@ class PrivacyGuarantee:
 
     @property
     def replace_one(self) -> Budget:
-        """The guarantee when one record is replaced by another, which is one removal and one addition.
+        """The guarantee when one record (or group) is replaced by another, which is one removal and one addition.
 
         Returns
         -------
@@ -135,7 +138,10 @@ class PrivacyGuarantee:
         guarantee = f"(epsilon={self.epsilon:g}, delta={self.delta:g})"
         lines = [f"{guarantee}-differentially private, {self.relation}"]
         if self.relation != REPLACE_ONE:
-            lines.append(f"implies (epsilon={replace.epsilon:g}, delta={replace.delta:.3g}) if one record is replaced")
+            replaced = (
+                f"implies (epsilon={replace.epsilon:g}, delta={replace.delta:.3g}) if one {self.unit} is replaced"
+            )
+            lines.append(replaced)
         return lines
 
     def __repr__(self) -> str:
@@ -218,6 +224,7 @@ class ReleaseSession:
                 label=label,
                 estimator=estimator,
                 releases=[release.record() for release in plan.releases],
+                unit=plan.unit,
             )
         self._waiting = {release.label: release.mechanism for release in plan.releases}
         self._source = source

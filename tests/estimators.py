@@ -3,7 +3,7 @@
 import dataclasses
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 
 from skdp.cluster import DPKMeans, SampleAggKMeans
 from skdp.decomposition import DPPCA, ExpMechPCA
@@ -27,6 +27,7 @@ from skdp.model_selection import DPGridSearchCV
 from skdp.naive_bayes import DPNaiveBayes
 from skdp.neural_network import DPMLPClassifier, DPMLPRegressor
 from skdp.preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner
+from skdp.synthetic import HistogramClassifier, HistogramRegressor, NoisyHistogram
 from skdp.tree import DPGreedyTree, DPRandomTree
 from tests.linear_model.data import blobs
 
@@ -190,17 +191,26 @@ SEARCHES = [
     DPGridSearchCV(_SEARCHED_REGRESSOR, _CANDIDATES, epsilon=1e6, **_LOSS),
 ]
 
-ESTIMATORS = (
-    PERTURBATION + FUNCTIONAL + DESCENT + NAIVE_BAYES + NETWORKS + TREES + PCA + CLUSTERING + PREPROCESSING + SEARCHES
-)
-ESTIMATORS += LOCAL_NAIVE_BAYES
+# Few bins, so that five columns and more have a histogram.
+_BINNED = {"epsilon": 1e6, "bounds": (-3.0, 3.0), "n_bins": 3}
+
+HISTOGRAMS = (NoisyHistogram, HistogramClassifier, HistogramRegressor)
+
+SYNTHETIC = [
+    *[NoisyHistogram(**_BINNED, delta=delta) for delta in (1e-5, 0.0)],
+    *[HistogramClassifier(**_BINNED, **variant) for variant in ({"delta": 1e-5}, {"delta": 0.0}, {"n_samples": 3000})],
+    *[HistogramRegressor(**_BINNED, bounds_y=(-8.0, 8.0), n_bins_y=16, delta=delta) for delta in (1e-5, 0.0)],
+]
+
+ESTIMATORS = PERTURBATION + FUNCTIONAL + DESCENT + NAIVE_BAYES + NETWORKS + TREES + PCA + CLUSTERING + PREPROCESSING
+ESTIMATORS += LOCAL_NAIVE_BAYES + SYNTHETIC + SEARCHES
 
 # With columns of their own, which scikit-learn's checks do not have.
 COLUMNS = {"categorical_features": [0], "n_categories": 3, "bin_edges": {1: [-5, -1, 0, 0.5, 1, 5]}}
 
 VARIANTS = ESTIMATORS + [
     clone(estimator).set_params(**{name: value for name, value in COLUMNS.items() if name in estimator.get_params()})
-    for estimator in NAIVE_BAYES + TREES + LOCAL_NAIVE_BAYES
+    for estimator in NAIVE_BAYES + TREES + LOCAL_NAIVE_BAYES + SYNTHETIC
 ]
 
 CLASSIFIERS = [estimator for estimator in VARIANTS if is_classifier(estimator)]
@@ -232,6 +242,8 @@ EXPECTED_FAILURES = {
     "DPSGDRegressor": {"check_estimators_empty_data_messages": _EMPTY},
     "FunctionalMechLinReg": {"check_estimators_empty_data_messages": _EMPTY},
     "DPMLPRegressor": {"check_estimators_empty_data_messages": _EMPTY},
+    "HistogramRegressor": {"check_estimators_empty_data_messages": _EMPTY},
+    "NoisyHistogram": {"check_estimators_empty_data_messages": _EMPTY},
     "OutputPertLogReg": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
     "ObjPertLogReg": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
 }
@@ -259,6 +271,9 @@ RELEASED = {
     "DPStandardScaler": {"mean_", "var_", "scale_", "n_samples_estimate_"},
     "DPQuantileBinner": {"bin_edges_"},
     "DPGridSearchCV": {"best_index_", "best_params_", "best_estimator_"},
+    "NoisyHistogram": {"counts_", "weights_"},
+    "HistogramClassifier": {"counts_", "weights_", "estimator_"},
+    "HistogramRegressor": {"counts_", "weights_", "estimator_"},
 }
 
 # ... and of public parameters.
@@ -282,6 +297,7 @@ PUBLIC = {
     "DPStandardScaler": set(),
     "DPQuantileBinner": set(),
     "DPGridSearchCV": {"strategy_"},
+    **{name: {"bin_edges_", "_grid"} for name in ("NoisyHistogram", "HistogramClassifier", "HistogramRegressor")},
 }
 
 
@@ -303,12 +319,17 @@ def released(model):
 def _flat(value):
     if value is None:
         return np.empty(0)
-    if isinstance(value, BaseEstimator):
+    if type(value).__name__ in RELEASED:
         return released(value)
     if dataclasses.is_dataclass(value):
         # The thresholds of cells that are not split are infinite.
         flat = _flat(vars(value))
         return flat[np.isfinite(flat)]
+    if hasattr(value, "get_params"):
+        # A model that was fitted to released numbers.
+        steps = [step for _, step in value.steps] if hasattr(value, "steps") else [value]
+        numbers = [getattr(steps[-1], name) for name in ("coef_", "intercept_")]
+        return _flat(numbers)
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list | tuple):
@@ -326,9 +347,17 @@ def needs_y(estimator):
     return is_classifier(estimator) or is_regressor(estimator)
 
 
+def of_many_columns(estimator, **parameters):
+    """A copy for data of some more columns: the cells of a histogram are the product over them."""
+    coarse = {"n_bins": 2, "n_bins_y": 2} if isinstance(estimator, HISTOGRAMS) else {}
+    known = {name: value for name, value in coarse.items() if name in estimator.get_params()}
+    return declared(estimator, **known, **parameters)
+
+
 def output(model, X):
     """What a fitted model makes of rows."""
-    return model.predict(X) if hasattr(model, "predict") else model.transform(X)
+    method = next(name for name in ("predict", "transform", "score_samples") if hasattr(model, name))
+    return getattr(model, method)(X)
 
 
 def every_output(model, X, y):

@@ -21,9 +21,9 @@ FLOORS = [
     {"sensitivity", "_params"},
     {"_columns", "_warn"},
     {"_class_sums", "_release", "_silence"},
-    {"_data", "_descent"},
-    {"_allocation", "_callbacks", "base"},
-    {"cluster", "decomposition", "linear_model", "naive_bayes", "neural_network", "preprocessing", "tree"},
+    {"_data", "_descent", "_tables"},
+    {"_allocation", "_callbacks", "_groups", "base"},
+    {"cluster", "decomposition", "linear_model", "naive_bayes", "neural_network", "preprocessing", "synthetic", "tree"},
     {"local"},
     {"audit", "datasets", "model_selection", "__main__"},
 ]

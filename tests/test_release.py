@@ -7,14 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
-from sklearn.base import clone
 
 from skdp import BudgetAccountant, ObjPertLogReg, OutputPertLogReg
 from skdp._release import PrivacyGuarantee, Release, ReleaseSession
 from skdp.accounting import ParallelEvent, PureEvent
 from skdp.exceptions import ReleaseError
 from skdp.mechanisms import GammaMechanism, NoiseSource
-from tests.estimators import ESTIMATORS
+from tests.estimators import ESTIMATORS, of_many_columns
 
 
 def plan(*labels):
@@ -123,7 +122,7 @@ def test_parts_of_a_pure_budget_are_never_more_than_the_whole(estimator):
     rng = np.random.default_rng(0)
     for _ in range(25):
         epsilon, n_features = rng.uniform(0.5, 5), int(rng.integers(4, 12))
-        plan = clone(estimator).set_params(epsilon=epsilon).privacy_plan(n_features=n_features, n_classes=3)
+        plan = of_many_columns(estimator, epsilon=epsilon).privacy_plan(n_features=n_features, n_classes=3)
         assert sum(pure_epsilon(event) for event in plan.events) <= epsilon
         assert sum(Fraction(release.mechanism.epsilon) for release in plan.releases) <= epsilon
 

@@ -1,7 +1,7 @@
 """Budgets, what releases cost, and how much noise a guarantee needs."""
 
 from ._accountant import BudgetAccountant
-from ._budget import Budget, check_delta, check_epsilon
+from ._budget import Budget, check_delta, check_epsilon, check_same_unit
 from ._composition import renyi_budget
 from ._events import (
     ApproximateEvent,
@@ -58,6 +58,7 @@ __all__ = [
     "bounded_range_mu",
     "check_delta",
     "check_epsilon",
+    "check_same_unit",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ..exceptions import BudgetError, LedgerError, passing
 from . import _view
-from ._budget import Budget, check_delta, check_epsilon
+from ._budget import UNITS, Budget, check_delta, check_epsilon, check_same_unit
 from ._composition import RULES, Composition
 from ._events import PrivacyCost
 from ._ledger import Ledger, MemoryLedger
@@ -50,6 +51,9 @@ class BudgetAccountant:
         squares of Gaussian-DP parameters are summed; ``"rdp"``: Rényi divergences of one order are. These two
         admit far more Gaussian fits, and a sequence of pure events as far as its sum goes as well. ``"auto"``: the
         rule of which the first event uses the smallest part.
+    unit : {"record", "group"}, default="record"
+        Whose presence the ceiling is about. ``"group"`` is for fits with `rows_per_group`, all of them with the same
+        groups, and admits no others: a fit that counts single records says nothing about a group.
     plan : list, default=None
         Declares everything that is going to be charged, as what `privacy_plan` of an estimator returns. The list is
         composed exactly; each entry can be charged once, in any order, and nothing else can be.
@@ -80,10 +84,10 @@ class BudgetAccountant:
     Notes
     -----
     **Privacy.** Whatever is released through events that this accountant has admitted is, in total,
-    (epsilon, delta)-differentially private with respect to adding or removing one record, also when each event
-    was chosen after looking at the outputs of those before it. The rules, and why they hold, are in the user
-    guide. Numbers are summed exactly, as the decimal numbers that were typed: ten charges of 0.1 fill a budget
-    of 1.
+    (epsilon, delta)-differentially private with respect to adding or removing one record (or all records of one
+    group, if that is the unit), also when each event was chosen after looking at the outputs of those before it. The
+    rules, and why they hold, are in the user guide. Numbers are summed exactly, as the decimal numbers that were typed:
+    ten charges of 0.1 fill a budget of 1.
 
     With a ledger, a charge is on disk before `spend` returns. Not covered: a ledger file that is replaced by an older
     copy while no process uses it, and records that are known to two ledgers.
@@ -118,12 +122,15 @@ class BudgetAccountant:
         *,
         ledger: str | os.PathLike[str] | None = None,
         composition: str = "auto",
+        unit: str = "record",
         plan: Iterable[Any] | None = None,
     ) -> None:
         if hasattr(self, "_rule"):
             raise RuntimeError("an accountant cannot be initialised again: its records would be lost")
         if composition not in RULES:
             raise ValueError(f"composition must be one of {', '.join(RULES)}, got {composition!r}")
+        if unit not in UNITS:
+            raise ValueError(f"unit must be one of {', '.join(UNITS)}, got {unit!r}")
         epsilon, delta = check_epsilon(epsilon), check_delta(delta)
         rule: Rule
         if plan is None:
@@ -131,7 +138,8 @@ class BudgetAccountant:
         elif composition != "auto":
             raise ValueError("a plan is composed exactly: composition must be left at 'auto'")
         else:
-            rule = DeclaredPlan.of(epsilon, delta, as_costs(plan))
+            rule = DeclaredPlan.of(epsilon, delta, as_costs(plan, unit))
+        rule = replace(rule, unit=unit)
         if ledger is None:
             self._rule, self._store = rule, MemoryLedger(rule.start())
             return
@@ -183,6 +191,11 @@ class BudgetAccountant:
     def delta(self) -> float:
         """Ceiling on delta."""
         return self._rule.ceiling.delta
+
+    @property
+    def unit(self) -> str:
+        """Whose presence the ceiling is about: "record" or "group"."""
+        return self._rule.unit
 
     @property
     def composition(self) -> str:
@@ -280,7 +293,13 @@ class BudgetAccountant:
             self._store.change(lambda state: chosen.settle(state, rule))
 
     def charge(
-        self, cost: PrivacyCost, *, label: str = "", estimator: str = "", releases: Iterable[RecordedRelease] = ()
+        self,
+        cost: PrivacyCost,
+        *,
+        label: str = "",
+        estimator: str = "",
+        releases: Iterable[RecordedRelease] = (),
+        unit: str | None = None,
     ) -> None:
         """Charge an event of known cost; the check and the record are one step.
 
@@ -292,16 +311,19 @@ class BudgetAccountant:
             What it is for, and which class was fitted.
         releases : iterable of RecordedRelease
             What will draw noise.
+        unit : {"record", "group"}, optional
+            Whose presence the guarantees are about; by default what the accountant counts.
 
         Raises
         ------
         BudgetError
-            If it does not fit; nothing is then recorded.
+            If it does not fit, or is about another unit; nothing is then recorded.
         LedgerError
             If it cannot be recorded.
         """
         if not isinstance(cost, PrivacyCost):
             raise TypeError(f"cost must be a PrivacyCost, got {type(cost).__name__}")
+        check_same_unit(self.unit if unit is None else unit, self.unit)
         if not (isinstance(label, str) and isinstance(estimator, str)):
             raise TypeError("label and estimator must be text")
         releases = tuple(releases)
@@ -357,7 +379,7 @@ class BudgetAccountant:
         ----------
         by : array-like of shape (n_samples,)
             For each record, the name of its part. It must be a function of the record alone, such as a column; not of
-            its row number, nor of other records.
+            its row number, nor of other records. If the unit is a group, all its records must be in one part.
         parts : list of str or int
             The names, public. Records with another value are in no part.
 
@@ -464,6 +486,8 @@ class BudgetAccountant:
         """
         from ._diffprivlib import adapt
 
+        if self.unit != "record":
+            raise ValueError(f"diffprivlib's models count single records, and this budget is about one {self.unit}")
         return adapt(self)
 
     def __len__(self) -> int:
@@ -524,9 +548,10 @@ def _checked(epsilon: float, delta: float) -> tuple[float, float]:
 
 def _asked(rule: Rule) -> tuple[Any, ...]:
     """What a user chose, without the numbers that follow from it."""
-    return rule.ceiling, rule.rule, rule.entries if isinstance(rule, DeclaredPlan) else ()
+    return rule.ceiling, rule.rule, rule.unit, rule.entries if isinstance(rule, DeclaredPlan) else ()
 
 
 def _described(rule: Rule) -> str:
     how = f"a plan of {len(rule.entries)} entries" if isinstance(rule, DeclaredPlan) else f"composition={rule.rule!r}"
-    return f"(epsilon={rule.ceiling.epsilon:g}, delta={rule.ceiling.delta:g}, {how})"
+    unit = "" if rule.unit == "record" else f", unit={rule.unit!r}"
+    return f"(epsilon={rule.ceiling.epsilon:g}, delta={rule.ceiling.delta:g}, {how}{unit})"

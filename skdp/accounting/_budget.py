@@ -6,6 +6,11 @@ import math
 import numbers
 from typing import NamedTuple
 
+from ..exceptions import BudgetError
+
+#: Whose presence a guarantee may be about: one record, or all records of one group.
+UNITS = ("record", "group")
+
 #: Below this, the arithmetic of noise scales would lose its meaning.
 MIN_EPSILON = 2.0**-20
 
@@ -79,3 +84,23 @@ def check_delta(delta: object) -> float:
     if 0 < value < _LEAST_DELTA:
         raise ValueError(f"delta must be 0, or at least {_LEAST_DELTA:g}, got {delta!r}")
     return value
+
+
+def check_same_unit(charged: str, counted: str) -> None:
+    """Refuse a charge whose guarantee is about another unit than the budget.
+
+    A fit that counts single records has no guarantee for a group, which may have any number of them. One that counts
+    groups of one row has a weaker one for single records: a further row may take the place of the one that counted.
+
+    Parameters
+    ----------
+    charged : str
+        Unit of the charge.
+    counted : str
+        Unit of the budget.
+    """
+    if charged != counted:
+        hint = 'fits with rows_per_group need BudgetAccountant(..., unit="group")'
+        if counted == "group":
+            hint = "set rows_per_group, and give groups to fit"
+        raise BudgetError(f"this budget is about one {counted}, and the charge about one {charged}: {hint}")

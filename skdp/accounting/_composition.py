@@ -54,6 +54,8 @@ class Composition:
         GDP parameter of the ceiling; 0 where the rule is "basic" for good.
     order, divergence : float
         Order of the Rényi rule, and the divergence that it admits.
+    unit : {"record", "group"}
+        Whose presence the ceiling is about.
     """
 
     ceiling: Budget
@@ -61,6 +63,7 @@ class Composition:
     mu: float = 0.0
     order: float = 2.0
     divergence: float = 0.0
+    unit: str = "record"
 
     @classmethod
     def of(cls, epsilon: float, delta: float, rule: str) -> Composition:

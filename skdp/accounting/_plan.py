@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..exceptions import BudgetError
-from ._budget import Budget
+from ._budget import Budget, check_same_unit
 from ._events import GaussianEvent, PrivacyCost, PrivacyEvent, compose_events
 from ._gaussian import gaussian_epsilon
 from ._state import PartKey, State, decimal
@@ -35,11 +35,14 @@ class DeclaredPlan:
         The list.
     whole : Budget
         What the whole list is proved to cost.
+    unit : {"record", "group"}
+        Whose presence the ceiling is about.
     """
 
     ceiling: Budget
     entries: tuple[PrivacyCost, ...]
     whole: Budget
+    unit: str = "record"
 
     rule = "plan"
 
@@ -82,11 +85,12 @@ class DeclaredPlan:
         return Budget(0.0, 0.0)
 
 
-def as_costs(plan: Any) -> tuple[PrivacyCost, ...]:
+def as_costs(plan: Any, unit: str = "record") -> tuple[PrivacyCost, ...]:
     """Return what a user declared as costs: plans of estimators, their guarantees, or costs."""
     costs = []
     for entry in plan:
         cost = getattr(entry, "cost", entry)
+        check_same_unit(getattr(entry, "unit", unit), unit)
         if not isinstance(cost, PrivacyCost):
             raise TypeError(
                 f"the entries of a plan must be what privacy_plan() returns, or PrivacyCost, got {type(entry).__name__}"

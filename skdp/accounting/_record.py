@@ -288,6 +288,9 @@ def rule_to_json(rule: Composition | DeclaredPlan) -> str:
         data["whole"] = rule.whole
     else:
         data.update(mu=rule.mu, order=rule.order, divergence=rule.divergence)
+    if rule.unit != "record":
+        # Ledgers of records are written as they were before there was a choice.
+        data["unit"] = rule.unit
     return to_json(data)
 
 
@@ -295,7 +298,9 @@ def rule_from_json(text: str) -> Composition | DeclaredPlan:
     """Return the rule that `rule_to_json` wrote."""
     data = json.loads(text)
     ceiling = Budget(float(data["epsilon"]), float(data["delta"]))
+    unit = data.get("unit", "record")
     if data["rule"] == DeclaredPlan.rule:
         whole = Budget(*(float(value) for value in data["whole"]))
-        return DeclaredPlan(ceiling, tuple(_cost_from_data(entry) for entry in data["entries"]), whole)
-    return Composition(ceiling, data["rule"], *(float(data[name]) for name in ("mu", "order", "divergence")))
+        return DeclaredPlan(ceiling, tuple(_cost_from_data(entry) for entry in data["entries"]), whole, unit)
+    mu, order, divergence = (float(data[name]) for name in ("mu", "order", "divergence"))
+    return Composition(ceiling, data["rule"], mu, order, divergence, unit)

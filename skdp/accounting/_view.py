@@ -27,6 +27,7 @@ def line(accountant: BudgetAccountant) -> str:
     except LedgerError as error:
         return f"BudgetAccountant(epsilon={accountant.epsilon:g}, delta={accountant.delta:g}): {error}"
     where = f", ledger={str(accountant.ledger)!r}" if accountant.ledger else ""
+    where = ("" if accountant.unit == "record" else f", unit={accountant.unit!r}") + where
     part = f", part {accountant._part_name!r}" if accountant._part is not None else ""
     return (
         f"BudgetAccountant(epsilon={accountant.epsilon:g}, delta={accountant.delta:g}, composition={rule!r}{where})"
@@ -60,7 +61,7 @@ def text(accountant: BudgetAccountant, last: int | None = None) -> str:
         table.insert(1, f"... {first} earlier")
     summary = [
         f"ceiling    epsilon={accountant.epsilon:g}, delta={accountant.delta:g}, "
-        f"composition={accountant.composition!r}",
+        f"composition={accountant.composition!r}" + ("" if accountant.unit == "record" else f", per {accountant.unit}"),
         f"spent      epsilon={total.epsilon:.6g}, delta={total.delta:.6g}, in {len(records)} charges",
         f"remaining  epsilon={remaining.epsilon:.6g}, delta={remaining.delta:.6g}",
     ]
@@ -101,6 +102,7 @@ def as_json(accountant: BudgetAccountant, last: int | None = None) -> str:
     budget = {
         "ceiling": accountant._rule.ceiling._asdict(),
         "composition": accountant.composition,
+        "unit": accountant.unit,
         "spent": accountant.total()._asdict(),
         "remaining": accountant.remaining()._asdict(),
         "n_records": len(records),

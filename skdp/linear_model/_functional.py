@@ -19,12 +19,13 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._data import regression_data, validate_quietly
+from .._groups import ONE_RECORD, Unit
 from .._params import check_boolean, check_bounds, check_choice, check_integer, check_positive, columns_of
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
 from ..base import DPEstimatorMixin
 from ..mechanisms import Mechanism, NoiseSource, NoNoise, coordinate_variance, l2_mechanism
-from ..sensitivity import moments_l2
+from ..sensitivity import group_sensitivity, moments_l2
 from ._moments import (
     RIDGE,
     Array,
@@ -69,13 +70,16 @@ class Parameters:
     alpha: float | None
     solver: str
     fit_intercept: bool
+    unit: Unit
 
     @property
     def private(self) -> bool:
         return self.epsilon < math.inf
 
 
-def adassp_plan(epsilon: float, delta: float, geometry: Geometry) -> tuple[PrivacyGuarantee, tuple[Block, Block]]:
+def adassp_plan(
+    epsilon: float, delta: float, geometry: Geometry, unit: Unit = ONE_RECORD
+) -> tuple[PrivacyGuarantee, tuple[Block, Block]]:
     """Return the three releases of AdaSSP, each with a third of the budget."""
     blocks = Block(_GRAM, math.sqrt(2), 0.0), Block(_CROSS, 0.0, 1.0)
     p, k, r = geometry.n_columns, geometry.n_targets, geometry.row_norm
@@ -90,14 +94,15 @@ def adassp_plan(epsilon: float, delta: float, geometry: Geometry) -> tuple[Priva
     events: list[PrivacyEvent] = []
     mechanism: Mechanism
     event: PrivacyEvent
-    for label, sensitivity, size in queries:
+    for label, of_record, size in queries:
+        sensitivity = group_sensitivity(of_record, unit.rows)
         if epsilon < math.inf:
             mechanism, event = l2_mechanism(epsilon, delta, third, sensitivity, size)
         else:
             mechanism, event = NoNoise(sensitivity), PureEvent(epsilon)
         events.append(event)
         releases.append(Release(label, mechanism, third, _ADASSP_THEOREM))
-    return PrivacyGuarantee(epsilon, delta, tuple(events), tuple(releases)), blocks
+    return unit.stated(PrivacyGuarantee(epsilon, delta, tuple(events), tuple(releases))), blocks
 
 
 def adassp_ridge(eigenvalue: float, eigenvalue_noise: float, noise: Noise) -> float:
@@ -161,6 +166,10 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
         chooses the ridge by it, as published; for comparison. It does not use `alpha`.
     fit_intercept : bool, default=True
         Whether to fit an intercept. Without, nothing is centred.
+    rows_per_group : int, default=None
+        Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
+        guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
+        it is for one row.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -226,6 +235,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
         alpha: float | None = None,
         solver: str = "ridge",
         fit_intercept: bool = True,
+        rows_per_group: int | None = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -237,10 +247,11 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
         self.alpha = alpha
         self.solver = solver
         self.fit_intercept = fit_intercept
+        self.rows_per_group = rows_per_group
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Fit the model, and spend epsilon and delta.
 
         Parameters
@@ -249,6 +260,8 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
             Finite features, clipped to `bounds`.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Finite targets, clipped to `bounds_y`.
+        groups : array-like of shape (n_samples,), default=None
+            Which group each row belongs to, by a number or a text; for `rows_per_group`.
 
         Returns
         -------
@@ -264,6 +277,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
         parameters = self._check_parameters()
         source = NoiseSource(self.random_state)
         X, y = regression_data(self, X, y)
+        _, _, members = parameters.unit.members(groups, X)
         n_targets = 1 if y.ndim == 1 else y.shape[1]
         centred = parameters.fit_intercept
         features = Scaling.of(parameters.bounds, "bounds", X.shape[1], centred)
@@ -272,6 +286,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
         guarantee, blocks = self._plan(parameters, geometry)
 
         session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
+        X, y = parameters.unit.counted(source, members, X, y)
         moments = Moments(X, y, features, targets.columns, geometry, parameters.private)
         if parameters.solver == "adassp":
             gram, cross, alpha = _adassp_release(session, guarantee, blocks, moments, geometry)
@@ -337,8 +352,8 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
     @staticmethod
     def _plan(parameters: Parameters, geometry: Geometry) -> tuple[PrivacyGuarantee, tuple[Block, ...]]:
         if parameters.solver == "adassp":
-            return adassp_plan(parameters.epsilon, parameters.delta, geometry)
-        guarantee, block = plan(parameters.epsilon, parameters.delta, geometry)
+            return adassp_plan(parameters.epsilon, parameters.delta, geometry, parameters.unit)
+        guarantee, block = plan(parameters.epsilon, parameters.delta, geometry, parameters.unit)
         return guarantee, (block,)
 
     def _check_parameters(self) -> Parameters:
@@ -351,6 +366,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
             alpha=check_alpha(self.alpha),
             solver=check_choice(self.solver, "solver", SOLVERS),
             fit_intercept=check_boolean(self.fit_intercept, "fit_intercept"),
+            unit=Unit.of(self.rows_per_group),
         )
 
     def predict(self, X: Any) -> NDArray[np.float64]:

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._data import classification_data
+from .._data import labelled_data
+from .._groups import Unit
 from .._params import check_bounds, check_choice, check_classes, check_integer, check_positive, columns_of
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..accounting import PrivacyCost, check_delta, check_epsilon
@@ -51,6 +52,7 @@ class Parameters:
     data_norm: float | None
     alpha: float | None
     calibration: str
+    unit: Unit
 
     @property
     def private(self) -> bool:
@@ -147,6 +149,10 @@ class FunctionalMechLogReg(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEs
     classes : array-like, default=None
         The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
         in `y` are taken to be public, with a warning.
+    rows_per_group : int, default=None
+        Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
+        guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
+        it is for one row.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -213,6 +219,7 @@ class FunctionalMechLogReg(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEs
         alpha: float | None = None,
         calibration: str = "lda",
         classes: Any = None,
+        rows_per_group: int | None = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -223,10 +230,11 @@ class FunctionalMechLogReg(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEs
         self.alpha = alpha
         self.calibration = calibration
         self.classes = classes
+        self.rows_per_group = rows_per_group
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Fit the model, and spend epsilon and delta.
 
         Parameters
@@ -235,6 +243,8 @@ class FunctionalMechLogReg(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEs
             Finite features, clipped to `bounds`.
         y : array-like of shape (n_samples,)
             Labels. With declared `classes`, rows with other labels are left out.
+        groups : array-like of shape (n_samples,), default=None
+            Which group each row belongs to, by a number or a text; for `rows_per_group`.
 
         Returns
         -------
@@ -249,12 +259,14 @@ class FunctionalMechLogReg(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEs
         accountant = check_accountant(self.accountant)
         parameters = self._check_parameters()
         source = NoiseSource(self.random_state)
-        X, codes, classes = classification_data(self, X, y, check_classes(self.classes))
+        X, codes, classes = labelled_data(self, X, y, check_classes(self.classes))
+        X, codes, members = parameters.unit.members(groups, X, codes, codes >= 0)
         features = Scaling.of(parameters.bounds, "bounds", X.shape[1], centred=True)
         geometry = self._geometry(parameters, X.shape[1], len(classes))
-        guarantee, block = plan(parameters.epsilon, parameters.delta, geometry)
+        guarantee, block = plan(parameters.epsilon, parameters.delta, geometry, parameters.unit)
 
         session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
+        X, codes = parameters.unit.counted(source, members, X, codes)
         moments = Moments(
             X, codes, features, lambda part: encoded_labels(part, len(classes)), geometry, parameters.private
         )
@@ -299,7 +311,7 @@ class FunctionalMechLogReg(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEs
         n_features = check_integer(n_features, "n_features", least=1)
         columns_of(parameters.bounds, "bounds", n_features)
         geometry = self._geometry(parameters, n_features, check_integer(n_classes, "n_classes", least=2))
-        return plan(parameters.epsilon, parameters.delta, geometry)[0]
+        return plan(parameters.epsilon, parameters.delta, geometry, parameters.unit)[0]
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # Numbers of columns and of labels change dimensions only.
@@ -325,6 +337,7 @@ class FunctionalMechLogReg(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEs
             data_norm=None if self.data_norm is None else check_positive(self.data_norm, "data_norm", least=1e-6),
             alpha=check_alpha(self.alpha),
             calibration=check_choice(self.calibration, "calibration", CALIBRATIONS),
+            unit=Unit.of(self.rows_per_group),
         )
 
     def predict_proba(self, X: Any) -> Array:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .._groups import ONE_RECORD, Unit
 from .._params import check_positive, columns_of
 from .._release import PrivacyGuarantee, Release, ReleaseSession
 from ..accounting import PrivacyEvent, PureEvent
@@ -28,6 +29,7 @@ from ..mechanisms import (
 from ..sensitivity import (
     entry_step,
     exact_moments,
+    group_sensitivity,
     moments_l1,
     moments_l2,
     pack_symmetric,
@@ -235,14 +237,15 @@ class Noise:
         return self.scale * math.sqrt(2 * self.size)
 
 
-def _laplace(epsilon: float, geometry: Geometry) -> DiscreteLaplaceMechanism:
+def _laplace(epsilon: float, geometry: Geometry, rows: int = 1) -> DiscreteLaplaceMechanism:
     sensitivity = moments_l1(geometry.row_norm, geometry.row_sum, geometry.target_sum, geometry.sum_weight)
-    return l1_mechanism(epsilon, sensitivity, geometry.size)
+    return l1_mechanism(epsilon, group_sensitivity(sensitivity, rows), geometry.size)
 
 
-def plan(epsilon: float, delta: float, geometry: Geometry) -> tuple[PrivacyGuarantee, Block]:
+def plan(epsilon: float, delta: float, geometry: Geometry, unit: Unit = ONE_RECORD) -> tuple[PrivacyGuarantee, Block]:
     """Return the one joint release of all moments, and how they are listed for it."""
     sensitivity = moments_l2(geometry.row_norm, geometry.target_norm, geometry.cross_weight)
+    sensitivity = group_sensitivity(sensitivity, unit.rows)
     block = Block(MOMENTS, math.sqrt(2), geometry.cross_weight)
     event: PrivacyEvent = PureEvent(epsilon)
     mechanism: Mechanism
@@ -251,11 +254,12 @@ def plan(epsilon: float, delta: float, geometry: Geometry) -> tuple[PrivacyGuara
     else:
         mechanism, event = l2_mechanism(epsilon, delta, 1.0, sensitivity, geometry.size)
         if delta == 0:
-            laplace = _laplace(epsilon, geometry)
+            laplace = _laplace(epsilon, geometry, unit.rows)
             by_sum = Block(MOMENTS, 1.0, geometry.sum_weight)
             if _loss(laplace, by_sum, geometry) < _loss(mechanism, block, geometry):
                 mechanism, block = laplace, by_sum
-    return PrivacyGuarantee(epsilon, delta, (event,), (Release(MOMENTS, mechanism, 1.0, THEOREM),)), block
+    releases = (Release(MOMENTS, mechanism, 1.0, THEOREM),)
+    return unit.stated(PrivacyGuarantee(epsilon, delta, (event,), releases)), block
 
 
 def _loss(mechanism: Mechanism, block: Block, geometry: Geometry) -> float:

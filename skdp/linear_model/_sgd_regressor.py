@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from .._callbacks import CallbackSupportMixin, with_callbacks
-from .._data import regression_data, validate_quietly
+from .._data import regression_data, single_target, validate_quietly
 from .._params import check_bounds, check_integer, check_positive
 from .._release import PrivacyGuarantee, check_accountant
 from ..accounting import PrivacyCost
@@ -272,7 +272,7 @@ class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, Bas
         settings, targets = self._check_parameters()
         source = NoiseSource(self.random_state)
         X, y = regression_data(self, X, y, reset=first)
-        y = column_or_1d(y, warn=True)
+        y = single_target(y)
         descent = self._descent(settings, targets, X.shape[1])
         start = np.zeros(descent.shape)
         if not first:

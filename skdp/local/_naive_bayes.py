@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._data import check_quietly, classification_data
+from .._data import check_quietly, labelled_data
 from .._params import check_classes, check_integer, check_positive
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
+from .._tables import Columns, Reader, check_columns, columns_for
+from .._tables import Parameters as ColumnParameters
 from ..accounting import PrivacyCost, PureEvent, check_epsilon
 from ..base import DPEstimatorMixin
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, NoiseSource
-from ..naive_bayes._columns import Columns, Reader, check_columns, columns_for
-from ..naive_bayes._columns import Parameters as ColumnParameters
 from ..naive_bayes._model import exponent, table_information, table_probabilities
 from ..naive_bayes._naive_bayes import check_priors
 from ..naive_bayes._prediction import DTYPES, NaiveBayesPrediction, by_column
@@ -331,7 +331,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         accountant = check_accountant(self.accountant)
         parameters = self._check_parameters()
         source = NoiseSource(self.random_state)
-        X, codes, classes = classification_data(self, X, y, classes, DTYPES, reset=reset, keep_unknown=True)
+        X, codes, classes = labelled_data(self, X, y, classes, DTYPES, reset=reset)
         check_priors(self.priors, len(classes))
         columns = columns_for(parameters.columns, X.shape[1], getattr(self, "feature_names_in_", None))
         mechanism = mechanism_for(parameters.epsilon, columns, len(classes), self.n_reported)

@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from .._class_sums import moment_weight, noise_scale
-from .._data import classification_data
+from .._data import labelled_data
+from .._groups import Unit
 from .._params import check_choice, check_classes, check_integer, check_positive
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
+from .._tables import NUMERIC, Columns, check_columns, columns_for
+from .._tables import Parameters as ColumnParameters
 from ..accounting import GaussianEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon, gaussian_mu
 from ..base import DPEstimatorMixin
 from ..mechanisms import NoiseSource
-from ._columns import NUMERIC, Columns, check_columns, columns_for
-from ._columns import Parameters as ColumnParameters
 from ._model import Options, estimate
 from ._prediction import DTYPES, NaiveBayesPrediction, by_column
 from ._sums import SUMS, Layout, plan, sums_by_class
@@ -38,6 +39,7 @@ class Parameters:
     delta: float
     columns: ColumnParameters
     options: Options
+    unit: Unit
 
 
 class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin, BaseEstimator):
@@ -85,6 +87,10 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin, Base
     classes : array-like, default=None
         The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
         in `y` are taken to be public, with a warning.
+    rows_per_group : int, default=None
+        Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
+        guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
+        it is for one row.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -160,6 +166,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin, Base
         dependence: float = 0.15,
         priors: Any = None,
         classes: Any = None,
+        rows_per_group: int | None = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -176,10 +183,11 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin, Base
         self.dependence = dependence
         self.priors = priors
         self.classes = classes
+        self.rows_per_group = rows_per_group
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Fit the model, and spend epsilon and delta.
 
         Parameters
@@ -188,6 +196,8 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin, Base
             Finite features. Numeric ones are clipped to `bounds`.
         y : array-like of shape (n_samples,)
             Labels. With declared `classes`, rows with other labels are left out.
+        groups : array-like of shape (n_samples,), default=None
+            Which group each row belongs to, by a number or a text; for `rows_per_group`.
 
         Returns
         -------
@@ -202,14 +212,16 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin, Base
         accountant = check_accountant(self.accountant)
         parameters = self._check_parameters()
         source = NoiseSource(self.random_state)
-        X, codes, classes = classification_data(self, X, y, check_classes(self.classes), DTYPES)
+        X, codes, classes = labelled_data(self, X, y, check_classes(self.classes), DTYPES)
+        X, codes, members = parameters.unit.members(groups, X, codes, codes >= 0)
         priors = check_priors(self.priors, len(classes))
         columns = columns_for(parameters.columns, X.shape[1], getattr(self, "feature_names_in_", None))
         layout = Layout(columns, len(classes))
-        guarantee = plan(parameters.epsilon, parameters.delta, layout)
+        guarantee = plan(parameters.epsilon, parameters.delta, layout, parameters.unit)
         mechanism = guarantee.releases[0].mechanism
 
         session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
+        X, codes = parameters.unit.counted(source, members, X, codes)
         sums = session.release(SUMS, sums_by_class(X, codes, layout, mechanism))
 
         model = estimate(sums, layout, noise_scale(mechanism), moment_weight(mechanism), parameters.options)
@@ -252,7 +264,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin, Base
         check_priors(self.priors, n_classes)
         n_features = check_integer(n_features, "n_features", least=1)
         columns = columns_for(parameters.columns, n_features, None, named=False)
-        return plan(parameters.epsilon, parameters.delta, Layout(columns, n_classes))
+        return plan(parameters.epsilon, parameters.delta, Layout(columns, n_classes), parameters.unit)
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # Numbers of columns and of labels change dimensions only.
@@ -280,6 +292,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin, Base
                 var_smoothing=check_positive(self.var_smoothing, "var_smoothing", least=0.0),
                 dependence=check_positive(self.dependence, "dependence", least=0.0, most=1.0),
             ),
+            unit=Unit.of(self.rows_per_group),
         )
 
     def _number_evidence(self, X: NDArray) -> Array:

@@ -10,7 +10,7 @@ from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
 from .._data import FLOATS, validate_quietly
-from ._columns import Columns, Reader
+from .._tables import Columns, Reader
 
 Array = NDArray[np.float64]
 

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._class_sums import class_sums_mechanism, in_real_units, largest_value, moment_bits, record_moments
+from .._groups import ONE_RECORD, Unit
 from .._release import PrivacyGuarantee, Release
+from .._tables import Columns, Reader
 from ..mechanisms import Mechanism
 from ..sensitivity import sum_over_rows
-from ._columns import Columns, Reader
 
 Array = NDArray[np.float64]
 
@@ -64,10 +65,10 @@ class Layout:
         return self.n_classes * self.width
 
 
-def plan(epsilon: float, delta: float, layout: Layout) -> PrivacyGuarantee:
+def plan(epsilon: float, delta: float, layout: Layout, unit: Unit = ONE_RECORD) -> PrivacyGuarantee:
     """Return the one release."""
-    mechanism, event = class_sums_mechanism(epsilon, delta, layout.n_touched, layout.n_moments, layout.size)
-    return PrivacyGuarantee(epsilon, delta, (event,), (Release(SUMS, mechanism, 1.0, THEOREM),))
+    mechanism, event = class_sums_mechanism(epsilon, delta, layout.n_touched, layout.n_moments, layout.size, unit.rows)
+    return unit.stated(PrivacyGuarantee(epsilon, delta, (event,), (Release(SUMS, mechanism, 1.0, THEOREM),)))
 
 
 def sums_by_class(X: NDArray, codes: NDArray[np.intp], layout: Layout, mechanism: Mechanism) -> Array:

@@ -25,6 +25,7 @@ from .._class_sums import (
     record_moments,
     scaled,
 )
+from .._groups import Unit
 from .._params import check_bounds, check_integer, check_positive, columns_of
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..accounting import PrivacyCost, check_delta, check_epsilon
@@ -52,6 +53,7 @@ class Parameters:
     delta: float
     bounds: tuple[Array, Array]
     clip: float
+    unit: Unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +68,9 @@ class Estimate:
 def make_plan(parameters: Parameters, n_features: int) -> PrivacyGuarantee:
     """Return the one release."""
     epsilon, delta = parameters.epsilon, parameters.delta
-    mechanism, event = class_sums_mechanism(epsilon, delta, 1, n_features, 1 + 2 * n_features)
-    return PrivacyGuarantee(epsilon, delta, (event,), (Release(_SUMS, mechanism, 1.0, _THEOREM),))
+    mechanism, event = class_sums_mechanism(epsilon, delta, 1, n_features, 1 + 2 * n_features, parameters.unit.rows)
+    plan = PrivacyGuarantee(epsilon, delta, (event,), (Release(_SUMS, mechanism, 1.0, _THEOREM),))
+    return parameters.unit.stated(plan)
 
 
 def record_sums(X: NDArray, centre: Array, half: Array, mechanism: Mechanism) -> Array:
@@ -121,6 +124,10 @@ class DPStandardScaler(OneToOneFeatureMixin, DPEstimatorMixin, NumericTransforme
         clipped, silently.
     clip : float, default=3.0
         Standardised values are clipped to [-clip, clip], so that what follows has bounds.
+    rows_per_group : int, default=None
+        Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
+        guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
+        it is for one row.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -185,6 +192,7 @@ class DPStandardScaler(OneToOneFeatureMixin, DPEstimatorMixin, NumericTransforme
         delta: float = 0.0,
         bounds: Any = None,
         clip: float = 3.0,
+        rows_per_group: int | None = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -192,10 +200,11 @@ class DPStandardScaler(OneToOneFeatureMixin, DPEstimatorMixin, NumericTransforme
         self.delta = delta
         self.bounds = bounds
         self.clip = clip
+        self.rows_per_group = rows_per_group
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Learn means and variances, and spend epsilon and delta.
 
         Parameters
@@ -204,6 +213,8 @@ class DPStandardScaler(OneToOneFeatureMixin, DPEstimatorMixin, NumericTransforme
             Finite features, clipped to `bounds`; there may be no rows.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            Which group each row belongs to, by a number or a text; for `rows_per_group`.
 
         Returns
         -------
@@ -219,12 +230,14 @@ class DPStandardScaler(OneToOneFeatureMixin, DPEstimatorMixin, NumericTransforme
         parameters = self._check_parameters()
         source = NoiseSource(self.random_state)
         X = self._rows(X, reset=True)
+        X, _, members = parameters.unit.members(groups, X)
         lower, upper = columns_of(parameters.bounds, "bounds", X.shape[1])
         centre, half = lower / 2 + upper / 2, upper / 2 - lower / 2
         plan = make_plan(parameters, X.shape[1])
         mechanism = plan.releases[0].mechanism
 
         session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
+        X, _ = parameters.unit.counted(source, members, X)
         estimate = _postprocess_sums(session.release(_SUMS, record_sums(X, centre, half, mechanism)), mechanism)
         self.mean_ = centre + half * estimate.means
         self.scale_ = half * np.sqrt(estimate.variances)
@@ -263,6 +276,7 @@ class DPStandardScaler(OneToOneFeatureMixin, DPEstimatorMixin, NumericTransforme
             delta=check_delta(self.delta),
             bounds=check_bounds(self.bounds, "bounds", "the features"),
             clip=check_positive(self.clip, "clip"),
+            unit=Unit.of(self.rows_per_group),
         )
 
     @property

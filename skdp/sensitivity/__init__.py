@@ -5,6 +5,7 @@ from ._cells import CELLS_STEP, SUM_BITS, RowLattice, cell_sums, cells_l1, cells
 from ._class_sums import class_sums_l1, class_sums_l2
 from ._clipping import ClippedRows, augmented_norm, clip_rows, squared_norms
 from ._fixed_point import BITS, ExactTotal, bits_left, round_to, step_of, truncate
+from ._groups import group_sensitivity
 from ._histograms import cell_counts
 from ._minimizer import minimizer_sensitivity, solver_slack_sensitivity
 from ._moments import (
@@ -45,6 +46,7 @@ __all__ = [
     "entry_step",
     "exact_moments",
     "exact_sum",
+    "group_sensitivity",
     "minimizer_sensitivity",
     "moments_l1",
     "moments_l2",

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from skdp import DPNaiveBayes, _class_sums
+from skdp._tables import Reader, columns_for
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism
 from skdp.naive_bayes import _naive_bayes
-from skdp.naive_bayes._columns import Reader, columns_for
 from skdp.naive_bayes._sums import Layout, sums_by_class
 from tests.auditing import epsilon_lower_bound, mu_lower_bound, separating_event, shift_over_spread
 

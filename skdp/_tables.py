@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._class_sums import scaled
-from .._columns import bounds_of_columns, check_n_categories, column_name, named_columns, positions_of
-from .._params import check_bounds, check_integer
+from ._class_sums import scaled
+from ._columns import bounds_of_columns, check_n_categories, column_name, named_columns, positions_of
+from ._params import check_bounds, check_integer
 
 Array = NDArray[np.float64]
 

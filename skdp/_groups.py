@@ -1,0 +1,217 @@
+r"""Whose presence a guarantee hides: one record, or all records of one group.
+
+Where a person has several records, they are a group. Of each group at most a public number of records counts, drawn at
+random; the others have no part in the fit. Theorem (user guide, "Units", theorem 1): if one record moves a released
+statistic by at most :math:`\Delta`, then adding or removing all records of one group moves it by at most
+:math:`m\Delta`, for the same draws in all other groups.
+
+The draws of one group must not depend on another group. Each row has a random priority of its own, and the rows of
+lowest priority in their group count: whatever rows there are besides, and in whatever order, the priorities are
+independent and of one law. Identifiers are compared for equality and for nothing else, each by itself: NumPy would
+read all of a list as the type that fits every entry, so that one group decides whether two others are told apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._data import label_key
+from ._params import check_integer
+from ._release import PrivacyGuarantee
+from .mechanisms import BitStream, NoiseSource
+
+_MOST_ROWS = 10**6
+
+_MISSING = "groups holds missing values. Leave out records of which the group is unknown, each for itself"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is added or removed between neighbouring data sets.
+
+    Parameters
+    ----------
+    rows_per_group : int or None
+        How many records of a group count at most; None if the unit is one record.
+    """
+
+    rows_per_group: int | None = None
+
+    @classmethod
+    def of(cls, rows_per_group: object) -> Unit:
+        """Check what a user passed.
+
+        Parameters
+        ----------
+        rows_per_group : object
+            An integer, or None.
+
+        Returns
+        -------
+        unit : Unit
+        """
+        if rows_per_group is None:
+            return cls()
+        rows = check_integer(rows_per_group, "rows_per_group", least=1)
+        if rows > _MOST_ROWS:
+            raise ValueError(f"rows_per_group must be at most {_MOST_ROWS}, got {rows_per_group!r}")
+        return cls(rows)
+
+    @property
+    def rows(self) -> int:
+        """How many records one unit adds at most."""
+        return 1 if self.rows_per_group is None else self.rows_per_group
+
+    def stated(self, plan: PrivacyGuarantee) -> PrivacyGuarantee:
+        """Let a plan, whose sensitivities are for this unit, say so.
+
+        Parameters
+        ----------
+        plan : PrivacyGuarantee
+            The plan.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+        """
+        if self.rows_per_group is None:
+            return plan
+        count = "1 counts" if self.rows == 1 else f"{self.rows} count"
+        return replace(plan, relation=f"add or remove all records of one group, of which at most {count}", unit="group")
+
+    def members(
+        self, groups: Any, X: NDArray, y: Any = None, known: NDArray[np.bool_] | None = None
+    ) -> tuple[NDArray, Any, NDArray[np.intp] | None]:
+        """Validate groups, and leave out the rows that are not `known`. Nothing is drawn.
+
+        Parameters
+        ----------
+        groups : array-like of shape (n_samples,) or None
+            For each row, which group it belongs to.
+        X, y : ndarray
+            The rows; y may be None.
+        known : ndarray of bool, optional
+            Which rows may count.
+
+        Returns
+        -------
+        X, y : ndarray
+            The rows that may count.
+        members : ndarray of int or None
+            Their groups, by numbers; None if the unit is one record.
+        """
+        members = self._members(groups, len(X))
+        if known is not None and not known.all():
+            X, y = X[known], None if y is None else y[known]
+            members = None if members is None else members[known]
+        return X, y, members
+
+    def _members(self, groups: Any, n_rows: int) -> NDArray[np.intp] | None:
+        if self.rows_per_group is None:
+            if groups is not None:
+                raise ValueError(
+                    "rows_per_group must be set where groups are given: how many records of a group count at most"
+                )
+            return None
+        if groups is None:
+            raise ValueError("groups must be given to fit, since rows_per_group is set")
+        members = group_numbers(groups)
+        if len(members) != n_rows:
+            raise ValueError("X and groups must have the same number of rows")
+        return members
+
+    def counted(
+        self, source: NoiseSource, members: NDArray[np.intp] | None, X: NDArray, y: Any = None
+    ) -> tuple[NDArray, Any]:
+        """Return the rows that count: all, or a few of each group, drawn at random.
+
+        Parameters
+        ----------
+        source : NoiseSource
+            Where bits come from.
+        members : ndarray of int or None
+            From `members`.
+        X, y : ndarray
+            The rows; y may be None.
+
+        Returns
+        -------
+        X, y : ndarray
+            In their order.
+        """
+        if members is None:
+            return X, y
+        rows = drawn_rows(members, self.rows, source.stream("rows that count"))
+        return X[rows], None if y is None else y[rows]
+
+
+#: The unit of a fit that nothing else is said about.
+ONE_RECORD = Unit()
+
+
+def group_numbers(groups: Any) -> NDArray[np.intp]:
+    """Return a number for each row, the same where the group is the same, and otherwise without meaning.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_samples,)
+        Numbers or text.
+
+    Returns
+    -------
+    numbers : ndarray of shape (n_samples,)
+    """
+    if isinstance(groups, list | tuple):
+        array = np.empty(len(groups), dtype=object)
+        for i, group in enumerate(groups):
+            array[i] = group
+    else:
+        array = np.asarray(groups)
+    if array.ndim != 1:
+        raise ValueError("groups must be one-dimensional: one group for each row")
+    if array.dtype.kind in "biufUS":
+        if array.dtype.kind == "f" and np.isnan(array).any():
+            raise ValueError(_MISSING)
+        return np.unique(array, return_inverse=True)[1].astype(np.intp)
+    if array.dtype.kind not in "OT":
+        raise TypeError("groups must hold numbers or text")
+    keys = [label_key(group) for group in array.tolist()]
+    kinds = {kind for kind, _ in keys}
+    if "missing" in kinds:
+        raise ValueError(_MISSING)
+    if not kinds <= {"text", "bytes", "number"}:
+        raise TypeError("groups must hold numbers or text")
+    numbers: dict[Any, int] = {}
+    return np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), dtype=np.intp, count=len(keys))
+
+
+def drawn_rows(members: NDArray[np.intp], most: int, stream: BitStream) -> NDArray[np.intp]:
+    """Draw `most` rows of each group, uniformly, or all if there are not more.
+
+    Priorities are 64-bit words: two of a group are equal with probability ``2**-64``.
+
+    Parameters
+    ----------
+    members : ndarray of shape (n_rows,)
+        The group of each row.
+    most : int
+        How many to draw.
+    stream : BitStream
+        Source of bits.
+
+    Returns
+    -------
+    rows : ndarray of int
+        Increasing.
+    """
+    order = np.lexsort((stream.words(len(members)), members))
+    sorted_members = members[order]
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = sorted_members[1:] != sorted_members[:-1]
+    place = np.arange(len(order))
+    rank = place - np.maximum.accumulate(np.where(first, place, 0))
+    return np.sort(order[rank < most])

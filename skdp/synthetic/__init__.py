@@ -1,0 +1,6 @@
+"""Synthetic data from a noisy histogram, and models fitted to them."""
+
+from ._models import HistogramClassifier, HistogramRegressor
+from ._noisy_histogram import NoisyHistogram
+
+__all__ = ["HistogramClassifier", "HistogramRegressor", "NoisyHistogram"]

@@ -1,0 +1,291 @@
+"""What the histogram and the models on top of it share: the release, and the weighted data set that is made of it."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from .._class_sums import class_sums_mechanism, noise_scale
+from .._data import FLOATS, labelled_data, regression_data, single_target, validate_quietly
+from .._groups import Unit
+from .._params import check_bounds, check_integer
+from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from .._tables import Parameters as ColumnParameters
+from .._tables import check_columns, columns_for
+from ..accounting import PrivacyCost, check_delta, check_epsilon
+from ..base import DPEstimatorMixin
+from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource
+from ._grid import MOST_CELLS, Array, Grid, Target, check_size, default_bins, uniforms
+
+COUNTS = "counts of cells"
+THEOREM = "Histograms, theorem 1"
+
+#: Number of records where nothing else is said, for the number of bins.
+EXPECTED_N = 10_000
+
+#: The chance that an empty cell is taken for one with records is half the number of cells to minus this power.
+KEPT_POWER = 0.7
+
+#: Types that X may have without being copied; codes of categories are often integers.
+DTYPES = (*FLOATS, np.int64, np.int32, np.int16, np.int8)
+
+NONE, LABELS, NUMBER = "none", "labels", "number"
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The checked parameters of a fit, all public. A number of bins that is 0 is to be chosen."""
+
+    epsilon: float
+    delta: float
+    columns: ColumnParameters
+    n_bins: int
+    n_bins_y: int
+    target: str
+    classes: NDArray | None
+    bounds_y: tuple[Array, Array] | None
+    expected_n: int
+    unit: Unit
+
+    def mechanism(self, size: int) -> tuple[Mechanism, Any]:
+        return class_sums_mechanism(self.epsilon, self.delta, 1, 0, size, self.unit.rows)
+
+    def grid(self, n_features: int, names: NDArray | None, n_classes: int | None, named: bool = True) -> Grid:
+        """Return the grid for data with so many columns and labels."""
+        columns = columns_for(self.columns, n_features, names, named)
+        number = self.target == NUMBER
+        n_bins, n_bins_y = self.n_bins, self.n_bins_y or self.n_bins
+        if not n_bins or (number and not n_bins_y):
+            n_axes = (not n_bins) * len(columns.equal) + (number and not n_bins_y)
+            fixed = [*columns.n_categories, *(len(edges) - 1 for edges in columns.edges), n_classes or 1, n_bins_y or 1]
+            product = math.prod(int(n) for n in fixed)
+            chosen = default_bins(self.expected_n, noise_scale(self.mechanism(1)[0]), max(n_axes, 1), product)
+            n_bins, n_bins_y = n_bins or chosen, n_bins_y or chosen
+        target = Target(n_classes or 0)
+        if number:
+            assert self.bounds_y is not None
+            lower, upper = (float(np.ravel(end)[0]) for end in self.bounds_y)
+            target = Target(n_bins_y, lower, upper)
+        return check_size(Grid(replace(columns, n_bins=n_bins), target))
+
+    def plan(self, grid: Grid) -> PrivacyGuarantee:
+        """Return the one release.
+
+        A record is in one cell, and adds 1 to its count: the sensitivity is that of one count, in the L1 and in the L2
+        norm (see ``class_sums_l1``).
+        """
+        mechanism, event = self.mechanism(grid.size)
+        releases = (Release(COUNTS, mechanism, 1.0, THEOREM),)
+        return self.unit.stated(PrivacyGuarantee(self.epsilon, self.delta, (event,), releases))
+
+
+def postprocess_weights(counts: Array, mechanism: Mechanism) -> Array:
+    """Return weights of cells, none of them negative, from noisy counts.
+
+    Counts that noise alone may well have made are set to 0, and the others are scaled so that all keep their sum. Where
+    no cell stands out, or the sum is not positive, all weights are 0.
+    """
+    if noise_scale(mechanism) == 0:
+        return counts.copy()
+    kept = np.where(counts > threshold(counts.size, mechanism), counts, 0.0)
+    total, sum_kept = max(float(counts.sum()), 0.0), float(kept.sum())
+    return kept * (total / sum_kept) if sum_kept > 0 else kept
+
+
+def threshold(n_cells: int, mechanism: Mechanism) -> float:
+    """Return what noise exceeds with a probability of half of ``n_cells ** -KEPT_POWER``."""
+    if isinstance(mechanism, DiscreteLaplaceMechanism):
+        return KEPT_POWER * math.log(n_cells) * mechanism.scale
+    return float(stats.norm.isf(0.5 * n_cells**-KEPT_POWER)) * mechanism.scale
+
+
+class HistogramBase(DPEstimatorMixin, BaseEstimator):
+    """Counts records in the cells of a public grid, with noise, and makes data of the counts."""
+
+    epsilon: float
+    delta: float
+    bounds: Any
+    categorical_features: Any
+    n_categories: Any
+    n_bins: int | None
+    bin_edges: Any
+    expected_n: int | None
+    rows_per_group: int | None
+    accountant: Any
+    random_state: Any
+
+    @abstractmethod
+    def _target(self) -> tuple[str, NDArray | None, Any]:
+        """Return what y is, its declared labels, and its bounds."""
+
+    def _check_parameters(self) -> Parameters:
+        target, classes, bounds_y = self._target()
+        if bounds_y is not None and bounds_y[0].size != 1:
+            raise ValueError("bounds_y must be a pair of numbers: y has one column")
+        n_bins_y = getattr(self, "n_bins_y", None)
+        return Parameters(
+            epsilon=check_epsilon(self.epsilon),
+            delta=check_delta(self.delta),
+            columns=check_columns(
+                self.categorical_features,
+                self.n_categories,
+                "binned",
+                2 if self.n_bins is None else self.n_bins,
+                self.bin_edges,
+                self.bounds,
+            ),
+            n_bins=0 if self.n_bins is None else check_bins(self.n_bins, "n_bins"),
+            n_bins_y=0 if n_bins_y is None else check_bins(n_bins_y, "n_bins_y"),
+            target=target,
+            classes=classes,
+            bounds_y=bounds_y,
+            expected_n=EXPECTED_N if self.expected_n is None else check_integer(self.expected_n, "expected_n", least=1),
+            unit=Unit.of(self.rows_per_group),
+        )
+
+    def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[NDArray, NDArray | None, NDArray | None]:
+        """Validate; return rows, labels by number or targets, and the label set."""
+        if y is None and parameters.target != NONE and not get_tags(self).target_tags.required:
+            raise ValueError("y must be given to fit, since classes or bounds_y says what it holds")
+        if parameters.target == LABELS:
+            return labelled_data(self, X, y, parameters.classes, DTYPES)
+        if parameters.target == NONE:
+            return validate_quietly(self, X, dtype=list(DTYPES), ensure_min_samples=0), None, None
+        X, y = regression_data(self, X, y)
+        return X, single_target(y), None
+
+    def _count(self, X: Any, y: Any, groups: Any) -> None:
+        """Release the counts, and set what follows from them."""
+        accountant = check_accountant(self.accountant)
+        parameters = self._check_parameters()
+        source = NoiseSource(self.random_state)
+        X, y, classes = self._read(X, y, parameters)
+        known = y >= 0 if parameters.target == LABELS and y is not None else None
+        X, y, members = parameters.unit.members(groups, X, y, known)
+        n_classes = None if classes is None else len(classes)
+        grid = parameters.grid(X.shape[1], getattr(self, "feature_names_in_", None), n_classes)
+        plan = parameters.plan(grid)
+
+        session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
+        X, y = parameters.unit.counted(source, members, X, y)
+        counts = session.release(COUNTS, grid.counts(X, y))
+        self.counts_ = counts.reshape(grid.shape)
+        self.weights_ = postprocess_weights(self.counts_, plan.releases[0].mechanism)
+        self.bin_edges_ = [None if edges is None else edges.copy() for edges in grid.edges[: X.shape[1]]]
+        if classes is not None:
+            self.classes_ = classes
+        elif hasattr(self, "classes_"):
+            del self.classes_
+        self.privacy_ = plan
+        self._grid = grid
+
+    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Number of labels; needed for a classifier unless `classes` is set.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """
+        parameters = self._check_parameters()
+        n_features = check_integer(n_features, "n_features", least=1)
+        if parameters.target != LABELS:
+            n_classes = None
+        elif parameters.classes is not None:
+            n_classes = len(parameters.classes)
+        elif n_classes is None:
+            raise ValueError("n_classes must be given, since classes is None")
+        else:
+            n_classes = check_integer(n_classes, "n_classes", least=2)
+        return parameters.plan(parameters.grid(n_features, None, n_classes, named=False))
+
+    def _fixed_cost(self) -> PrivacyCost | None:
+        # The number of cells is that of dimensions only.
+        parameters = self._check_parameters()
+        return PrivacyCost(parameters.epsilon, parameters.delta, (parameters.mechanism(1)[1],))
+
+    def _target_values(self, values: Array) -> NDArray | None:
+        """Return y for the last axis's values."""
+        if not self._grid.target.n_cells:
+            return None
+        last = values[:, -1]
+        return last if self._grid.target.numeric else self.classes_[last.astype(np.intp)]
+
+    def cells(self) -> tuple[Array, NDArray | None, Array]:
+        """Return the synthetic data set: the centres of all cells that have weight, and their weights.
+
+        Returns
+        -------
+        X : ndarray of shape (n_cells, n_features)
+            Middles of bins, and codes of categories.
+        y : ndarray of shape (n_cells,) or None
+            Labels, or middles of the bins of a target; None if y was not counted.
+        weights : ndarray of shape (n_cells,)
+            Positive. Their sum is an estimate of the number of records.
+        """
+        check_is_fitted(self, "privacy_")
+        weights = self.weights_.ravel()
+        kept = np.flatnonzero(weights)
+        values = self._grid.centres(kept)
+        return values[:, : self.n_features_in_], self._target_values(values), weights[kept]
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, NDArray | None]:
+        """Draw synthetic rows. It costs nothing, however many.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        random_state : int, RandomState, Generator or None, default=None
+            For reproducible rows: they are drawn from what was released, and need not be secret.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Cells are drawn by weight, and points evenly within bins. Where no cell has weight, from the whole grid.
+        y : ndarray of shape (n_samples,) or None
+            Labels or targets; None if y was not counted.
+        """
+        check_is_fitted(self, "privacy_")
+        n_samples = check_integer(n_samples, "n_samples", least=1)
+        return self._drawn(n_samples, NoiseSource(random_state))
+
+    def _drawn(self, n_samples: int, source: NoiseSource) -> tuple[Array, NDArray | None]:
+        stream = source.stream("synthetic rows")
+        weights = self.weights_.ravel()
+        if not weights.any():
+            weights = np.ones_like(weights)
+        ends = np.cumsum(weights)
+        cells = np.searchsorted(ends, uniforms(n_samples, stream) * ends[-1], side="right")
+        # Rounding may lead to the very end, beyond the last cell that has weight.
+        values = self._grid.points(np.minimum(cells, np.flatnonzero(weights)[-1]), stream)
+        return values[:, : self.n_features_in_], self._target_values(values)
+
+
+def check_bins(value: Any, name: str) -> int:
+    """Return a number of bins."""
+    bins = check_integer(value, name, least=2)
+    if bins > MOST_CELLS:
+        raise ValueError(f"{name} must be at most {MOST_CELLS}, got {value!r}")
+    return bins
+
+
+def checked_bounds_y(bounds_y: Any) -> tuple[Array, Array]:
+    """Return bounds of a target."""
+    return check_bounds(bounds_y, "bounds_y", "the target")

@@ -1,0 +1,166 @@
+"""The public grid of a joint histogram: which cell each record falls into, and what the cells stand for.
+
+Each record is read by itself. Values beyond the bounds belong to the outermost bins. A record with a value that is no
+category, or with an unknown label, is in no cell.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._tables import Columns, Reader
+from ..mechanisms import BitStream
+from ..sensitivity import sum_over_rows
+
+Array = NDArray[np.float64]
+
+#: Cells of a grid, at most.
+MOST_CELLS = 2**20
+
+#: Axes of an array, at most, in the oldest NumPy.
+_MOST_AXES = 32
+
+#: Records for each cell that a grid of equal bins has to expect, in units of the noise.
+LEAST_PER_CELL = 2.0
+
+#: The number of bins, as a multiple of the rate at which a histogram's two errors balance.
+BINS = 1.5
+
+# Rows of a block.
+_LEAST_ROWS, _MOST_ROWS = 2**11, 2**17
+
+
+@dataclass(frozen=True)
+class Target:
+    """What y is: a label among several, or a number in equal bins; its number of cells is 0 if there is none."""
+
+    n_cells: int = 0
+    lower: float = 0.0
+    upper: float = 0.0
+
+    @property
+    def numeric(self) -> bool:
+        return self.upper > self.lower
+
+    def cells(self, y: NDArray) -> NDArray[np.intp]:
+        if not self.numeric:
+            return y
+        with np.errstate(over="ignore", under="ignore"):
+            place = (np.asarray(y, dtype=np.float64) - self.lower) * (self.n_cells / (self.upper - self.lower))
+        cells: NDArray[np.intp] = np.clip(place, 0, self.n_cells - 1).astype(np.intp)
+        return cells
+
+    @property
+    def edges(self) -> Array | None:
+        return np.linspace(self.lower, self.upper, self.n_cells + 1) if self.numeric else None
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Axes of a histogram: the columns of X in their order, then y, if it is counted. All of it is public."""
+
+    columns: Columns
+    target: Target
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Number of cells of each axis."""
+        c = self.columns
+        sizes = np.concatenate([c.n_categories, [c.n_bins] * len(c.equal), [len(edges) - 1 for edges in c.edges]])
+        axes = sizes[np.argsort(c.tables)].astype(int).tolist()
+        return (*axes, self.target.n_cells) if self.target.n_cells else tuple(axes)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @cached_property
+    def edges(self) -> list[Array | None]:
+        """Edges of the bins of each axis; None for categories and labels."""
+        by_table = self.columns.bin_edges()
+        edges = [by_table[table] for table in np.argsort(self.columns.tables)]
+        return [*edges, self.target.edges] if self.target.n_cells else edges
+
+    def places(self, X: NDArray) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Return the number of each row's cell, the first of those that differ in y, and whether it is in any."""
+        c = self.columns
+        strides = np.cumprod([1, *self.shape[:0:-1]], dtype=np.intp)[::-1]
+        cells = Reader(c).cells(X)
+        n_categorical = len(c.categorical)
+        inside = np.all(cells[:, :n_categorical] < c.n_categories, axis=1)
+        return np.where(inside, cells @ strides[: c.n_features][c.tables], 0), inside
+
+    def counts(self, X: NDArray, y: NDArray | None) -> Array:
+        """Count the records in each cell, in the order of a flattened array."""
+
+        def block(rows: NDArray, *targets: NDArray) -> NDArray:
+            place, inside = self.places(rows)
+            if targets:
+                place += self.target.cells(targets[0])
+            return np.bincount(place[inside], minlength=self.size)
+
+        # Where there are many cells, blocks are large, too: each has a histogram of its own.
+        rows = min(max(_LEAST_ROWS, self.size // self.columns.n_features), _MOST_ROWS)
+        arrays = (X,) if y is None else (X, y)
+        return sum_over_rows(block, *arrays, block_rows=rows).astype(np.float64)
+
+    def centres(self, cells: NDArray[np.intp]) -> Array:
+        """Return the centres of cells, of shape (n_cells, n_axes): middles of bins, codes of categories and labels."""
+        places = np.unravel_index(cells, self.shape)
+        values = [
+            place if edges is None else (edges[:-1] / 2 + edges[1:] / 2)[place]
+            for place, edges in zip(places, self.edges, strict=True)
+        ]
+        return np.column_stack(values).astype(np.float64)
+
+    def volumes(self) -> Array:
+        """Return the volume of each cell over the columns of X; a category has length 1."""
+        out = np.ones(())
+        for length, edges in zip(self.shape[: self.columns.n_features], self.edges, strict=False):
+            out = np.multiply.outer(out, np.ones(length) if edges is None else np.diff(edges))
+        return out
+
+    def points(self, cells: NDArray[np.intp], stream: BitStream) -> Array:
+        """Return a point of each of these cells, uniform within bins."""
+        out = np.empty((len(cells), len(self.shape)))
+        for axis, (place, edges) in enumerate(zip(np.unravel_index(cells, self.shape), self.edges, strict=True)):
+            if edges is None:
+                out[:, axis] = place
+            else:
+                part = uniforms(len(cells), stream)
+                out[:, axis] = np.clip(edges[place] * (1 - part) + edges[place + 1] * part, edges[0], edges[-1])
+        return out
+
+
+def uniforms(n: int, stream: BitStream) -> Array:
+    """Return numbers in [0, 1) for synthetic rows."""
+    return (stream.words(n) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def check_size(grid: Grid) -> Grid:
+    """Refuse a grid that is too large."""
+    if len(grid.shape) > _MOST_AXES or grid.size > MOST_CELLS:
+        raise ValueError(
+            f"the histogram would have {' x '.join(map(str, grid.shape))} cells, and may have {MOST_CELLS}, on "
+            f"{_MOST_AXES} axes: it is for few columns. Choose columns, or lower n_bins and n_categories"
+        )
+    return grid
+
+
+def default_bins(expected_n: int, noise: float, n_axes: int, fixed: int) -> int:
+    """Return the number of bins of each numeric axis, by public numbers.
+
+    With more bins, what is inside one is told apart; with fewer, more records stand against its noise. `noise` is the
+    standard deviation of the noise in a count, `n_axes` the number of axes that are to get this number of bins, and
+    `fixed` the number of cells of the others.
+    """
+    worth = min(1.0, math.sqrt(2) / noise) if noise > 0 else 1.0
+    records = worth * expected_n / fixed
+    balanced = round(BINS * records ** (1 / (n_axes + 2)))
+    filled = math.floor((records / LEAST_PER_CELL) ** (1 / n_axes))
+    return max(2, min(balanced, filled))

@@ -1,0 +1,499 @@
+"""Models that are fitted to a noisy histogram in place of the data: M-estimation as of Lei (2011), for any model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import config_context, get_config
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from .._data import validate_quietly
+from .._params import check_classes, check_integer
+from .._silence import silence
+from ..mechanisms import NoiseSource
+from ._base import DTYPES, LABELS, NUMBER, HistogramBase, checked_bounds_y
+from ._grid import Array, Grid
+
+
+def weight_parameter(estimator: Any) -> str | None:
+    """Return the name under which `fit` takes weights of rows; None if it takes none."""
+    if has_fit_parameter(estimator, "sample_weight"):
+        return "sample_weight"
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        below = None if isinstance(last, str) else weight_parameter(last)
+        # With metadata routing, the steps say what they want.
+        return below if below is None or get_config()["enable_metadata_routing"] else f"{name}__{below}"
+    return None
+
+
+def _has(method: str) -> Callable[[Any], bool]:
+    def check(self: Any) -> bool:
+        estimator = getattr(self, "estimator_", None)
+        if estimator is None:
+            estimator = self.estimator
+        return estimator is None or hasattr(estimator, method)
+
+    return check
+
+
+class HistogramModel(HistogramBase):
+    """A histogram with a model that is fitted to its cells."""
+
+    estimator: Any
+    n_samples: int | None
+
+    def _check_estimator(self) -> Any:
+        """Refuse an estimator that cannot be fitted, before anything is spent; return the name for its weights."""
+        if self.n_samples is not None:
+            check_integer(self.n_samples, "n_samples", least=1)
+        if self.estimator is None:
+            return None
+        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
+            raise TypeError("estimator must be an instance of an estimator, or None")
+        inner = clone(self.estimator)
+        if any(value is not None for name, value in inner.get_params().items() if name.split("__")[-1] == "accountant"):
+            raise ValueError("estimator must have no accountant: what it is fitted to was released, and costs nothing")
+        name = weight_parameter(inner)
+        if name is None and self.n_samples is None:
+            raise TypeError(
+                f"{type(inner).__name__}.fit does not take sample_weight: set n_samples, to fit it to synthetic rows"
+            )
+        return name
+
+    def _fit_to_cells(self, X: Any, y: Any, groups: Any, default: Callable[[Grid], Any]) -> None:
+        name = self._check_estimator()
+        source = NoiseSource(self.random_state)
+        self._count(X, y, groups)
+        own = self.estimator is None
+        routing = get_config()["enable_metadata_routing"] and not own
+        # Some versions of scikit-learn warn of their own calls of SciPy, which nobody asked the default model for.
+        with config_context(enable_metadata_routing=routing), silence() if own else nullcontext():
+            estimator = default(self._grid) if own else clone(self.estimator)
+            if self.n_samples is None:
+                rows, targets, weights = self._complete(*self.cells())
+                self.estimator_ = estimator.fit(rows, targets, **{str(name or weight_parameter(estimator)): weights})
+            else:
+                drawn, labels = self._drawn(int(self.n_samples), source)
+                rows, targets, _ = self._complete(drawn, labels, np.ones(len(drawn)))
+                self.estimator_ = estimator.fit(rows, targets)
+
+    def _complete(self, X: Array, y: Any, weights: Array) -> tuple[Array, NDArray, Array]:
+        """Add what a model cannot do without: a first row, and one record of each label that no cell has."""
+        middle = self._grid.centres(np.array([self._grid.size // 2]))[:, : self.n_features_in_]
+        if self._grid.target.numeric:
+            if len(X):
+                return X, y, weights
+            return middle, np.array([(self._grid.target.lower + self._grid.target.upper) / 2]), np.ones(1)
+        missing = np.setdiff1d(self.classes_, y)
+        if len(missing) == 0:
+            return X, y, weights
+        # As all records are, since nothing is known.
+        places, shares = (X, weights / weights.sum()) if len(X) else (middle, np.ones(1))
+        return (
+            np.concatenate([X, np.tile(places, (len(missing), 1))]),
+            np.concatenate([y, np.repeat(missing, len(places))]),
+            np.concatenate([weights, np.tile(shares, len(missing))]),
+        )
+
+    def _rows(self, X: Any) -> NDArray:
+        check_is_fitted(self, "estimator_")
+        rows: NDArray = validate_quietly(self, X, dtype=list(DTYPES), reset=False)
+        return rows
+
+    def predict(self, X: Any) -> NDArray:
+        """Return what the fitted model predicts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features, as they are: they are not binned.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Predictions.
+        """
+        rows = self._rows(X)
+        predictions: NDArray = self.estimator_.predict(rows)
+        return predictions
+
+
+def encoded(grid: Grid, model: Any) -> Any:
+    """Return a pipeline that encodes categories, scales numbers, and ends in `model`."""
+    c = grid.columns
+    if len(c.categorical) == 0:
+        return make_pipeline(StandardScaler(), model)
+    one_hot = OneHotEncoder(categories=[np.arange(n) for n in c.n_categories], handle_unknown="ignore")
+    columns = ColumnTransformer([("categories", one_hot, c.categorical.tolist())], remainder=StandardScaler())
+    return make_pipeline(columns, model)
+
+
+class HistogramClassifier(ClassifierMixin, HistogramModel):
+    r"""Classifier that is fitted to a differentially private histogram of the data.
+
+    Records are counted in the cells of a public grid over all columns and labels, and the counts released with noise,
+    once. Any classifier that takes weights of rows is then fitted to the cells. It is for few columns.
+
+    Parameters
+    ----------
+    estimator : estimator, default=None
+        What is fitted to the centres of the cells, with their weights: any classifier whose `fit` takes
+        `sample_weight`, or a pipeline that ends in one. None is logistic regression of scaled columns, with categories
+        in columns of their own.
+    n_samples : int, default=None
+        Fit to so many synthetic rows instead. This is for what takes no weights: a grid search, nearest neighbours.
+    epsilon : float, default=1.0
+        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). With 0, the noise is discrete Laplace noise, which is smaller for one fit,
+        since a record is in one cell; otherwise it is Gaussian, which adds up more slowly over many fits.
+    bounds : tuple (lower, upper)
+        Bounds of the numeric features, numbers or one per column, from public knowledge. Values beyond count in the
+        outermost bins.
+    categorical_features : array-like, default=None
+        Columns that hold categories, coded 0, 1, ...: positions, names or a mask. Rows with other values are left out.
+    n_categories : int or array-like of int, default=None
+        Numbers of categories of these columns, from the code book.
+    n_bins : int, default=None
+        Number of bins of each numeric column, of equal width. None chooses it by public numbers: `expected_n`, the
+        budget and the number of columns.
+    bin_edges : dict, default=None
+        Edges for columns that are to have bins of their own, by position or name.
+    expected_n : int, default=None
+        Number of records that is publicly plausible, for the number of bins. None stands for 10,000.
+    classes : array-like, default=None
+        The public label set. None declares the labels that occur to be public, with a PrivacyAssumptionWarning.
+    rows_per_group : int, default=None
+        Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
+        guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
+        it is for one row.
+    accountant : BudgetAccountant, default=None
+        Budget that is charged before any noise is drawn. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
+        be reproduced, and subtracted: for tests only. It says nothing to `estimator`.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted classifier.
+    counts_ : ndarray of shape (n_bins, ..., n_classes)
+        Noisy counts, some of them negative, with an axis for each column and one for labels.
+    weights_ : ndarray of shape (n_bins, ..., n_classes)
+        The counts without what noise alone may have made, scaled to their sum; none is negative.
+    bin_edges_ : list of ndarray
+        Edges of the bins of each column; None for categories.
+    classes_ : ndarray of shape (n_classes,)
+        The label set, sorted.
+    privacy_ : PrivacyGuarantee
+        The guarantee, with mechanism, sensitivity and noise scale.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    NoisyHistogram : The histogram alone, for more than one model.
+
+    Notes
+    -----
+    **Privacy.** The release is that of :class:`NoisyHistogram`. What the model is fitted to is a function of it, hence
+    the model, its choice among others by its score on these data, and any number of further models cost nothing more.
+    A label that no cell has gets the weight of one record, spread as all records are. Not covered: that `fit` raises an
+    error for values that are not finite, and how long it takes.
+
+    References
+    ----------
+    .. [1] J. Lei, "Differentially Private M-Estimators", NIPS 2011.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skdp.synthetic import HistogramClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = HistogramClassifier(
+    ...     DecisionTreeClassifier(max_depth=3), bounds=([1, 0], [7, 3]), classes=[0, 1, 2], n_bins=6, random_state=0
+    ... )
+    >>> model.fit(X[:, 2:], y).predict([[1.4, 0.2]])
+    array([0])
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_samples: int | None = None,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        bounds: Any = None,
+        categorical_features: Any = None,
+        n_categories: Any = None,
+        n_bins: int | None = None,
+        bin_edges: Any = None,
+        expected_n: int | None = None,
+        classes: Any = None,
+        rows_per_group: int | None = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_samples = n_samples
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.categorical_features = categorical_features
+        self.n_categories = n_categories
+        self.n_bins = n_bins
+        self.bin_edges = bin_edges
+        self.expected_n = expected_n
+        self.classes = classes
+        self.rows_per_group = rows_per_group
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _target(self) -> tuple[str, NDArray | None, Any]:
+        return LABELS, check_classes(self.classes), None
+
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+        """Count the records, spend epsilon and delta, and fit the model to the cells.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite features. Numeric ones are clipped to `bounds`.
+        y : array-like of shape (n_samples,)
+            Labels. With declared `classes`, rows with other labels are left out.
+        groups : array-like of shape (n_samples,), default=None
+            Which group each row belongs to, by a number or a text; for `rows_per_group`.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        self._fit_to_cells(X, y, groups, lambda grid: encoded(grid, LogisticRegression(max_iter=1000)))
+        return self
+
+    @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """Return class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        rows = self._rows(X)
+        probabilities: Array = self.estimator_.predict_proba(rows)
+        return probabilities
+
+    @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return logarithms of class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        with np.errstate(divide="ignore"):
+            log_probabilities: Array = np.log(self.predict_proba(X))
+        return log_probabilities
+
+    @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Array:
+        """Return the decision values of the fitted model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Decision values.
+        """
+        rows = self._rows(X)
+        values: Array = self.estimator_.decision_function(rows)
+        return values
+
+
+class HistogramRegressor(RegressorMixin, HistogramModel):
+    r"""Regressor that is fitted to a differentially private histogram of the data.
+
+    Records are counted in the cells of a public grid over all columns and the target, and the counts released with
+    noise, once. Any regressor that takes weights of rows is then fitted to the cells. It is for few columns.
+
+    Parameters
+    ----------
+    estimator : estimator, default=None
+        What is fitted to the centres of the cells, with their weights: any regressor whose `fit` takes
+        `sample_weight`, or a pipeline that ends in one. None is linear regression of scaled columns, with categories in
+        columns of their own.
+    n_samples : int, default=None
+        Fit to so many synthetic rows instead. This is for what takes no weights: a grid search, nearest neighbours.
+    epsilon : float, default=1.0
+        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). With 0, the noise is discrete Laplace noise, which is smaller for one fit,
+        since a record is in one cell; otherwise it is Gaussian, which adds up more slowly over many fits.
+    bounds : tuple (lower, upper)
+        Bounds of the numeric features, numbers or one per column, from public knowledge. Values beyond count in the
+        outermost bins.
+    bounds_y : tuple (lower, upper)
+        Bounds of the target, likewise.
+    categorical_features : array-like, default=None
+        Columns that hold categories, coded 0, 1, ...: positions, names or a mask. Rows with other values are left out.
+    n_categories : int or array-like of int, default=None
+        Numbers of categories of these columns, from the code book.
+    n_bins : int, default=None
+        Number of bins of each numeric column, of equal width. None chooses it by public numbers: `expected_n`, the
+        budget and the number of columns.
+    n_bins_y : int, default=None
+        Number of bins of the target. None takes that of the columns.
+    bin_edges : dict, default=None
+        Edges for columns that are to have bins of their own, by position or name.
+    expected_n : int, default=None
+        Number of records that is publicly plausible, for the number of bins. None stands for 10,000.
+    rows_per_group : int, default=None
+        Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
+        guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
+        it is for one row.
+    accountant : BudgetAccountant, default=None
+        Budget that is charged before any noise is drawn. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
+        be reproduced, and subtracted: for tests only. It says nothing to `estimator`.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted regressor.
+    counts_ : ndarray of shape (n_bins, ..., n_bins_y)
+        Noisy counts, some of them negative, with an axis for each column and one for the target.
+    weights_ : ndarray of shape (n_bins, ..., n_bins_y)
+        The counts without what noise alone may have made, scaled to their sum; none is negative.
+    bin_edges_ : list of ndarray
+        Edges of the bins of each column; None for categories.
+    privacy_ : PrivacyGuarantee
+        The guarantee, with mechanism, sensitivity and noise scale.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    NoisyHistogram : The histogram alone, for more than one model.
+
+    Notes
+    -----
+    **Privacy.** The release is that of :class:`NoisyHistogram`. What the model is fitted to is a function of it, hence
+    the model, its choice among others by its score on these data, and any number of further models cost nothing more.
+    Not covered: that `fit` raises an error for values that are not finite, and how long it takes.
+
+    References
+    ----------
+    .. [1] J. Lei, "Differentially Private M-Estimators", NIPS 2011.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skdp.synthetic import HistogramRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = HistogramRegressor(bounds=(-0.2, 0.2), bounds_y=(25, 346), n_bins=8, random_state=0)
+    >>> model.fit(X[:, [2]], y).predict([[0.0]]).shape
+    (1,)
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_samples: int | None = None,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        bounds: Any = None,
+        bounds_y: Any = None,
+        categorical_features: Any = None,
+        n_categories: Any = None,
+        n_bins: int | None = None,
+        n_bins_y: int | None = None,
+        bin_edges: Any = None,
+        expected_n: int | None = None,
+        rows_per_group: int | None = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_samples = n_samples
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.bounds_y = bounds_y
+        self.categorical_features = categorical_features
+        self.n_categories = n_categories
+        self.n_bins = n_bins
+        self.n_bins_y = n_bins_y
+        self.bin_edges = bin_edges
+        self.expected_n = expected_n
+        self.rows_per_group = rows_per_group
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _target(self) -> tuple[str, NDArray | None, Any]:
+        return NUMBER, None, checked_bounds_y(self.bounds_y)
+
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+        """Count the records, spend epsilon and delta, and fit the model to the cells.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite features. Numeric ones are clipped to `bounds`.
+        y : array-like of shape (n_samples,)
+            Finite targets, clipped to `bounds_y`.
+        groups : array-like of shape (n_samples,), default=None
+            Which group each row belongs to, by a number or a text; for `rows_per_group`.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        self._fit_to_cells(X, y, groups, lambda grid: encoded(grid, LinearRegression()))
+        return self
