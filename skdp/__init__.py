@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .accounting import BudgetAccountant
     from .cluster import DPKMeans, SampleAggKMeans
     from .decomposition import DPPCA, ExpMechPCA
+    from .ensemble import PATEClassifier, SampleAggregate
     from .linear_model import (
         DPSGDClassifier,
         FunctionalMechLinReg,
@@ -43,9 +44,11 @@ __all__ = [
     "FunctionalMechLogReg",
     "ObjPertLogReg",
     "OutputPertLogReg",
+    "PATEClassifier",
     "PrivateLabelSet",
     "PublicBinner",
     "SampleAggKMeans",
+    "SampleAggregate",
     "__version__",
     "allocate",
 ]
@@ -68,6 +71,8 @@ _HOME = {
     "ObjPertLogReg": "linear_model",
     "OutputPertLogReg": "linear_model",
     "SampleAggKMeans": "cluster",
+    "PATEClassifier": "ensemble",
+    "SampleAggregate": "ensemble",
     "DPQuantileBinner": "preprocessing",
     "DPStandardScaler": "preprocessing",
     "PrivateLabelSet": "preprocessing",

@@ -125,9 +125,14 @@ def prepared(estimator: Any, seed: int) -> Any:
         Not fitted.
     """
     model = clone(estimator)
-    own = {"random_state": seed, "verbose": 0}
-    names = {name: name.split("__")[-1] for name in model.get_params(deep=True)}
-    return model.set_params(**{name: own[last] for name, last in names.items() if last in own})
+    own: dict[str, Any] = {}
+    for name, value in model.get_params(deep=True).items():
+        last = name.split("__")[-1]
+        if last == "random_state":
+            own[name] = seed
+        elif last == "verbose":
+            own[name] = False if isinstance(value, bool) else 0
+    return model.set_params(**own)
 
 
 @contextmanager

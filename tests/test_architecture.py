@@ -21,9 +21,9 @@ FLOORS = [
     {"sensitivity", "_params"},
     {"_columns", "_warn"},
     {"_class_sums", "_release", "_silence"},
-    {"_data", "_descent"},
+    {"_blocks", "_data", "_descent"},
     {"_callbacks", "base"},
-    {"cluster", "decomposition", "linear_model", "naive_bayes", "neural_network", "preprocessing", "tree"},
+    {"cluster", "decomposition", "ensemble", "linear_model", "naive_bayes", "neural_network", "preprocessing", "tree"},
     {"datasets", "_allocation", "__main__"},
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}

@@ -83,7 +83,7 @@ def test_nothing_is_computed_when_the_budget_is_too_small(estimator, monkeypatch
     # What the estimators read rows with, under whatever name they have imported it.
     for name, module in list(sys.modules.items()):
         if name.startswith("skdp."):
-            for reader in {"clip_rows", "sum_over_rows", "exact_moments", "plain_moments"} & set(vars(module)):
+            for reader in {"clip_rows", "sum_over_rows", "exact_moments", "plain_moments", "over_blocks"} & set(vars(module)):
                 monkeypatch.setattr(module, reader, touched)
     with pytest.raises(AssertionError):
         declared(estimator).fit(*data_for(estimator))
@@ -393,7 +393,15 @@ def test_structure_has_bits_of_its_own(estimator, monkeypatch):
     assert len(used) == len(set(used))
     # Steps have a stream of samples, and one of noise.
     assert {release.label for release in model.privacy_.releases} == {label.split(":")[0] for label in noise}
-    expected = {"DPKMeans": 1, "SampleAggKMeans": 3, "DPRandomTree": 1, "DPMLPClassifier": 1, "DPMLPRegressor": 1}
+    expected = {
+        "DPKMeans": 1,
+        "SampleAggKMeans": 3,
+        "DPRandomTree": 1,
+        "DPMLPClassifier": 1,
+        "DPMLPRegressor": 1,
+        "PATEClassifier": 4,
+        "SampleAggregate": 2,
+    }
     assert len(structure) == expected.get(type(model).__name__, 0)
 
 
@@ -464,6 +472,8 @@ def test_form_of_the_data_does_not_matter(estimator):
 # For each parameter, values to set after a fit, among them what a fit would refuse.
 LATER = {
     "C": ("auto", 0.01),
+    "aggregator": ("mean", "median", "mode"),
+    "attributes": (None, ("coef_",)),
     "accountant": (None,),
     "activation": ("tanh", "relu"),
     "alpha": (None, 2.0),
@@ -501,6 +511,7 @@ LATER = {
     "max_features": (None, 1),
     "max_grad_norm": ("auto", 0.1),
     "max_iter": (5,),
+    "max_queries": (None, 3),
     "momentum": (0.5,),
     "n_bins": (3,),
     "n_blocks": (None, 7),
@@ -508,18 +519,25 @@ LATER = {
     "n_clusters": (2,),
     "n_components": (None, 1),
     "n_estimators": (None, 2),
+    "n_jobs": (None, 2),
     "n_steps": (None, 3),
+    "n_teachers": (None, 3),
     "n_thresholds": (3,),
     "numeric": ("binned", "gaussian"),
     "penalty": (None, "l2"),
     "priors": (None, [0.9, 0.1]),
     "prune": (True, False),
+    "public_X": (None, [[0.0] * 5]),
     "radius": (None, 1.0),
     "random_state": (None, 5),
     "reference": ("private", [[0.0] * 5] * 3),
     "scale": ("linear", "symlog"),
     "solver": ("auto", "matrix", "bingham", "ridge", "adassp", "adam", "sgd"),
     "structure_seed": (3,),
+    "student": (None, "none"),
+    "teacher": (None, "none"),
+    "threshold": (None, 0.3),
+    "threshold_share": (0.5,),
     "thresholds": ("uniform", "quantile"),
     "tol": (1e-3,),
     "unit": (2.0,),

@@ -134,6 +134,13 @@ def postprocess_parts(released: Array, answers: NDArray[np.intp], n_teachers: in
     return np.asarray(votes - votes.mean(axis=1, keepdims=True))
 
 
+def deviation_of_parts(mechanism: Mechanism, n_teachers: int, n_classes: int) -> float:
+    """Return the standard deviation of the noise in a part of the votes; of a random choice, where one is released."""
+    if isinstance(mechanism, GroupChoices):
+        return math.sqrt(n_classes - 1) / n_classes
+    return mechanism.scale / n_teachers
+
+
 def postprocess_student(
     student: Any, answers: NDArray[np.intp], answered: Array, rows: Array, classes: NDArray, seed: int
 ) -> Any:
@@ -410,7 +417,7 @@ class PATEClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         seed = block_seeds(1, source.stream("student"))[0]
         shown_to = rows[self.answered_]
         if self.student is None:
-            noise = 0.0 if released.ndim < 2 else guarantee.releases[-1].mechanism.scale / parameters.n_teachers
+            noise = deviation_of_parts(guarantee.releases[-1].mechanism, parameters.n_teachers, len(classes))
             self.student_ = VoteRegressor().fit(shown_to, parts, noise, rows, classes)
         else:
             self.student_ = postprocess_student(self.student, won, shown_to, rows, classes, seed)
