@@ -41,12 +41,10 @@ from ..mechanisms import (
     Mechanism,
     NoiseSource,
     NoNoise,
-    coordinate_variance,
-    l1_mechanism,
     l2_mechanism,
     pure_share,
 )
-from ..sensitivity import SUM_BITS, blocks_l1, blocks_l2
+from ..sensitivity import SUM_BITS, blocks_l2
 
 Array = NDArray[np.float64]
 
@@ -84,10 +82,6 @@ class Region:
     @property
     def l2(self) -> float:
         return blocks_l2(1, self.size) if self.ball else blocks_l2(self.size, 1)
-
-    @property
-    def l1(self) -> float:
-        return blocks_l1(1, self.size) if self.ball else blocks_l1(self.size, 1)
 
     def clip(self, moves: Array) -> Array:
         """Clip differences to the centre, in units of `half`."""
@@ -138,9 +132,17 @@ def made_up_rows(n_rows: int, n_features: int) -> Array:
     return (numbers >> np.uint64(11)).astype(np.float64).reshape(n_rows, n_features) * 2.0**-53
 
 
+def as_numbers(value: Any) -> Array:
+    """Return real numbers in one vector; anything else is an error."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub":
+        raise TypeError("a result must hold real numbers")
+    return np.ravel(array).astype(np.float64)
+
+
 def numbers_of(model: Any, attributes: tuple[str, ...]) -> Array:
     """Return fitted attributes in one vector."""
-    return np.concatenate([np.ravel(np.asarray(getattr(model, name), dtype=np.float64)) for name in attributes])
+    return np.concatenate([as_numbers(getattr(model, name)) for name in attributes])
 
 
 def block_result(
@@ -156,7 +158,7 @@ def block_result(
     if len(rows) == 0:
         raise ValueError
     if not attributes:
-        result = np.ravel(np.asarray(estimator(rows), dtype=np.float64))
+        result = as_numbers(estimator(rows))
         found: tuple[tuple[int, ...], ...] = (result.shape,)
     else:
         model = prepared(estimator, seed)
@@ -218,8 +220,6 @@ class Parameters:
             mechanism = GroupChoices(each, 1.0, bounded_range=delta > 0)
         else:
             mechanism, event = l2_mechanism(epsilon, delta, 1.0, region.l2, p)
-            if delta == 0:
-                mechanism = min((mechanism, l1_mechanism(epsilon, region.l1, p)), key=coordinate_variance)
         label = SUM if self.aggregator == "mean" else MEDIAN
         return PrivacyGuarantee(epsilon, delta, (event,), (Release(label, mechanism, 1.0, _THEOREM),))
 
@@ -622,7 +622,7 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
         n = _TRIAL_ROWS if classes is None else max(_TRIAL_ROWS, _TRIAL_ROWS_PER_CLASS * len(classes))
         rows = made_up_rows(n, n_features)
         if self._is_statistic():
-            found = tried(lambda: np.asarray(self.estimator(rows), dtype=np.float64), "estimator")
+            found = tried(lambda: as_numbers(self.estimator(rows)), "estimator")
             return Template(None, (), ((found.size,),))
         attributes = self.attributes
         if attributes is None:
