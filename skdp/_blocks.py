@@ -147,13 +147,18 @@ def alone(seed: int) -> Iterator[None]:
     ----------
     seed : int
         For global generators.
+
+    Yields
+    ------
+    None
+        While the code runs.
     """
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("ignore")
         stack.enter_context(np.errstate(all="ignore"))
         stack.enter_context(config_context())
-        nowhere = stack.enter_context(open(os.devnull, "w"))  # noqa: SIM115
+        nowhere = stack.enter_context(open(os.devnull, "w"))
         stack.enter_context(redirect_stdout(nowhere))
         stack.enter_context(redirect_stderr(nowhere))
         stack.callback(logging.disable, logging.root.manager.disable)

@@ -170,7 +170,9 @@ ENSEMBLES = [
     for variant in ({"delta": 1e-5}, {"delta": 0.0}, {"delta": 1e-5, "aggregator": "median", "grid_size": 4096})
 ]
 
-ESTIMATORS = PERTURBATION + FUNCTIONAL + DESCENT + NAIVE_BAYES + NETWORKS + TREES + PCA + CLUSTERING + PREPROCESSING + ENSEMBLES
+ESTIMATORS = (
+    PERTURBATION + FUNCTIONAL + DESCENT + NAIVE_BAYES + NETWORKS + TREES + PCA + CLUSTERING + PREPROCESSING + ENSEMBLES
+)
 
 # With columns of their own, which scikit-learn's checks do not have.
 COLUMNS = {"categorical_features": [0], "n_categories": 3, "bin_edges": {1: [-5, -1, 0, 0.5, 1, 5]}}
@@ -361,7 +363,9 @@ def name_of(estimator):
     inner = [name for name in ("threshold", "student") if getattr(estimator, name, None) is not None]
     if isinstance(estimator, SampleAggregate):
         variant = [type(estimator.estimator).__name__, estimator.aggregator]
-    return "-".join([type(estimator).__name__, *[v for v in variant if v is not None], kind, *sampled, *columns, *inner])
+    return "-".join(
+        [type(estimator).__name__, *[v for v in variant if v is not None], kind, *sampled, *columns, *inner]
+    )
 
 
 def expected_failures(estimator):

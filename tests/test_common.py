@@ -83,7 +83,9 @@ def test_nothing_is_computed_when_the_budget_is_too_small(estimator, monkeypatch
     # What the estimators read rows with, under whatever name they have imported it.
     for name, module in list(sys.modules.items()):
         if name.startswith("skdp."):
-            for reader in {"clip_rows", "sum_over_rows", "exact_moments", "plain_moments", "over_blocks"} & set(vars(module)):
+            for reader in {"clip_rows", "sum_over_rows", "exact_moments", "plain_moments", "over_blocks"} & set(
+                vars(module)
+            ):
                 monkeypatch.setattr(module, reader, touched)
     with pytest.raises(AssertionError):
         declared(estimator).fit(*data_for(estimator))

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.metaestimators import available_if
@@ -202,6 +202,10 @@ class Parameters:
         return PrivacyGuarantee(epsilon, delta, tuple(events), tuple(releases))
 
 
+def _fit_and_ask(estimator: Any, rows: Array, labels: NDArray) -> Any:
+    return prepared(estimator, 0).fit(rows, labels).predict(rows[:2].copy())
+
+
 def _default_queries(epsilon: float, delta: float, n_teachers: int) -> int:
     if delta > 0 or epsilon == math.inf:
         return MOST_QUERIES
@@ -223,9 +227,9 @@ class PATEClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
     r"""A classifier taught by teachers that vote on public rows.
 
     Any classifier, without privacy of its own, is fitted to disjoint blocks of the records. These teachers vote on
-    public rows without labels, and noise is added to the votes. A student learns from the public rows and the votes, and
-    is all that is kept. It is for tasks where private gradients do not do: for models that are not trained by
-    gradients, many records, and public rows of the same kind.
+    public rows without labels, and noise is added to the votes. A student learns from the public rows and the votes,
+    and is all that is kept. It is for models that are not trained by gradients, where records are many and there are
+    public rows of the same kind.
 
     Parameters
     ----------
@@ -322,7 +326,12 @@ class PATEClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
     >>> X, y = load_iris(return_X_y=True)
     >>> public, private = slice(0, None, 3), slice(1, None, 3)
     >>> model = PATEClassifier(
-    ...     LogisticRegression(), public_X=X[public], epsilon=8.0, delta=1e-3, n_teachers=10, classes=[0, 1, 2],
+    ...     LogisticRegression(),
+    ...     public_X=X[public],
+    ...     epsilon=8.0,
+    ...     delta=1e-3,
+    ...     n_teachers=10,
+    ...     classes=[0, 1, 2],
     ...     random_state=0,
     ... )
     >>> model.fit(X[private], y[private]).predict(X[[2, 77, 146]]).shape
@@ -334,7 +343,7 @@ class PATEClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         teacher: Any = None,
         *,
         student: Any = None,
-        public_X: Any = None,
+        public_X: Any = None,  # noqa: N803
         epsilon: float = 1.0,
         delta: float = 0.0,
         n_teachers: int | None = None,
@@ -442,7 +451,7 @@ class PATEClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "student_")
         return np.asarray(self.student_.predict(validate_quietly(self, X, dtype=np.float64, reset=False)))
 
-    @available_if(_with_probabilities)
+    @available_if(_with_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """Return the student's class probabilities; the default student's are expected parts of the votes.
 
@@ -462,7 +471,7 @@ class PATEClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         out[:, encode_labels(np.asarray(self.student_.classes_), self.classes_)] = known
         return out
 
-    @available_if(_with_probabilities)
+    @available_if(_with_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:
         """Return logarithms of class probabilities.
 
@@ -556,6 +565,6 @@ class PATEClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         labels = classes[np.arange(n) % len(classes)]
         for name, inner in (("teacher", teacher), ("student", self.student)):
             if inner is not None:
-                said = tried(lambda inner=inner: prepared(inner, 0).fit(some, labels).predict(some[:2].copy()), name)
+                said = tried(partial(_fit_and_ask, inner, some, labels), name)
                 if np.shape(said) != (min(n, 2),) or np.any(encode_labels(np.asarray(said), classes) < 0):
                     raise ValueError(f"{name} must be a classifier: it has to predict one of the labels for each row")

@@ -247,9 +247,9 @@ def _has(name: str) -> Any:
 class SampleAggregate(DPEstimatorMixin, BaseEstimator):
     r"""An estimator or statistic, computed on blocks of the records and averaged with noise.
 
-    What an estimator without privacy finds in disjoint blocks of the records, its coefficients say, is clipped to public
-    bounds and averaged with noise, or its median is chosen. It takes estimators as they stand, classifiers and
-    regressors, and any function of rows that returns a vector. Private estimators of one's own model are more accurate;
+    What an estimator without privacy finds in disjoint blocks of the records, its coefficients say, is clipped to
+    public bounds and averaged with noise, or its median is chosen. It takes estimators as they stand, classifiers and
+    regressors, and any function of rows that returns a vector. A private estimator of the same model is more accurate;
     this one is for where there is none.
 
     Parameters
@@ -263,8 +263,8 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
         has ``fit_intercept=False``.
     aggregator : {"mean", "median"}, default="mean"
         The mean over blocks with noise, or a median for each number, chosen by the exponential mechanism (with
-        ``delta=0``, by permute-and-flip) among the cells of a grid. The median depends on the width of the bounds in its
-        logarithm only, and suits few numbers within wide bounds.
+        ``delta=0``, by permute-and-flip) among the cells of a grid. The median suits few numbers within wide bounds:
+        its error hardly depends on their width.
     epsilon : float, default=1.0
         Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
     delta : float, default=0.0
@@ -322,11 +322,11 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
     **Privacy.** Each record is drawn into a block by itself, so that adding or removing one changes one block, whose
     result moves from any point of the bounds to any other. In units of half the widths, the sum over blocks of
     :math:`p` numbers moves by :math:`2\sqrt p` in L2 norm (by 2 within a ball), and the score of a cell for the median
-    by 1. Blocks whose estimator fails, for whatever data, say the centre. Estimators are clones with seeds of their own.
-    What they warn of, print or log is lost; global generators and settings are put back after each. An interrupt from
-    the keyboard ends the fit. Not covered: that `fit` raises an error for values that are not finite, how long it takes,
-    a process that runs out of memory or is killed, what estimators write to files, and one that remembers a block when
-    it is fitted to the next, through something that ``clone`` does not copy.
+    by 1. Blocks whose estimator fails, for whatever data, say the centre. Estimators are clones with seeds of their
+    own. What they warn of, print or log is lost; global generators and settings are put back after each. An interrupt
+    from the keyboard ends the fit. Not covered: that `fit` raises an error for values that are not finite, how long it
+    takes, a process that runs out of memory or is killed, what estimators write to files, and one that remembers a
+    block when it is fitted to the next, through something that ``clone`` does not copy.
 
     References
     ----------
@@ -455,7 +455,7 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
         self.privacy_ = guarantee
         return self
 
-    @_has("predict")
+    @_has("predict")  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> NDArray:
         """Return what the estimator predicts with the private result.
 
@@ -471,7 +471,7 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
         """
         return self._ask("predict", X)
 
-    @_has("predict_proba")
+    @_has("predict_proba")  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities.
 
@@ -487,7 +487,7 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
         """
         return self._ask("predict_proba", X)
 
-    @_has("predict_log_proba")
+    @_has("predict_log_proba")  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:
         """Return logarithms of class probabilities.
 
@@ -503,7 +503,7 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
         """
         return self._ask("predict_log_proba", X)
 
-    @_has("decision_function")
+    @_has("decision_function")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Array:
         """Return the scores of a classifier.
 
@@ -519,7 +519,7 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
         """
         return self._ask("decision_function", X)
 
-    @_has("score")
+    @_has("score")  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any = None) -> float:
         """Return the estimator's score.
 

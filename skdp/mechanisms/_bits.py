@@ -115,12 +115,18 @@ def global_generators(seed: int) -> Iterator[None]:
     ----------
     seed : int
         From 0 to ``2**32 - 1``.
+
+    Yields
+    ------
+    None
+        While they are exchanged.
     """
-    numpy_generator, python_state = np.random.get_bit_generator(), random.getstate()
-    np.random.set_bit_generator(np.random.MT19937(seed))
+    numpy_generator = np.random.get_bit_generator()  # type: ignore[attr-defined]
+    python_state = random.getstate()
+    np.random.set_bit_generator(np.random.MT19937(seed))  # type: ignore[attr-defined]
     random.seed(seed)
     try:
         yield
     finally:
-        np.random.set_bit_generator(numpy_generator)
+        np.random.set_bit_generator(numpy_generator)  # type: ignore[attr-defined]
         random.setstate(python_state)

@@ -364,7 +364,8 @@ def test_mean_of_noise_is_shrunk_away():
     noise = rng.normal(size=(200, 5))
     noise -= noise.mean(axis=1, keepdims=True)
     assert np.linalg.norm(shrunk_mean(noise, 1.0)) < 0.7 * np.linalg.norm(noise.mean(axis=0))
-    np.testing.assert_allclose(shrunk_mean(noise + [9, 0, 0, 0, -9], 1.0), [9, 0, 0, 0, -9], atol=0.3)
+    far = np.array([9, 0, 0, 0, -9])
+    np.testing.assert_allclose(shrunk_mean(noise + far, 1.0), far, atol=0.3)
     np.testing.assert_array_equal(shrunk_mean(noise, 0.0), noise.mean(axis=0))
     assert np.all(shrunk_mean(np.empty((0, 5)), 1.0) == 0)
 
