@@ -237,8 +237,9 @@ def over_blocks(
     if effective_n_jobs(n_jobs) == 1:
         with silence():
             return [_one(compute, *part) for part in blocks()]
-    # Threads would share what `alone` puts back, hence always processes.
-    found = Parallel(n_jobs=n_jobs, backend="loky")(delayed(_one_in_silence)(compute, *part) for part in blocks())
+    # Threads would share what `alone` puts back, hence always processes. Rows are not to be written to files.
+    workers = Parallel(n_jobs=n_jobs, backend="loky", max_nbytes=None)
+    found = workers(delayed(_one_in_silence)(compute, *part) for part in blocks())
     return list(found)
 
 

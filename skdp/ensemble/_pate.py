@@ -307,7 +307,7 @@ class PATEClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
     ends the fit. Not covered: that `fit` raises an error for values that are not finite, how long it takes, a process
     that runs out of memory or is killed (a ``MemoryError`` is a teacher's failure like any other), what teachers write
     to files, and a teacher that remembers one block when it is fitted to the next, through something that ``clone``
-    does not copy.
+    does not copy, such as a global generator of another library.
 
     References
     ----------
