@@ -162,12 +162,22 @@ ENSEMBLES = [
         {"delta": 1e-5},
         {"delta": 0.0, "max_queries": 60},
         {"delta": 1e-5, "threshold": 0.6, "max_queries": 80},
-        {"delta": 1e-5, "student": LogisticRegression(C=0.1)},
+        {"delta": 1e-5, "student": GaussianNB()},
     )
 ] + [
-    SampleAggregate(estimator, epsilon=1e6, bounds=(-bound, bound), n_blocks=4, **variant)
-    for estimator, bound in ((LinearRegression(), 40.0), (LogisticRegression(), 5.0))
-    for variant in ({"delta": 1e-5}, {"delta": 0.0}, {"delta": 1e-5, "aggregator": "median", "grid_size": 4096})
+    SampleAggregate(estimator, epsilon=1e6, n_blocks=4, **limits, **variant)
+    for estimator, limits in (
+        (LinearRegression(), {"bounds": (-40.0, 40.0)}),
+        (LogisticRegression(), {"bounds": None, "radius": 12.0}),
+    )
+    for variant in ({"delta": 1e-5}, {"delta": 0.0})
+]
+ENSEMBLES += [
+    SampleAggregate(estimator, aggregator="median", grid_size=4096, epsilon=1e6, n_blocks=4, delta=delta, bounds=bounds)
+    for estimator, bounds, delta in (
+        (LinearRegression(), (-40.0, 40.0), 0.0),
+        (LogisticRegression(), (-5.0, 5.0), 1e-5),
+    )
 ]
 
 ESTIMATORS = (

@@ -15,6 +15,8 @@ import numpy as np
 from sklearn.datasets import load_digits, make_regression
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skdp import DPMLPClassifier, DPSGDClassifier, PATEClassifier, SampleAggregate
@@ -87,7 +89,10 @@ def adult(n_splits):
         n_splits,
         {
             "trees": (DecisionTreeClassifier(), {}),
-            "trees, student on winners": (DecisionTreeClassifier(), {"student": LogisticRegression(C=0.01)}),
+            "trees, student on winners": (
+                DecisionTreeClassifier(),
+                {"student": make_pipeline(StandardScaler(), LogisticRegression(C=0.01))},
+            ),
             "trees, threshold 0.6": (DecisionTreeClassifier(), {"threshold": 0.6}),
             "trees, delta 0": (DecisionTreeClassifier(), {"delta": 0.0}),
         },
