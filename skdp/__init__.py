@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .accounting import BudgetAccountant
     from .cluster import DPKMeans, SampleAggKMeans
     from .decomposition import DPPCA, ExpMechPCA
+    from .ensemble import PATEClassifier, SampleAggregate
     from .linear_model import (
         DPSGDClassifier,
         DPSGDRegressor,
@@ -62,11 +63,13 @@ __all__ = [
     "NoisyHistogram",
     "ObjPertLogReg",
     "OutputPertLogReg",
+    "PATEClassifier",
     "PiecewiseMechanism",
     "PrivateLabelSet",
     "PublicBinner",
     "RandomizedResponse",
     "SampleAggKMeans",
+    "SampleAggregate",
     "UnaryEncoder",
     "__version__",
     "allocate",
@@ -95,6 +98,8 @@ _HOME = {
     "HistogramClassifier": "synthetic",
     "HistogramRegressor": "synthetic",
     "NoisyHistogram": "synthetic",
+    "PATEClassifier": "ensemble",
+    "SampleAggregate": "ensemble",
     "DPQuantileBinner": "preprocessing",
     "DPStandardScaler": "preprocessing",
     "PrivateLabelSet": "preprocessing",

@@ -88,7 +88,7 @@ def test_plan_states_the_parameters_guarantee_and_uses_all_of_it(estimator):
 
 
 # What the estimators read rows with, in whatever module they have imported it.
-READERS = {"clip_rows", "sum_over_rows", "exact_moments", "plain_moments", "pair_codes"}
+READERS = {"clip_rows", "sum_over_rows", "exact_moments", "plain_moments", "pair_codes", "over_blocks"}
 
 
 @every_single_fit
@@ -98,9 +98,7 @@ def test_nothing_is_computed_when_the_budget_is_too_small(estimator, monkeypatch
 
     for name, module in list(sys.modules.items()):
         if name.startswith("skdp."):
-            for reader in {"clip_rows", "sum_over_rows", "exact_moments", "plain_moments", "pair_codes"} & set(
-                vars(module)
-            ):
+            for reader in READERS & set(vars(module)):
                 monkeypatch.setattr(module, reader, touched)
     with pytest.raises(AssertionError):
         declared(estimator).fit(*data_for(estimator))
@@ -427,7 +425,15 @@ def test_structure_has_bits_of_its_own(estimator, monkeypatch):
     assert len(used) == len(set(used))
     # Steps have a stream of samples, and one of noise.
     assert {release.label for release in model.privacy_.releases} == {label.split(":")[0] for label in noise}
-    expected = {"DPKMeans": 1, "SampleAggKMeans": 3, "DPRandomTree": 1, "DPMLPClassifier": 1, "DPMLPRegressor": 1}
+    expected = {
+        "DPKMeans": 1,
+        "SampleAggKMeans": 3,
+        "DPRandomTree": 1,
+        "DPMLPClassifier": 1,
+        "DPMLPRegressor": 1,
+        "PATEClassifier": 4,
+        "SampleAggregate": 2,
+    }
     # Synthetic rows are drawn from what was released.
     drawn = getattr(model, "n_samples", None) is not None
     assert len(structure) == expected.get(type(model).__name__, 0) + drawn
@@ -503,6 +509,8 @@ def test_form_of_the_data_does_not_matter(estimator):
 # For each parameter, values to set after a fit, among them what a fit would refuse.
 LATER = {
     "C": ("auto", 0.01),
+    "aggregator": ("mean", "median", "mode"),
+    "attributes": (None, ("coef_",)),
     "accountant": (None,),
     "activation": ("tanh", "relu"),
     "alpha": (None, 2.0),
@@ -544,6 +552,7 @@ LATER = {
     "max_grad_norm": ("auto", 0.1),
     "max_iter": (5,),
     "mean_runs": (None, 2.0),
+    "max_queries": (None, 3),
     "momentum": (0.5,),
     "n_bins": (3,),
     "n_bins_y": (None, 3),
@@ -555,6 +564,7 @@ LATER = {
     "n_jobs": (None, 2),
     "n_samples": (None, 7),
     "n_steps": (None, 3),
+    "n_teachers": (None, 3),
     "n_thresholds": (3,),
     "n_reported": ("all", 1),
     "numeric": ("binned", "gaussian"),
@@ -562,6 +572,7 @@ LATER = {
     "penalty": (None, "l2"),
     "priors": (None, [0.9, 0.1]),
     "prune": (True, False),
+    "public_X": (None, [[0.0] * 5]),
     "radius": (None, 1.0),
     "random_state": (None, 5),
     "reference": ("private", [[0.0] * 5] * 3),
@@ -572,6 +583,10 @@ LATER = {
     "solver": ("auto", "matrix", "bingham", "ridge", "adassp", "adam", "sgd"),
     "strategy": ("auto", "kfold"),
     "structure_seed": (3,),
+    "student": (None, "none"),
+    "teacher": (None, "none"),
+    "threshold": (None, 0.3),
+    "threshold_share": (0.5,),
     "thresholds": ("uniform", "quantile"),
     "tol": (1e-3,),
     "unit": (2.0,),

@@ -13,7 +13,7 @@ from skdp._release import PrivacyGuarantee, Release, ReleaseSession
 from skdp.accounting import ParallelEvent, PureEvent
 from skdp.exceptions import ReleaseError
 from skdp.mechanisms import GammaMechanism, NoiseSource
-from tests.estimators import ESTIMATORS, of_many_columns
+from tests.estimators import ESTIMATORS, name_of, of_many_columns
 
 
 def plan(*labels):
@@ -116,7 +116,7 @@ def test_a_release_has_as_many_numbers_as_planned():
 PURE = [estimator for estimator in ESTIMATORS if estimator.get_params().get("delta") == 0]
 
 
-@pytest.mark.parametrize("estimator", PURE, ids=str)
+@pytest.mark.parametrize("estimator", PURE, ids=name_of)
 def test_parts_of_a_pure_budget_are_never_more_than_the_whole(estimator):
     """As rational numbers: not even by the last bit."""
     rng = np.random.default_rng(0)

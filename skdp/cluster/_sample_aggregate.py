@@ -17,13 +17,14 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import KMeans
 
+from .._blocks import attempt, block_labels, block_rows, block_seeds, check_inner, prepared
 from .._data import validate_quietly
 from .._params import check_bounds, check_integer, check_positive
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from .._silence import silence
 from ..accounting import PrivacyCost
 from ..base import DPEstimatorMixin
-from ..mechanisms import BitStream, NoiseSource
+from ..mechanisms import NoiseSource
 from ..sensitivity import SUM_BITS, RowLattice, blocks_l1, blocks_l2
 from ._dp_kmeans import DIRECTIONS, Parameters, check_common
 from ._prediction import NearestCentre
@@ -70,36 +71,20 @@ def postprocess_mean(
     return reference + difference
 
 
-def block_labels(n_rows: int, n_blocks: int, stream: BitStream) -> NDArray[np.intp]:
-    """Draw the block of each row, each independently of everything else.
-
-    Neighbouring data sets then differ in one block. The draws are neither stored nor shown.
-    """
-    return (stream.words(n_rows) % np.uint64(n_blocks)).astype(np.intp)
-
-
 def block_centres(estimator: Any, rows: Array, reference: Array, seed: int) -> Array:
-    """Return the centres of one block, matched with the reference; the reference itself where that fails.
-
-    An exception would be a release, and is swallowed; an interrupt is handed on without what it may say.
-    """
+    """Return the centres of one block, matched with the reference; the reference itself where that fails."""
     if len(rows) < len(reference):
         return reference
-    try:
-        model = clone(estimator)
-        quiet = {"random_state": seed, "verbose": 0}
-        model.set_params(**{name: quiet[name] for name in quiet.keys() & model.get_params(deep=False).keys()})
-        centres = np.asarray(model.fit(rows).cluster_centers_, dtype=np.float64)
+
+    def matched() -> Array:
+        centres = np.asarray(prepared(estimator, seed).fit(rows).cluster_centers_, dtype=np.float64)
         if centres.shape != reference.shape or not np.all(np.isfinite(centres)):
             return reference
-        matched: Array = centres[linear_sum_assignment(cdist(reference, centres, "sqeuclidean"))[1]]
-        return matched
-    except KeyboardInterrupt:
-        pass
-    except BaseException:
-        # Some libraries' errors are no Exception.
-        return reference
-    raise KeyboardInterrupt
+        found: Array = centres[linear_sum_assignment(cdist(reference, centres, "sqeuclidean"))[1]]
+        return found
+
+    found = attempt(matched, seed)
+    return reference if found is None else np.asarray(found)
 
 
 def clipped_differences(centres: Array, reference: Array, radii: Array) -> NDArray[np.int64]:
@@ -119,19 +104,16 @@ def block_sum(
     lattice: RowLattice,
     reference: Array,
     radii: Array,
-    seeds: NDArray[np.uint64],
+    seeds: list[int],
 ) -> Array:
     """Return the sum of clipped differences over blocks, exactly. One block is in memory at a time."""
-    order = np.argsort(labels, kind="stable")
-    ends = np.cumsum(np.bincount(labels, minlength=n_blocks))
     shown = lattice.decode(reference)
     total = np.zeros(reference.shape, dtype=np.int64)
     # Warnings are releases as well.
     with silence(), np.errstate(all="ignore"):
-        for b in range(n_blocks):
-            chosen = order[ends[b - 1] if b else 0 : ends[b]]
+        for chosen, seed in zip(block_rows(labels, n_blocks), seeds, strict=True):
             rows = np.clip(X[chosen], lattice.lower, lattice.upper, dtype=np.float64)
-            centres = lattice.encode(block_centres(estimator, rows, shown, int(seeds[b] >> np.uint64(33))))
+            centres = lattice.encode(block_centres(estimator, rows, shown, seed))
             total += clipped_differences(centres, reference, radii)
     return total.astype(np.float64) * 2.0**-SUM_BITS
 
@@ -195,10 +177,10 @@ class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
     :math:`k` clipped differences then move by the diameter, not the radius: the sum over blocks by at most
     :math:`2\sqrt k` radii in L2 norm, and the mean by :math:`2r\sqrt k/q` for :math:`q` blocks. The matching of a
     block's centres depends on that block and on the reference alone. Warnings and exceptions of the estimator are
-    swallowed, and leave no trace in the modules that warned. Not covered: that `fit` raises an error for values that
-    are not finite, how long it takes, and an estimator that remembers one block when it is fitted to the next. Nor is
-    what it prints, what it leaves in NumPy's global generator, and, if another thread changes the filters of warnings
-    meanwhile, what it warns of.
+    swallowed, and leave no trace in the modules that warned; so is what it prints or logs. Global generators and
+    settings are put back after each block. Not covered: that `fit` raises an error for values that are not finite, how
+    long it takes, and an estimator that remembers one block when it is fitted to the next; nor, if another thread
+    changes the filters of warnings meanwhile, what it warns of.
 
     References
     ----------
@@ -296,7 +278,7 @@ class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
         if estimator is None:
             estimator = KMeans(parameters.n_clusters, init=lattice.decode(reference), n_init=1)
         labels = block_labels(len(X), n_blocks, source.stream("blocks"))
-        seeds = source.stream("seeds").words(n_blocks)
+        seeds = block_seeds(n_blocks, source.stream("seeds"))
         total = block_sum(X, labels, n_blocks, estimator, lattice, reference, radii, seeds)
         released = session.release(BLOCKS, total)
         centres = postprocess_mean(released, reference, errors, radii, n_blocks, noise)
@@ -341,11 +323,8 @@ class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
             check_positive(self.radius, "radius")
         if isinstance(self.reference, str) and self.reference != "private":
             raise ValueError(f"reference must be 'private' or an array of centres, got {self.reference!r}")
-        if getattr(self.estimator, "accountant", None) is not None:
-            raise ValueError("estimator must have no accountant: which blocks it would charge depends on the data")
         if self.estimator is not None:
-            if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
-                raise TypeError("estimator must be an instance of a clusterer, or None")
+            check_inner(self.estimator, "estimator", "clusterer")
             number = clone(self.estimator).get_params(deep=False).get("n_clusters", parameters.n_clusters)
             if number != parameters.n_clusters:
                 raise ValueError(

@@ -1,7 +1,7 @@
 """Private mechanisms: the only package that draws noise. One mechanism a file, with its theorem."""
 
 from ._base import Mechanism, NoNoise
-from ._bits import BitStream, NoiseSource
+from ._bits import BitStream, NoiseSource, global_generators
 from ._calibrated import (
     TOTAL_BITS,
     coordinate_variance,
@@ -73,6 +73,7 @@ __all__ = [
     "discrete_laplace",
     "draw_parts",
     "even_levels",
+    "global_generators",
     "l1_mechanism",
     "l2_mechanism",
     "number_of_runs",

@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import numbers
 import os
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BitStream", "NoiseSource"]
+__all__ = ["BitStream", "NoiseSource", "global_generators"]
 
 
 class BitStream(Protocol):
@@ -100,3 +103,30 @@ class NoiseSource:
         digest = hashlib.sha256(label.encode()).digest()
         key = tuple(np.frombuffer(digest[:16], dtype=np.uint32).tolist())
         return _SeededStream(np.random.SeedSequence(self._entropy, spawn_key=key))
+
+
+@contextmanager
+def global_generators(seed: int) -> Iterator[None]:
+    """Give code that draws from NumPy's and Python's global generators others to draw from, for a while.
+
+    How much it draws then says nothing to what draws after it.
+
+    Parameters
+    ----------
+    seed : int
+        From 0 to ``2**32 - 1``.
+
+    Yields
+    ------
+    None
+        While they are exchanged.
+    """
+    numpy_generator = np.random.get_bit_generator()  # type: ignore[attr-defined]
+    python_state = random.getstate()
+    np.random.set_bit_generator(np.random.MT19937(seed))  # type: ignore[attr-defined]
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        np.random.set_bit_generator(numpy_generator)  # type: ignore[attr-defined]
+        random.setstate(python_state)

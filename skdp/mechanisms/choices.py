@@ -8,6 +8,9 @@ each group, with parameter :math:`\varepsilon`, is together :math:`\varepsilon`-
 Proof. Choices are independent. One record changes the law of one of them only, the other factors of the joint
 probability cancel in the ratio.
 
+Where one record may change the scores of several groups, the parameters of their choices add up instead, as those of
+any releases do.
+
 For score ranges, and for what monotone scores are worth, see :mod:`skdp.mechanisms.exponential`.
 """
 

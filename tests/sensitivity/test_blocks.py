@@ -22,7 +22,7 @@ class Turncoat(BaseEstimator):
 def setting(d=3, k=4, n_rows=60, radius=1000.0):
     lattice = RowLattice(np.full(d, -1.0), np.full(d, 1.0))
     X = np.random.default_rng(0).choice([0.25, 0.5], size=(n_rows, d))
-    return lattice, X, np.zeros((k, d)), np.full(k, radius), np.zeros(6, dtype=np.uint64)
+    return lattice, X, np.zeros((k, d)), np.full(k, radius), [0] * 6
 
 
 @pytest.mark.parametrize("d", [1, 3, 20])

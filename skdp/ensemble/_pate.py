@@ -1,0 +1,570 @@
+r"""Private aggregation of teacher ensembles (PATE; Papernot and others 2017, 2018).
+
+Records are drawn into blocks, each by itself and in secret. A classifier without privacy, a teacher, is fitted to each
+block, and votes on public rows without labels. Released are the votes, summed over teachers, with noise (see
+`votes_l2` and `agreement_l2` for what one record changes), and the noisy size of the largest vote, if rows on which
+teachers disagree are to be left out. A student is fitted to the public rows and the labels that won.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .._blocks import block_labels, block_seeds, check_inner, over_blocks, prepared, tried
+from .._data import check_quietly, classification_data, encode_labels, validate_quietly
+from .._params import check_classes, check_integer, check_positive
+from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from ..accounting import PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
+from ..base import DPEstimatorMixin
+from ..mechanisms import GroupChoices, Mechanism, NoiseSource, NoNoise, l2_mechanism, pure_share
+from ._student import VoteRegressor
+
+Array = NDArray[np.float64]
+
+AGREEMENT = "largest votes"
+VOTES = "votes"
+_THEOREM = "PATE, theorem 1"
+
+#: Number of teachers where the number of records is not declared; otherwise this times its square root.
+DEFAULT_TEACHERS = 250
+TEACHERS_RATIO = 3.0
+
+#: Most rows that are asked about where a delta is given: further ones cost time, and say nothing more. Without one,
+#: this times epsilon and the number of teachers, for which a row's noise and its votes are in the best proportion.
+MOST_QUERIES = 1000
+QUERIES_RATIO = 0.2
+
+#: Part of the budget, of the square of the GDP parameter, that a test of agreement takes.
+THRESHOLD_SHARE = 0.25
+
+#: Most rows that a trial of teachers and students is made on, and how many it has of each class.
+_TRIAL_ROWS, _TRIAL_ROWS_PER_CLASS = 1000, 10
+
+
+def votes_l2(n_queries: int) -> float:
+    r"""Bound the L2 norm of what one record changes in the votes on so many rows.
+
+    It changes one teacher, whose vote on each row goes from one class to another at most: one count less by 1, another
+    more by 1, which is :math:`\sqrt2` for a row and :math:`\sqrt{2A}` for :math:`A` rows. A teacher that turns on every
+    row attains it.
+
+    Parameters
+    ----------
+    n_queries : int
+        Number of rows.
+
+    Returns
+    -------
+    sensitivity : float
+        The bound.
+    """
+    return math.sqrt(2 * n_queries)
+
+
+def agreement_l2(n_queries: int) -> float:
+    r"""Bound the L2 norm of what one record changes in the numbers of teachers that agree on so many rows.
+
+    The largest count of a row moves by 1 at most, since each count does: :math:`\sqrt Q` for :math:`Q` rows. A teacher
+    that joins the others on every row attains it.
+
+    Parameters
+    ----------
+    n_queries : int
+        Number of rows.
+
+    Returns
+    -------
+    sensitivity : float
+        The bound.
+    """
+    return math.sqrt(n_queries)
+
+
+def teacher_votes(
+    teacher: Any, queries: Array, classes: NDArray, rows: NDArray, codes: NDArray[np.intp], seed: int
+) -> NDArray[np.intp]:
+    """Fit a teacher to one block, and return what it says to each query: a position in `classes`, or -1.
+
+    A block of one class says that class.
+    """
+    if len(codes) == 0 or np.all(codes == codes[0]):
+        return np.full(len(queries), codes[0] if len(codes) else -1, dtype=np.intp)
+    model = prepared(teacher, seed).fit(rows, classes[codes])
+    # A teacher may write into what it is shown.
+    said = encode_labels(np.asarray(model.predict(queries.copy())), classes)
+    if said.shape != (len(queries),):
+        raise ValueError
+    return said
+
+
+def sum_of_votes(answers: list[NDArray[np.intp] | None], n_queries: int, n_classes: int) -> NDArray[np.int64]:
+    """Return the number of votes of each class for each query. Teachers that failed, or say -1, abstain."""
+    votes = np.zeros((n_queries, n_classes), dtype=np.int64)
+    for said in answers:
+        if said is not None:
+            voting = np.flatnonzero(said >= 0)
+            votes[voting, said[voting]] += 1
+    return votes
+
+
+def postprocess_answered(agreement: Array, threshold: float, most: int) -> NDArray[np.intp]:
+    """Return the queries on which enough teachers agree, in order, until there are so many."""
+    return np.flatnonzero(agreement >= threshold)[:most]
+
+
+def postprocess_answers(released: Array) -> NDArray[np.intp]:
+    """Return the classes with the largest noisy votes; or what was chosen privately, as it is."""
+    return (released.argmax(axis=1) if released.ndim == 2 else released).astype(np.intp)
+
+
+def postprocess_parts(released: Array, answers: NDArray[np.intp], n_teachers: int, n_classes: int) -> Array:
+    """Return parts of votes, less their mean; of one teacher that says the answers, where votes were not released."""
+    votes = released / n_teachers if released.ndim == 2 else np.eye(n_classes)[answers]
+    return np.asarray(votes - votes.mean(axis=1, keepdims=True))
+
+
+def deviation_of_parts(mechanism: Mechanism, n_teachers: int, n_classes: int) -> float:
+    """Return the standard deviation of the noise in a part of the votes; of a random choice, where one is released."""
+    if isinstance(mechanism, GroupChoices):
+        return math.sqrt(n_classes - 1) / n_classes
+    return mechanism.scale / n_teachers
+
+
+def postprocess_student(
+    student: Any, answers: NDArray[np.intp], answered: Array, rows: Array, classes: NDArray, seed: int
+) -> Any:
+    """Return the fitted student; one that always says the same where answers have no two classes."""
+    seen = np.unique(answers)
+    if len(seen) < 2:
+        only = classes[seen[0] if len(seen) else 0]
+        return DummyClassifier(strategy="constant", constant=only).fit(rows[:1], [only])
+    return prepared(student, seed).fit(answered, classes[answers])
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The checked parameters of a fit, all public."""
+
+    epsilon: float
+    delta: float
+    n_teachers: int
+    max_queries: int
+    threshold: float | None
+    threshold_share: float
+    n_rows: int
+
+    @property
+    def n_answers(self) -> int:
+        """Most rows that are answered."""
+        return min(self.max_queries, self.n_rows)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of rows that are asked about."""
+        return self.n_answers if self.threshold is None else self.n_rows
+
+    def plan(self, n_classes: int) -> PrivacyGuarantee:
+        """Return what is going to be released."""
+        epsilon, delta, asked, answered = self.epsilon, self.delta, self.n_queries, self.n_answers
+        votes, agreement = votes_l2(answered), agreement_l2(asked)
+        share = 0.0 if self.threshold is None else self.threshold_share
+        mechanism: Mechanism
+        releases: list[Release] = []
+        events: list[PrivacyEvent] = []
+        if epsilon == math.inf:
+            if share:
+                releases.append(Release(AGREEMENT, NoNoise(agreement), share, _THEOREM))
+            releases.append(Release(VOTES, NoNoise(votes), 1 - share, _THEOREM))
+            events.append(PureEvent(epsilon))
+        elif delta > 0:
+            if share:
+                mechanism, event = l2_mechanism(epsilon, delta, share, agreement, asked)
+                releases.append(Release(AGREEMENT, mechanism, share, _THEOREM))
+                events.append(event)
+            mechanism, event = l2_mechanism(epsilon, delta, 1 - share, votes, answered * n_classes)
+            releases.append(Release(VOTES, mechanism, 1 - share, _THEOREM))
+            events.append(event)
+        else:
+            mechanism = GroupChoices(pure_share(epsilon, 1 / answered), 1.0)
+            releases.append(Release(VOTES, mechanism, 1.0, _THEOREM))
+            events.append(PureEvent(epsilon))
+        return PrivacyGuarantee(epsilon, delta, tuple(events), tuple(releases))
+
+
+def _fit_and_ask(estimator: Any, rows: Array, labels: NDArray) -> Any:
+    return prepared(estimator, 0).fit(rows, labels).predict(rows[:2].copy())
+
+
+def _default_queries(epsilon: float, delta: float, n_teachers: int) -> int:
+    if delta > 0 or epsilon == math.inf:
+        return MOST_QUERIES
+    return round(min(max(QUERIES_RATIO * epsilon * n_teachers, 1), MOST_QUERIES))
+
+
+def _default_teachers(expected_n: Any) -> int:
+    if expected_n is None:
+        return DEFAULT_TEACHERS
+    return max(1, round(TEACHERS_RATIO * math.sqrt(check_positive(expected_n, "expected_n", least=1))))
+
+
+def _with_probabilities(self: Any) -> bool:
+    student = vars(self).get("student_", self.student)
+    return student is None or hasattr(student, "predict_proba")
+
+
+class PATEClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
+    r"""A classifier taught by teachers that vote on public rows.
+
+    Any classifier, without privacy of its own, is fitted to disjoint blocks of the records. These teachers vote on
+    public rows without labels, and noise is added to the votes. A student learns from the public rows and the votes,
+    and is all that is kept. It is for models that are not trained by gradients, where records are many and there are
+    public rows of the same kind.
+
+    Parameters
+    ----------
+    teacher : estimator, default=None
+        Classifier that is fitted to each block. None is a random forest of ten trees.
+    student : estimator, default=None
+        Classifier that is fitted to the public rows that were answered, and the labels that won. None is a kernel ridge
+        regression on the noisy votes themselves, which say more than the winners where delta is positive.
+    public_X : array-like of shape (n_public, n_features), or callable
+        Rows that are public knowledge, without labels; or a function that makes such rows for a number of columns. They
+        must not come from the private data. They should look like these, since the student learns what teachers say
+        about them.
+    epsilon : float, default=1.0
+        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, and the winner of each row is chosen
+        by permute-and-flip; otherwise votes have Gaussian noise, and many times as many rows can be answered. Choose it
+        far below one over the number of records.
+    n_teachers : int, default=None
+        Number of teachers. None takes three times the square root of `expected_n`, or 250.
+    max_queries : int, default=None
+        Most public rows that are answered, chosen at random. None is 1000, or with ``delta=0`` a fifth of epsilon times
+        the number of teachers.
+    threshold : float, default=None
+        Only rows are answered on which this part of the teachers agrees, up to noise, as in Confident-GNMax; in (0, 1].
+        All public rows are then tested in random order, and pay for it, until `max_queries` have been answered. Needs a
+        positive delta. None answers all, which is better at small budgets.
+    threshold_share : float, default=0.25
+        Part of the budget that the test takes, of the square of the GDP parameter.
+    expected_n : float, default=None
+        Number of records, as far as publicly known. It decides the number of teachers alone.
+    classes : array-like, default=None
+        The label set. Records with other labels are dropped. None declares the labels that occur to be public.
+    n_jobs : int, default=None
+        Number of processes that fit teachers. Threads are not used.
+    accountant : BudgetAccountant, default=None
+        Budget that is charged before teachers are fitted. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes noise, blocks and the seeds of teachers from the operating system's cryptographic generator. Anything
+        else makes them reproducible, and undoes the privacy: for tests only.
+
+    Attributes
+    ----------
+    student_ : estimator
+        The fitted student. One that says the same to every row, if only one class won, or no row was answered.
+    answered_ : ndarray of shape (n_answered,)
+        Positions in `public_X` of the rows that were answered.
+    answers_ : ndarray of shape (n_answered,)
+        Their labels: those with the largest noisy votes.
+    n_teachers_ : int
+        Number of teachers.
+    classes_ : ndarray of shape (n_classes,)
+        The label set.
+    privacy_ : PrivacyGuarantee
+        The guarantee, with mechanisms, sensitivities and noise scales.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    SampleAggregate : Averages of parameters in place of votes.
+    skdp.linear_model.DPSGDClassifier : Needs no public rows, and is more accurate on most tables.
+
+    Notes
+    -----
+    **Privacy.** Each record is drawn into a block by itself, so that adding or removing one changes one teacher. Its
+    votes on :math:`A` rows move the counts by :math:`\sqrt{2A}` at most in L2 norm, and the largest counts of :math:`Q`
+    rows by :math:`\sqrt Q`. Both releases are Gaussian with independent noise, and every row that is tested is charged
+    for, whether or not it is answered. The cost is the same for all data: how much teachers agree is private, and a
+    smaller epsilon by agreement would be a release. A teacher that fails, for whatever data, abstains; so does one
+    without records; one that sees a single class says that. Teachers are clones with seeds of their own. What they warn
+    of, print or log is lost; global generators and settings are put back after each. An interrupt from the keyboard
+    ends the fit. Not covered: that `fit` raises an error for values that are not finite, how long it takes, a process
+    that runs out of memory or is killed (a ``MemoryError`` is a teacher's failure like any other), what teachers write
+    to files, and a teacher that remembers one block when it is fitted to the next, through something that ``clone``
+    does not copy, such as a global generator of another library.
+
+    References
+    ----------
+    .. [1] N. Papernot, M. Abadi, Ú. Erlingsson, I. Goodfellow and K. Talwar, "Semi-supervised Knowledge Transfer for
+       Deep Learning from Private Training Data", ICLR 2017.
+    .. [2] N. Papernot, S. Song, I. Mironov, A. Raghunathan, K. Talwar and Ú. Erlingsson, "Scalable Private Learning
+       with PATE", ICLR 2018.
+    .. [3] R. McKenna and D. Sheldon, "Permute-and-Flip: A New Mechanism for Differentially Private Selection",
+       NeurIPS 2020.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skdp import PATEClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> public, private = slice(0, None, 3), slice(1, None, 3)
+    >>> model = PATEClassifier(
+    ...     LogisticRegression(),
+    ...     public_X=X[public],
+    ...     epsilon=8.0,
+    ...     delta=1e-3,
+    ...     n_teachers=10,
+    ...     classes=[0, 1, 2],
+    ...     random_state=0,
+    ... )
+    >>> model.fit(X[private], y[private]).predict(X[[2, 77, 146]]).shape
+    (3,)
+    """
+
+    def __init__(
+        self,
+        teacher: Any = None,
+        *,
+        student: Any = None,
+        public_X: Any = None,  # noqa: N803
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        n_teachers: int | None = None,
+        max_queries: int | None = None,
+        threshold: float | None = None,
+        threshold_share: float = THRESHOLD_SHARE,
+        expected_n: float | None = None,
+        classes: Any = None,
+        n_jobs: int | None = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.teacher = teacher
+        self.student = student
+        self.public_X = public_X
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n_teachers = n_teachers
+        self.max_queries = max_queries
+        self.threshold = threshold
+        self.threshold_share = threshold_share
+        self.expected_n = expected_n
+        self.classes = classes
+        self.n_jobs = n_jobs
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit teachers and student, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite features.
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        accountant = check_accountant(self.accountant)
+        self._check_parameters(1)
+        source = NoiseSource(self.random_state)
+        X, codes, classes = classification_data(self, X, y, check_classes(self.classes))
+        rows = self._public_rows(X.shape[1], self)
+        parameters = self._check_parameters(len(rows))
+        teacher = RandomForestClassifier(10) if self.teacher is None else self.teacher
+        self._try_out(teacher, rows, classes)
+        guarantee = parameters.plan(len(classes))
+
+        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
+        order = np.argsort(source.stream("order of rows").words(len(rows)), kind="stable")
+        asked = order[: parameters.n_queries]
+        labels = block_labels(len(X), parameters.n_teachers, source.stream("blocks"))
+        seeds = block_seeds(parameters.n_teachers, source.stream("seeds"))
+        vote = partial(teacher_votes, teacher, rows[asked], classes)
+        answers = over_blocks(vote, X, codes, parameters.n_teachers, labels, seeds, self.n_jobs)
+        votes = sum_of_votes(answers, len(asked), len(classes))
+        answered = np.arange(parameters.n_answers)
+        if parameters.threshold is not None:
+            agreement = session.release(AGREEMENT, votes.max(axis=1))
+            least = parameters.threshold * parameters.n_teachers
+            answered = postprocess_answered(agreement, least, parameters.n_answers)
+        # Rows that are not answered are filled up, so that the release has the size that was planned.
+        shown = np.zeros((parameters.n_answers, len(classes)))
+        shown[: len(answered)] = votes[answered]
+        released = session.release(VOTES, shown)[: len(answered)]
+
+        won = postprocess_answers(released)
+        parts = postprocess_parts(released, won, parameters.n_teachers, len(classes))
+        self.answered_ = asked[answered]
+        self.answers_ = classes[won]
+        seed = block_seeds(1, source.stream("student"))[0]
+        shown_to = rows[self.answered_]
+        if self.student is None:
+            noise = deviation_of_parts(guarantee.releases[-1].mechanism, parameters.n_teachers, len(classes))
+            self.student_ = VoteRegressor().fit(shown_to, parts, noise, rows, classes)
+        else:
+            self.student_ = postprocess_student(self.student, won, shown_to, rows, classes, seed)
+        self.n_teachers_ = parameters.n_teachers
+        self.classes_ = classes
+        self.privacy_ = guarantee
+        return self
+
+    def predict(self, X: Any) -> NDArray:
+        """Return what the student says.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Elements of ``classes_``.
+        """
+        check_is_fitted(self, "student_")
+        return np.asarray(self.student_.predict(validate_quietly(self, X, dtype=np.float64, reset=False)))
+
+    @available_if(_with_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """Return the student's class probabilities; the default student's are expected parts of the votes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``. A class that won no row has 0.
+        """
+        check_is_fitted(self, "student_")
+        known = self.student_.predict_proba(validate_quietly(self, X, dtype=np.float64, reset=False))
+        out = np.zeros((len(known), len(self.classes_)))
+        out[:, encode_labels(np.asarray(self.student_.classes_), self.classes_)] = known
+        return out
+
+    @available_if(_with_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return logarithms of class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Number of labels; needed if `classes` is None.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """
+        self._check_parameters(1)
+        n_features = check_integer(n_features, "n_features", least=1)
+        classes = check_classes(self.classes)
+        if classes is not None:
+            n_classes = len(classes)
+        elif n_classes is None:
+            raise ValueError("n_classes must be given, since classes=None leaves the labels to the data")
+        n_classes = check_integer(n_classes, "n_classes", least=2)
+        return self._check_parameters(len(self._public_rows(n_features))).plan(n_classes)
+
+    def _fixed_cost(self) -> PrivacyCost | None:
+        # The numbers of rows, columns and classes change sensitivities and dimensions only.
+        return self._check_parameters(1).plan(2).cost
+
+    def _check_parameters(self, n_rows: int) -> Parameters:
+        epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
+        n_teachers = _default_teachers(self.expected_n)
+        if self.n_teachers is not None:
+            n_teachers = check_integer(self.n_teachers, "n_teachers", least=1)
+        most = _default_queries(epsilon, delta, n_teachers)
+        if self.max_queries is not None:
+            most = check_integer(self.max_queries, "max_queries", least=1)
+        threshold = None
+        if self.threshold is not None:
+            threshold = check_positive(self.threshold, "threshold", most=1.0)
+            if delta == 0 and epsilon < math.inf:
+                raise ValueError("threshold needs a positive delta: the test of agreement has Gaussian noise")
+        share = check_positive(self.threshold_share, "threshold_share", least=1e-3, most=0.999)
+        check_classes(self.classes)
+        if self.teacher is not None:
+            check_inner(self.teacher, "teacher", "classifier")
+        if self.student is not None:
+            check_inner(self.student, "student", "classifier")
+        if self.public_X is None:
+            raise ValueError(
+                "public_X must be given: rows without labels that are public knowledge, for teachers to vote on. "
+                "The student learns from these alone; rows of the private data cannot take their place, since the "
+                "student would show them"
+            )
+        return Parameters(epsilon, delta, n_teachers, most, threshold, share, n_rows)
+
+    def _public_rows(self, n_features: int, fitted: Any = None) -> Array:
+        """Return the public rows, with names of columns as in X if both have some."""
+        rows = self.public_X(n_features) if callable(self.public_X) else self.public_X
+        try:
+            if fitted is not None and hasattr(rows, "columns"):
+                rows = validate_quietly(fitted, rows, dtype=np.float64, reset=False)
+            else:
+                rows = check_quietly(rows, dtype=np.float64)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"public_X must hold rows like those of X: {error}") from None
+        if rows.shape[1] != n_features:
+            raise ValueError(f"public_X has {rows.shape[1]} columns, and X has {n_features}")
+        return np.array(rows, order="C")
+
+    def _try_out(self, teacher: Any, rows: Array, classes: NDArray) -> None:
+        """Fit teacher and student to public rows with labels in turn: what cannot be fitted is to cost nothing."""
+        n = min(max(len(rows), _TRIAL_ROWS_PER_CLASS * len(classes)), max(_TRIAL_ROWS, 2 * len(classes)))
+        some = rows[np.arange(n) % len(rows)]
+        labels = classes[np.arange(n) % len(classes)]
+        for name, inner in (("teacher", teacher), ("student", self.student)):
+            if inner is not None:
+                said = tried(partial(_fit_and_ask, inner, some, labels), name)
+                if np.shape(said) != (min(n, 2),) or np.any(encode_labels(np.asarray(said), classes) < 0):
+                    raise ValueError(f"{name} must be a classifier: it has to predict one of the labels for each row")

@@ -1,0 +1,677 @@
+r"""Sample and aggregate, for any estimator or statistic (Nissim, Raskhodnikova and Smith 2007; Smith 2011).
+
+Records are drawn into blocks, each by itself and in secret. An estimator without privacy is fitted to each block. What
+it finds, clipped to public bounds, is aggregated: released is the sum over blocks with noise (see ``blocks_l2`` and
+``blocks_l1``), or a median that is chosen privately for each number (see `cell_scores`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .._blocks import block_labels, block_seeds, check_inner, over_blocks, prepared, tried
+from .._data import classification_data, regression_data, validate_quietly
+from .._params import check_bounds, check_choice, check_classes, check_integer, check_positive, columns_of
+from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from ..accounting import (
+    GaussianEvent,
+    PrivacyCost,
+    PrivacyEvent,
+    PureEvent,
+    bounded_range_epsilon,
+    check_delta,
+    check_epsilon,
+    gaussian_mu,
+)
+from ..base import DPEstimatorMixin
+from ..mechanisms import (
+    GroupChoices,
+    Mechanism,
+    NoiseSource,
+    NoNoise,
+    l2_mechanism,
+    pure_share,
+)
+from ..sensitivity import SUM_BITS, blocks_l2
+
+Array = NDArray[np.float64]
+
+AGGREGATORS = ("mean", "median")
+ATTRIBUTES = ("coef_", "intercept_")
+
+SUM = "results, summed over blocks"
+MEDIAN = "medians over blocks"
+_THEOREM = "Sample and aggregate, theorem 1"
+
+#: Number of blocks where the number of records is not declared; otherwise a block has so many records for each number
+#: of the result, as far as there are.
+DEFAULT_BLOCKS = 100
+ROWS_PER_NUMBER = 20
+
+#: Rows of a trial on made-up data.
+_TRIAL_ROWS, _TRIAL_ROWS_PER_CLASS = 50, 10
+
+# Anything beyond is as good as infinite.
+_MOST = 1e150
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Public bounds of one block's result: a box, or a ball."""
+
+    centre: Array
+    half: Array
+    ball: bool
+
+    @property
+    def size(self) -> int:
+        return len(self.centre)
+
+    @property
+    def l2(self) -> float:
+        return blocks_l2(1, self.size) if self.ball else blocks_l2(self.size, 1)
+
+    def clip(self, moves: Array) -> Array:
+        """Clip differences to the centre, in units of `half`."""
+        moves = moves.clip(-_MOST, _MOST)
+        return moves / max(1.0, float(np.linalg.norm(moves))) if self.ball else moves.clip(-1.0, 1.0)
+
+    def steps(self, result: Array) -> NDArray[np.int64]:
+        """Return a clipped result in steps of ``2**-SUM_BITS`` from the centre."""
+        with np.errstate(all="ignore"):
+            moves = self.clip((result - self.centre) / self.half)
+        return np.rint(np.ldexp(moves, SUM_BITS)).astype(np.int64)
+
+    def cells(self, result: Array, grid_size: int) -> NDArray[np.intp]:
+        """Return the cell of each number of a clipped result."""
+        with np.errstate(all="ignore"):
+            moves = self.clip((result - self.centre) / self.half)
+        return np.floor((moves + 1) / 2 * grid_size).clip(0, grid_size - 1).astype(np.intp)
+
+
+def cell_scores(counts: Array) -> Array:
+    r"""Return how far each cell of a grid is from holding the median, which one block moves by 1 at most.
+
+    Let :math:`r` results be below a cell, and :math:`s` below it or in it. Its score is minus the distance of half the
+    number of blocks from :math:`[r, s]`. If one block's result moves, :math:`r` and :math:`s` move by 1 at most, hence
+    the score does; some scores go up, others down. A block that goes from one end of the grid to the other attains
+    both.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_columns, n_cells)
+        Number of blocks in each cell.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_columns, n_cells)
+        Multiples of 1/2, up to 0.
+    """
+    upto = np.cumsum(counts, axis=1)
+    middle = upto[:, -1:] / 2
+    return np.asarray(np.minimum(np.minimum(upto - middle, middle - (upto - counts)), 0.0))
+
+
+def made_up_rows(n_rows: int, n_features: int) -> Array:
+    """Return rows in the unit box that are the same each time, and hence public: scrambled numbers from 1 on."""
+    numbers = np.arange(1, n_rows * n_features + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(factor)
+    return (numbers >> np.uint64(11)).astype(np.float64).reshape(n_rows, n_features) * 2.0**-53
+
+
+def as_numbers(value: Any) -> Array:
+    """Return real numbers in one vector; anything else is an error."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub":
+        raise TypeError("a result must hold real numbers")
+    return np.ravel(array).astype(np.float64)
+
+
+def numbers_of(model: Any, attributes: tuple[str, ...]) -> Array:
+    """Return fitted attributes in one vector."""
+    return np.concatenate([as_numbers(getattr(model, name)) for name in attributes])
+
+
+def block_result(
+    estimator: Any,
+    attributes: tuple[str, ...],
+    shapes: tuple[tuple[int, ...], ...],
+    classes: NDArray | None,
+    rows: NDArray,
+    targets: NDArray | None,
+    seed: int,
+) -> Array:
+    """Return what is found in one block, or raise something."""
+    if len(rows) == 0:
+        raise ValueError
+    if not attributes:
+        result = as_numbers(estimator(rows))
+        found: tuple[tuple[int, ...], ...] = (result.shape,)
+    else:
+        model = prepared(estimator, seed)
+        model = model.fit(rows) if targets is None else model.fit(rows, targets)
+        if classes is not None and not np.array_equal(model.classes_, classes):
+            raise ValueError
+        result = numbers_of(model, attributes)
+        found = tuple(np.shape(getattr(model, name)) for name in attributes)
+    if found != shapes or not np.all(np.isfinite(result)):
+        raise ValueError
+    return result
+
+
+def postprocess_mean(released: Array, region: Region, n_blocks: int) -> Array:
+    """Return the mean over blocks, within the bounds."""
+    return np.asarray(region.centre + region.half * region.clip(released / n_blocks))
+
+
+def postprocess_median(released: Array, region: Region, grid_size: int) -> Array:
+    """Return the middles of chosen cells."""
+    cells = released.argmax(axis=1) if released.ndim == 2 else released
+    return np.asarray(region.centre + region.half * ((2 * cells + 1) / grid_size - 1))
+
+
+def postprocess_model(model: Any, result: Array, attributes: tuple[str, ...]) -> Any:
+    """Put a result into a model that was fitted to made-up rows."""
+    start = 0
+    for name in attributes:
+        shape = np.shape(getattr(model, name))
+        part = result[start : start + math.prod(shape)].reshape(shape)
+        start += math.prod(shape)
+        setattr(model, name, part.copy() if shape else np.float64(part))
+    return model
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The checked parameters of a fit, all public."""
+
+    epsilon: float
+    delta: float
+    aggregator: str
+    grid_size: int
+
+    def plan(self, region: Region) -> PrivacyGuarantee:
+        """Return what is going to be released."""
+        epsilon, delta, p = self.epsilon, self.delta, region.size
+        mechanism: Mechanism
+        event: PrivacyEvent
+        if epsilon == math.inf:
+            mechanism, event = NoNoise(region.l2 if self.aggregator == "mean" else 1.0), PureEvent(epsilon)
+        elif self.aggregator == "median":
+            if delta > 0:
+                event = GaussianEvent(gaussian_mu(epsilon, delta))
+                each = bounded_range_epsilon(event.noise_mu / math.sqrt(p))
+            else:
+                event = PureEvent(epsilon)
+                each = pure_share(epsilon, 1 / p)
+            mechanism = GroupChoices(each, 1.0, bounded_range=delta > 0)
+        else:
+            mechanism, event = l2_mechanism(epsilon, delta, 1.0, region.l2, p)
+        label = SUM if self.aggregator == "mean" else MEDIAN
+        return PrivacyGuarantee(epsilon, delta, (event,), (Release(label, mechanism, 1.0, _THEOREM),))
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """An estimator fitted to made-up rows, and the shapes of what it finds."""
+
+    model: Any
+    attributes: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+
+    @property
+    def size(self) -> int:
+        return sum(math.prod(shape) for shape in self.shapes)
+
+
+def _has(name: str) -> Any:
+    def has(self: Any) -> bool:
+        return hasattr(vars(self).get("estimator_", self.estimator), name)
+
+    return available_if(has)
+
+
+class SampleAggregate(DPEstimatorMixin, BaseEstimator):
+    r"""An estimator or statistic, computed on blocks of the records and averaged with noise.
+
+    What an estimator without privacy finds in disjoint blocks of the records, its coefficients say, is clipped to
+    public bounds and averaged with noise, or its median is chosen. It takes estimators as they stand, classifiers and
+    regressors, and any function of rows that returns a vector. A private estimator of the same model is more accurate;
+    this one is for where there is none.
+
+    Parameters
+    ----------
+    estimator : estimator or callable
+        What is fitted to each block; or a function that maps rows to a number or an array, always of the same shape,
+        which is evaluated on each block. The fitted meta-estimator then has no ``predict``.
+    attributes : tuple of str, default=None
+        Fitted attributes that make up the result, of public shapes. Predictions of the aggregate use these, and
+        nothing else that the estimator learns. None is ``("coef_", "intercept_")``, or ``("coef_",)`` if `estimator`
+        has ``fit_intercept=False``.
+    aggregator : {"mean", "median"}, default="mean"
+        The mean over blocks with noise, or a median for each number, chosen by the exponential mechanism (with
+        ``delta=0``, by permute-and-flip) among the cells of a grid. The median suits few numbers within wide bounds:
+        its error hardly depends on their width.
+    epsilon : float, default=1.0
+        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP. Choose it far below one over the
+        number of records.
+    bounds : tuple (lower, upper) or dict, default=None
+        Bounds of the result, numbers or one for each of its numbers, from public knowledge; or such a pair for each of
+        `attributes`, by name. What a block finds beyond is clipped, silently. A block that fails says the middle.
+    radius : float, default=None
+        In place of `bounds`: the result is clipped to this distance from `center`. For the mean only.
+    center : float or array-like, default=0.0
+        The centre of that ball.
+    n_blocks : int, default=None
+        Number of blocks. None takes 20 records of `expected_n` for each number of the result, but 10 blocks at least;
+        100 if `expected_n` is not given.
+    grid_size : int, default=256
+        Number of cells that bounds are divided into for the median.
+    expected_n : float, default=None
+        Number of records, as far as publicly known. It decides the number of blocks alone.
+    classes : array-like, default=None
+        The label set, if `estimator` is a classifier. Records with other labels are dropped. None declares the labels
+        that occur to be public.
+    n_jobs : int, default=None
+        Number of processes that work on blocks. Threads are not used.
+    accountant : BudgetAccountant, default=None
+        Budget that is charged before anything is fitted to the data. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes noise, blocks and seeds from the operating system's cryptographic generator. Anything else makes them
+        reproducible, and undoes the privacy: for tests only.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        A clone that was fitted to made-up rows, with the private result in its `attributes`. None for a function.
+    result_ : ndarray of shape (n_numbers,)
+        The private result: all attributes, one after the other.
+    n_blocks_ : int
+        Number of blocks.
+    classes_ : ndarray of shape (n_classes,)
+        The label set, if `estimator` is a classifier.
+    privacy_ : PrivacyGuarantee
+        The guarantee, with mechanism, sensitivity and noise scale.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    PATEClassifier : Votes in place of averages, for classifiers without parameters to average.
+    skdp.cluster.SampleAggKMeans : The same for centres of clusters, which have no order.
+
+    Notes
+    -----
+    **Privacy.** Each record is drawn into a block by itself, so that adding or removing one changes one block, whose
+    result moves from any point of the bounds to any other. In units of half the widths, the sum over blocks of
+    :math:`p` numbers moves by :math:`2\sqrt p` in L2 norm (by 2 within a ball), and the score of a cell for the median
+    by 1. Blocks whose estimator fails, for whatever data, say the centre. Estimators are clones with seeds of their
+    own. What they warn of, print or log is lost; global generators and settings are put back after each. An interrupt
+    from the keyboard ends the fit. Not covered: that `fit` raises an error for values that are not finite, how long it
+    takes, a process that runs out of memory or is killed, what estimators write to files, and one that remembers a
+    block when it is fitted to the next, through something that ``clone`` does not copy.
+
+    References
+    ----------
+    .. [1] K. Nissim, S. Raskhodnikova and A. Smith, "Smooth Sensitivity and Sampling in Private Data Analysis",
+       STOC 2007.
+    .. [2] A. Smith, "Privacy-Preserving Statistical Estimation with Optimal Convergence Rates", STOC 2011.
+    .. [3] P. Mohan, A. Thakurta, E. Shi, D. Song and D. Culler, "GUPT: Privacy Preserving Data Analysis Made Easy",
+       SIGMOD 2012.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import HuberRegressor
+    >>> from skdp import SampleAggregate
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> bounds = {"coef_": (-2000, 2000), "intercept_": (25, 346)}
+    >>> model = SampleAggregate(HuberRegressor(), bounds=bounds, epsilon=1.0, delta=1e-5, n_blocks=20, random_state=0)
+    >>> model.fit(X[:, [2, 8]], y).estimator_.coef_.shape
+    (2,)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        attributes: Any = None,
+        aggregator: str = "mean",
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        bounds: Any = None,
+        radius: float | None = None,
+        center: Any = 0.0,
+        n_blocks: int | None = None,
+        grid_size: int = 256,
+        expected_n: float | None = None,
+        classes: Any = None,
+        n_jobs: int | None = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.attributes = attributes
+        self.aggregator = aggregator
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.radius = radius
+        self.center = center
+        self.n_blocks = n_blocks
+        self.grid_size = grid_size
+        self.expected_n = expected_n
+        self.classes = classes
+        self.n_jobs = n_jobs
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        if not self._is_statistic() and hasattr(self.estimator, "fit"):
+            inner = get_tags(self.estimator)
+            tags.estimator_type = inner.estimator_type
+            tags.classifier_tags = deepcopy(inner.classifier_tags)
+            tags.regressor_tags = deepcopy(inner.regressor_tags)
+            tags.target_tags = deepcopy(inner.target_tags)
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the estimator to the blocks, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite features.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Labels of a classifier, finite targets of a regressor; not used otherwise.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        accountant = check_accountant(self.accountant)
+        parameters = self._check_parameters()
+        source = NoiseSource(self.random_state)
+        classes = targets = None
+        if self._is_classifier():
+            X, codes, classes = classification_data(self, X, y, check_classes(self.classes))
+            targets = classes[codes]
+        elif self._is_regressor():
+            X, targets = regression_data(self, X, y)
+        else:
+            X = validate_quietly(self, X, dtype=[np.float64, np.float32], ensure_min_samples=0)
+        n_targets = targets.shape[1:] if targets is not None else ()
+        template = self._template(X.shape[1], classes, n_targets)
+        region = self._region(template)
+        guarantee = parameters.plan(region)
+
+        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
+        n_blocks = self._number_of_blocks(template.size)
+        labels = block_labels(len(X), n_blocks, source.stream("blocks"))
+        seeds = block_seeds(n_blocks, source.stream("seeds"))
+        compute = partial(block_result, self.estimator, template.attributes, template.shapes, classes)
+        found = over_blocks(compute, X, targets, n_blocks, labels, seeds, self.n_jobs)
+        results = [region.centre if result is None else result for result in found]
+        if parameters.aggregator == "mean":
+            total = np.sum([region.steps(result) for result in results], axis=0)
+            released = session.release(SUM, total * 2.0**-SUM_BITS)
+            result = postprocess_mean(released, region, n_blocks)
+        else:
+            counts = np.zeros((region.size, parameters.grid_size))
+            for one in results:
+                counts[np.arange(region.size), region.cells(one, parameters.grid_size)] += 1
+            released = session.release(MEDIAN, cell_scores(counts))
+            result = postprocess_median(released, region, parameters.grid_size)
+
+        self.result_ = result
+        self.estimator_ = postprocess_model(template.model, result, template.attributes)
+        self.n_blocks_ = n_blocks
+        if classes is not None:
+            self.classes_ = classes
+        self.privacy_ = guarantee
+        return self
+
+    @_has("predict")  # type: ignore[untyped-decorator]
+    def predict(self, X: Any) -> NDArray:
+        """Return what the estimator predicts with the private result.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Labels or targets.
+        """
+        return self._ask("predict", X)
+
+    @_has("predict_proba")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """Return class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        return self._ask("predict_proba", X)
+
+    @_has("predict_log_proba")  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return logarithms of class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        return self._ask("predict_log_proba", X)
+
+    @_has("decision_function")  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores of a classifier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            As of the estimator.
+        """
+        return self._ask("decision_function", X)
+
+    @_has("score")  # type: ignore[untyped-decorator]
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the estimator's score.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Labels or targets.
+
+        Returns
+        -------
+        score : float
+            Accuracy of a classifier, coefficient of determination of a regressor.
+        """
+        check_is_fitted(self, "result_")
+        X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
+        return float(self.estimator_.score(X, y))
+
+    def privacy_plan(self, *, n_features: int, n_classes: int | None = None, n_targets: int = 1) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Number of labels; needed for a classifier if `classes` is None.
+        n_targets : int, default=1
+            Number of columns of y, for a regressor.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """
+        parameters = self._check_parameters()
+        n_features = check_integer(n_features, "n_features", least=1)
+        n_targets = check_integer(n_targets, "n_targets", least=1)
+        classes = None
+        if self._is_classifier():
+            classes = check_classes(self.classes)
+            if classes is None:
+                if n_classes is None:
+                    raise ValueError("n_classes must be given, since classes=None leaves the labels to the data")
+                classes = np.arange(check_integer(n_classes, "n_classes", least=2))
+        template = self._template(n_features, classes, () if n_targets == 1 else (n_targets,))
+        return parameters.plan(self._region(template))
+
+    def _fixed_cost(self) -> PrivacyCost | None:
+        # The numbers of columns and classes change sensitivities and dimensions only.
+        return self._check_parameters().plan(Region(np.zeros(1), np.ones(1), ball=False)).cost
+
+    def _is_statistic(self) -> bool:
+        return callable(self.estimator) and not hasattr(self.estimator, "fit")
+
+    def _is_classifier(self) -> bool:
+        return not self._is_statistic() and is_classifier(self.estimator)
+
+    def _is_regressor(self) -> bool:
+        return not self._is_statistic() and is_regressor(self.estimator)
+
+    def _ask(self, method: str, X: Any) -> NDArray:
+        check_is_fitted(self, "result_")
+        X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
+        return np.asarray(getattr(self.estimator_, method)(X))
+
+    def _check_parameters(self) -> Parameters:
+        epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
+        aggregator = check_choice(self.aggregator, "aggregator", AGGREGATORS)
+        grid_size = check_integer(self.grid_size, "grid_size", least=2)
+        if not self._is_statistic():
+            check_inner(self.estimator, "estimator", "classifier, regressor or other estimator")
+        elif self.attributes is not None:
+            raise ValueError("attributes are of estimators: a function returns its result")
+        if self.attributes is not None and (
+            isinstance(self.attributes, str)
+            or not len(self.attributes)
+            or len(set(self.attributes)) < len(self.attributes)
+        ):
+            raise ValueError(f"attributes must be different names of fitted attributes, got {self.attributes!r}")
+        if self.n_blocks is not None:
+            check_integer(self.n_blocks, "n_blocks", least=1)
+        if self.expected_n is not None:
+            check_positive(self.expected_n, "expected_n", least=1)
+        check_classes(self.classes)
+        if self.radius is not None:
+            check_positive(self.radius, "radius")
+            if self.bounds is not None or aggregator == "median":
+                raise ValueError("radius takes the place of bounds, and is for the mean: set one of the two to None")
+        elif isinstance(self.bounds, Mapping):
+            for name, pair in self.bounds.items():
+                check_bounds(pair, f"bounds[{name!r}]", "the attribute")
+        else:
+            check_bounds(self.bounds, "bounds", "the result of a block")
+        return Parameters(epsilon, delta, aggregator, grid_size)
+
+    def _template(self, n_features: int, classes: NDArray | None, n_targets: tuple[int, ...]) -> Template:
+        """Fit the estimator to made-up rows: what cannot be fitted is to cost nothing, and shapes are public."""
+        n = _TRIAL_ROWS if classes is None else max(_TRIAL_ROWS, _TRIAL_ROWS_PER_CLASS * len(classes))
+        rows = made_up_rows(n, n_features)
+        if self._is_statistic():
+            found = tried(lambda: as_numbers(self.estimator(rows)), "estimator")
+            return Template(None, (), ((found.size,),))
+        attributes = self.attributes
+        if attributes is None:
+            attributes = ATTRIBUTES if getattr(self.estimator, "fit_intercept", True) else ATTRIBUTES[:1]
+        attributes = tuple(attributes)
+
+        def trial() -> Any:
+            model = prepared(self.estimator, 0)
+            if classes is not None:
+                model.fit(rows, classes[np.arange(n) % len(classes)])
+            elif self._is_regressor():
+                model.fit(rows, made_up_rows(n, 1 + math.prod(n_targets))[:, 1:].reshape(n, *n_targets))
+            else:
+                model.fit(rows)
+            shapes = tuple(np.shape(getattr(model, name)) for name in attributes)
+            model = postprocess_model(model, numbers_of(model, attributes), attributes)
+            if hasattr(model, "predict"):
+                model.predict(rows)
+            return Template(model, attributes, shapes)
+
+        template: Template = tried(trial, "estimator")
+        return template
+
+    def _region(self, template: Template) -> Region:
+        """Return the bounds of a result of this shape."""
+        p = template.size
+        if self.radius is not None:
+            try:
+                centre = np.broadcast_to(np.asarray(self.center, dtype=np.float64), (p,)).copy()
+            except (TypeError, ValueError):
+                centre = np.full(1, np.nan)
+            if not np.all(np.abs(centre) <= 1e100):
+                raise ValueError(f"center must be a finite number, or one for each of the {p} numbers of the result")
+            return Region(centre, np.full(p, float(self.radius)), ball=True)
+        if isinstance(self.bounds, Mapping):
+            if set(self.bounds) != set(template.attributes):
+                raise ValueError(f"bounds must have the names {template.attributes}, got {tuple(self.bounds)}")
+            pairs = [
+                columns_of(check_bounds(self.bounds[name], "bounds", name), f"bounds[{name!r}]", math.prod(shape))
+                for name, shape in zip(template.attributes, template.shapes, strict=True)
+            ]
+            lower, upper = (np.concatenate(ends) for ends in zip(*pairs, strict=True))
+        else:
+            lower, upper = columns_of(check_bounds(self.bounds, "bounds", "the result"), "bounds", p)
+        return Region(lower / 2 + upper / 2, upper / 2 - lower / 2, ball=False)
+
+    def _number_of_blocks(self, size: int) -> int:
+        if self.n_blocks is not None:
+            return int(self.n_blocks)
+        if self.expected_n is None:
+            return DEFAULT_BLOCKS
+        return max(10, round(float(self.expected_n) / (ROWS_PER_NUMBER * size)))

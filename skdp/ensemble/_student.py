@@ -1,0 +1,110 @@
+"""The student that PATE trains where it is not given one: regression on noisy votes.
+
+The released votes say more than which class has most of them. A student that is fitted to the winners alone takes a
+label that won by noise for as good as one that won by far; a regression on the votes averages the noise out. How much
+it smooths is chosen by cross-validation on what was released, which costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import RidgeCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+Array = NDArray[np.float64]
+
+#: Rows that the kernel is approximated by.
+MOST_COMPONENTS = 300
+
+#: Width of the kernel: this over the number of columns, on standardised rows.
+GAMMA = 0.5
+
+# A larger penalty would leave the mean alone to tell classes apart, which rows of much noise seem to ask for.
+_ALPHAS = tuple(np.logspace(-2, 1.5, 13).tolist())
+
+
+def shrunk_mean(parts: Array, noise: float) -> Array:
+    """Return the mean part of each class, drawn to 0 as far as it may be noise (James and Stein 1961).
+
+    Otherwise the class that noise favours on average would win everywhere.
+    """
+    if len(parts) == 0:
+        return np.zeros(parts.shape[1])
+    mean = parts.mean(axis=0)
+    spread = (len(mean) - 1) * noise**2 / len(parts)
+    return np.asarray(mean * (1 - min(1.0, spread / max(float(mean @ mean), np.finfo(float).tiny))))
+
+
+class VoteRegressor(ClassifierMixin, BaseEstimator):
+    """Kernel ridge regression on parts of votes, and the class with the largest of them."""
+
+    def fit(self, X: Array, parts: Array, noise: float, rows: Array, classes: NDArray) -> Self:
+        """Fit the student.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_answered, n_features)
+            Public rows that were answered. There may be none.
+        parts : ndarray of shape (n_answered, n_classes)
+            Released parts of votes, less their mean over classes.
+        noise : float
+            Standard deviation of the noise in one part.
+        rows : ndarray of shape (n_rows, n_features)
+            All public rows, which tell the scale of columns.
+        classes : ndarray of shape (n_classes,)
+            The label set.
+
+        Returns
+        -------
+        self : object
+            The fitted student.
+        """
+        self.classes_ = classes
+        self.n_features_in_ = rows.shape[1]
+        self.mean_ = shrunk_mean(parts, noise)
+        self.regressor_: Any = None
+        if len(X) > 1:
+            scaler = StandardScaler().fit(rows)
+            kernel = Nystroem(gamma=GAMMA / X.shape[1], n_components=min(len(X), MOST_COMPONENTS), random_state=0)
+            model = make_pipeline(kernel, RidgeCV(_ALPHAS)).fit(scaler.transform(X), parts - parts.mean(axis=0))
+            self.regressor_ = make_pipeline(scaler, model)
+        return self
+
+    def predict_proba(self, X: Array) -> Array:
+        """Return expected parts of votes.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        parts : ndarray of shape (n_samples, n_classes)
+            Positive, with sum 1.
+        """
+        expected = np.zeros((len(X), 1)) if self.regressor_ is None else self.regressor_.predict(X)
+        parts = np.maximum(expected + self.mean_ + 1 / len(self.classes_), 0.0)
+        # The largest is as large as the average at least.
+        return np.asarray(parts / parts.sum(axis=1, keepdims=True))
+
+    def predict(self, X: Array) -> NDArray:
+        """Return the label with the largest part.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Elements of ``classes_``.
+        """
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
