@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .decomposition import DPPCA, ExpMechPCA
     from .linear_model import (
         DPSGDClassifier,
+        ExpMechERM,
         FunctionalMechLinReg,
         FunctionalMechLogReg,
         ObjPertLogReg,
@@ -38,6 +39,7 @@ __all__ = [
     "DPSGDClassifier",
     "DPSGDRegressor",
     "DPStandardScaler",
+    "ExpMechERM",
     "ExpMechPCA",
     "FunctionalMechLinReg",
     "FunctionalMechLogReg",
@@ -63,6 +65,7 @@ _HOME = {
     "DPKMeans": "cluster",
     "DPSGDClassifier": "linear_model",
     "DPSGDRegressor": "linear_model",
+    "ExpMechERM": "linear_model",
     "FunctionalMechLinReg": "linear_model",
     "FunctionalMechLogReg": "linear_model",
     "ObjPertLogReg": "linear_model",

@@ -1,5 +1,6 @@
 """Linear models."""
 
+from ._exponential_mechanism import ExpMechERM
 from ._functional import FunctionalMechLinReg
 from ._functional_logistic import FunctionalMechLogReg
 from ._objective_perturbation import ObjPertLogReg
@@ -10,6 +11,7 @@ from ._sgd_regressor import DPSGDRegressor
 __all__ = [
     "DPSGDClassifier",
     "DPSGDRegressor",
+    "ExpMechERM",
     "FunctionalMechLinReg",
     "FunctionalMechLogReg",
     "ObjPertLogReg",

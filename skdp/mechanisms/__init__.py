@@ -23,9 +23,11 @@ from .poisson import LEAST_RATE, PoissonSampler
 from .quantiles import ExactQuantiles, GridQuantiles, even_levels, quantile_depth, quantile_scores
 from .sampled_gaussian import SampledGaussianMechanism
 from .stability import StabilityThreshold
+from .tangent_planes import MOST_PARAMETERS, TangentPlaneMechanism
 
 __all__ = [
     "LEAST_RATE",
+    "MOST_PARAMETERS",
     "TOTAL_BITS",
     "BinghamMechanism",
     "BitStream",
@@ -43,6 +45,7 @@ __all__ = [
     "PoissonSampler",
     "SampledGaussianMechanism",
     "StabilityThreshold",
+    "TangentPlaneMechanism",
     "bingham_direction",
     "coordinate_variance",
     "discrete_gaussian",

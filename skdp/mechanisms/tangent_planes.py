@@ -1,0 +1,345 @@
+r"""The exponential mechanism over a ball with a convex sum of losses as its score, in a few dimensions.
+
+Theorem. Let a record add :math:`h(w)` to a score, with :math:`\sup_w h - \inf_w h \le \Delta` over a ball :math:`W`.
+Drawing :math:`w \in W` with density proportional to :math:`e^{-(\varepsilon/\Delta) F(w)}`, where :math:`F` is the sum
+of what records add, is :math:`\varepsilon`-DP and :math:`\varepsilon`-bounded-range; see
+:mod:`skdp.mechanisms.exponential` for the proof, which holds for densities as it stands. There is no factor of 2 in the
+exponent: a record is added or removed, not replaced.
+
+The sampler. A convex function lies above its tangent planes. On a box, the plane at the centre makes an envelope that
+is a product of truncated exponentials: its mass is known in closed form, and drawing from it is easy. The ball is cut
+into boxes; a box is chosen by mass, a point is drawn in it and is accepted with probability
+:math:`e^{-(\text{target} - \text{plane})}`. Boxes of refused points are halved, and those outside of the ball are
+dropped. An envelope is fixed before a point is drawn from it, so that the law of what is accepted is exact, however far
+the boxes were refined: no Markov chain, no delta. The number of boxes grows exponentially with the dimension. Boxes lie
+along the axes of a frame that depends on the data; a good one saves work, and any one is right.
+
+Nothing is limited: a limit on refusals could be met with some data and not with others. The search ends with
+probability one, and quickly, because every refusal makes the envelope tighter. How long it takes depends on the data.
+
+Doubles. Points are dyadic: each coordinate in the frame is one of :math:`2^{51}`. On them, the envelope of a box is a
+product of truncated geometric distributions, whose binary digits are independent. Digits, boxes (which have integer
+weights) and acceptance are drawn exactly, for probabilities that are doubles. Every probability is right up to a small
+relative error, and so is that of every point. What is released is the point rounded to a public lattice in the original
+axes; the points that the whole ball has to offer are the lattice points whose cubes lie within it, whatever the data
+and the frame. Altogether, the probability of every outcome is within a factor :math:`e^{\pm\eta}` of the ideal one,
+and :math:`4\eta` of epsilon hide the difference for two data sets. Let :math:`n` be the number of records, at most
+:math:`2^{28}`. Then :math:`\eta` is at most
+
+- :math:`\varepsilon n 2^{-46} s`, for scores and tangent planes in doubles, where a record adds at most
+  :math:`s\Delta`, with :math:`s \le 2^4`;
+- :math:`2^{-46}`, for the weights of boxes and the digits;
+- :math:`2^{-43 + b}`, for cubes that are cut out of a point set in another frame, where the lattice has :math:`2^b`
+  steps to a radius: a cube has :math:`2^{50 - b}` points along an edge, and those next to its surface may be on either
+  side.
+
+One part in 512 of the exponent is left unused, which covers this, since :math:`b \le 20` and
+:math:`2^b \le 2^{31} \varepsilon`. Below an epsilon of :math:`2^{-24}`, the data are not looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._base import Mechanism, from_lattice
+from ._bits import BitStream
+from ._exact import bernoulli_exp, uniform_below
+
+Array = NDArray[np.float64]
+
+#: Dimensions that the sampler is for.
+MOST_PARAMETERS = 4
+
+#: Part of the exponent that is left for rounding errors.
+MARGIN = 2.0**-9
+
+# The least epsilon with which the data have a part in the release.
+_LEAST_EPSILON = 2.0**-24
+
+# Coordinates in the frame are integers of this many bits and a half, in units of 2**-50 radii.
+_POINT_BITS = 50
+
+# What is released is a multiple of 2**-b radii; b is at most this.
+_MOST_LATTICE_BITS = 20
+
+# Weights of boxes are integers of this many bits; lighter boxes have weight 1.
+_WEIGHT_BITS = 40
+
+# Proposals at a time: few while there are few boxes, which all have the same fate.
+_MOST_PROPOSALS = 48
+
+
+class Potential(Protocol):
+    """A convex function that is evaluated at many points at once. Points are in a frame of its own choice."""
+
+    frame: Array
+
+    def values(self, points: Array) -> Array:
+        """Return its values.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n_points, size)
+            Points.
+
+        Returns
+        -------
+        values : ndarray of shape (n_points,)
+        """
+        ...
+
+    def tangents(self, points: Array, half: Array) -> tuple[Array, Array, Array]:
+        """Return its values, subgradients, and how strongly it is curved along the axes.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n_points, size)
+            Points.
+        half : ndarray of shape (n_points, size)
+            Half the sides of boxes around the points.
+
+        Returns
+        -------
+        values : ndarray of shape (n_points,)
+        gradients : ndarray of shape (n_points, size)
+        curvatures : ndarray of shape (n_points, size)
+            Rough second derivatives within the boxes; they only decide where boxes are cut.
+        """
+        ...
+
+
+class _Boxes:
+    """Boxes of points, each with the tangent plane at its centre.
+
+    Parameters
+    ----------
+    potential : Potential
+        The function.
+    rate : float
+        What it is multiplied by in the exponent.
+    radius : float
+        Of the ball.
+    size : int
+        Number of dimensions.
+    """
+
+    def __init__(self, potential: Potential, rate: float, radius: float, size: int) -> None:
+        self._potential, self._rate, self._radius = potential, rate, radius
+        self._unit = math.ldexp(radius, -_POINT_BITS)
+        self._low = np.empty((0, size), dtype=np.int64)
+        self._bits = np.empty((0, size), dtype=np.int64)
+        # Fall of the exponent from one point to the next, and whether it falls as the coordinate grows.
+        self._slope = np.empty((0, size))
+        self._falls = np.empty((0, size), dtype=bool)
+        self._cut = np.empty(0, dtype=np.intp)
+        # Logarithms of the envelope's height at its highest corner, and of its mass.
+        self._height = np.empty(0)
+        self._mass = np.empty(0)
+        corner = np.full((1, size), -(1 << _POINT_BITS), dtype=np.int64)
+        self._append(corner, np.full((1, size), _POINT_BITS + 1, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self._low)
+
+    def coordinates(self, points: NDArray[np.int64]) -> Array:
+        """Return the centres of points, which are small cubes, in the frame."""
+        return (points + 0.5) * self._unit
+
+    def _append(self, low: NDArray[np.int64], bits: NDArray[np.int64]) -> None:
+        side = np.ldexp(self._unit, bits)
+        centre = low * self._unit + side / 2
+        nearest = np.maximum(np.abs(centre) - side / 2, 0.0)
+        near = np.einsum("ij,ij->i", nearest, nearest) <= self._radius**2
+        low, bits, side, centre = low[near], bits[near], side[near], centre[near]
+        values, gradients, curvatures = self._potential.tangents(centre, side / 2)
+        slope = self._rate * np.abs(gradients) * self._unit
+        count = np.ldexp(1.0, bits)
+        height = -self._rate * values + (slope * (count - 1) / 2).sum(axis=1)
+        # A box of one point has no side to halve.
+        cut = np.where(bits > 0, curvatures * side**2 + 1e-300 * side, -1.0).argmax(axis=1)
+        self._low = np.concatenate([self._low, low])
+        self._bits = np.concatenate([self._bits, bits])
+        self._slope = np.concatenate([self._slope, slope])
+        self._falls = np.concatenate([self._falls, gradients > 0])
+        self._cut = np.concatenate([self._cut, cut])
+        self._height = np.concatenate([self._height, height])
+        self._mass = np.concatenate([self._mass, height + _log_geometric(slope, bits).sum(axis=1)])
+
+    def halve(self, chosen: NDArray[np.intp]) -> None:
+        """Replace boxes by their halves."""
+        cut = self._cut[chosen]
+        whole = self._bits[chosen, cut] > 0
+        chosen, cut = chosen[whole], cut[whole]
+        bits = self._bits[chosen].copy()
+        rows = np.arange(len(chosen))
+        bits[rows, cut] -= 1
+        low = self._low[chosen]
+        high = low.copy()
+        high[rows, cut] += np.int64(1) << bits[rows, cut]
+        keep = np.ones(len(self), dtype=bool)
+        keep[chosen] = False
+        for name in ("_low", "_bits", "_slope", "_falls", "_cut", "_height", "_mass"):
+            setattr(self, name, getattr(self, name)[keep])
+        self._append(np.concatenate([low, high]), np.concatenate([bits, bits]))
+
+    def propose(self, count: int, stream: BitStream) -> tuple[NDArray[np.intp], NDArray[np.int64], Array]:
+        """Draw points from the envelope.
+
+        Returns
+        -------
+        box : ndarray of shape (n_drawn,)
+            Which box each is in; there are about `count`, and one at least.
+        points : ndarray of shape (n_drawn, size)
+        envelope : ndarray of shape (n_drawn,)
+            Logarithm of the envelope there.
+        """
+        top = self._mass.max()
+        with np.errstate(under="ignore"):
+            weight = np.maximum(np.ceil(np.exp(self._mass - top) * 2.0**_WEIGHT_BITS), 1.0)
+        # Rounding up raises the envelope of a box.
+        raised = np.log(weight) - _WEIGHT_BITS * math.log(2) + top - self._mass
+        last = np.cumsum(weight.astype(np.int64))
+        drawn = np.empty(0, dtype=np.int64)
+        while drawn.size == 0:
+            drawn = uniform_below(int(last[-1]), count, stream)[0]
+        box = np.searchsorted(last, drawn, side="right")
+        offset = _geometric_digits(self._slope[box], self._bits[box], stream)
+        bits, low = self._bits[box], self._low[box]
+        points = np.where(self._falls[box], low + offset, low + ((np.int64(1) << bits) - 1 - offset))
+        envelope = self._height[box] - (self._slope[box] * offset).sum(axis=1) + raised[box]
+        return box, points, envelope
+
+
+def _log_geometric(slope: Array, bits: NDArray[np.int64]) -> Array:
+    """Return log(1 + e^-s + ... + e^-((2^bits - 1) s))."""
+    flat = slope < 1e-290
+    s = np.where(flat, 1.0, slope)
+    with np.errstate(under="ignore"):
+        sums = np.log(-np.expm1(-s * np.ldexp(1.0, bits))) - np.log(-np.expm1(-s))
+    return np.where(flat, bits * math.log(2), sums)
+
+
+def _geometric_digits(slope: Array, bits: NDArray[np.int64], stream: BitStream) -> NDArray[np.int64]:
+    """Draw integers k below 2^bits with probabilities proportional to e^(-slope k).
+
+    The factors e^(-slope 2^i) of the binary digits of k make them independent; digit i is 1 with probability
+    1 / (1 + e^(slope 2^i)).
+    """
+    place = np.arange(_POINT_BITS + 1)
+    used = place < bits[..., None]
+    with np.errstate(over="ignore"):
+        gamma = np.logaddexp(0.0, np.ldexp(slope[..., None], place)[used])
+    # Beyond, a digit is 1 with probability less than 2^-1442.
+    ones = np.zeros(used.shape, dtype=np.int64)
+    ones[used] = exact_bernoulli(np.minimum(gamma, 1e6), stream)
+    digits: NDArray[np.int64] = (ones << place).sum(axis=-1)
+    return digits
+
+
+def exact_bernoulli(gamma: Array, stream: BitStream) -> NDArray[np.bool_]:
+    """Draw booleans that are true with probability exp(-gamma), for the doubles as they are."""
+    return bernoulli_exp(gamma, 0.0, lambda i: Fraction(float(gamma[i])), stream)
+
+
+def sample_ball(
+    potential: Potential, rate: float, radius: float, size: int, bits: int, stream: BitStream
+) -> NDArray[np.int64]:
+    r"""Draw from a ball with density proportional to :math:`e^{-\text{rate}\, F}`, rounded to a lattice.
+
+    Parameters
+    ----------
+    potential : Potential
+        The convex function F.
+    rate : float
+        Non-negative.
+    radius : float
+        Of the ball, around the origin.
+    size : int
+        Number of dimensions.
+    bits : int
+        The lattice step is ``radius * 2**-bits``.
+    stream : BitStream
+        Source of bits.
+
+    Returns
+    -------
+    point : ndarray of int64, of shape (size,)
+        In lattice steps; its cube lies within the ball.
+    """
+    boxes = _Boxes(potential, rate, radius, size)
+    step = math.ldexp(radius, -bits)
+    # Half the diagonal of a cube is at most one step; the other one is for rounding.
+    most = 2**bits - 2
+    while True:
+        box, points, envelope = boxes.propose(min(4 + len(boxes) // 2, _MOST_PROPOSALS), stream)
+        at = boxes.coordinates(points)
+        rounded = np.rint((at / step) @ potential.frame.T).astype(np.int64)
+        accepted = np.einsum("ij,ij->i", rounded, rounded) <= most**2
+        if accepted.any():
+            gamma = np.maximum(rate * potential.values(at[accepted]) + envelope[accepted], 0.0)
+            accepted[accepted] = exact_bernoulli(gamma, stream)
+        if accepted.any():
+            outcome: NDArray[np.int64] = rounded[accepted.argmax()]
+            return outcome
+        boxes.halve(np.unique(box))
+
+
+def lattice_bits(epsilon: float) -> int:
+    """Return how fine the lattice may be for this epsilon."""
+    return min(_MOST_LATTICE_BITS, 31 + math.floor(math.log2(max(epsilon, _LEAST_EPSILON))))
+
+
+@dataclass(frozen=True)
+class TangentPlaneMechanism(Mechanism):
+    """Epsilon-DP release of a point of a ball at which a convex sum of losses is small.
+
+    Parameters
+    ----------
+    epsilon : float
+        Pure and bounded-range guarantee, positive and finite.
+    sensitivity : float
+        Largest spread over the ball of what one record adds to the sum.
+    radius : float
+        Of the ball.
+    n_parameters : int
+        Its dimension, at most 4.
+    """
+
+    epsilon: float
+    sensitivity: float
+    radius: float
+    n_parameters: int
+
+    name = "exponential (tangent planes)"
+    norm = "range"
+
+    @property
+    def scale(self) -> float:
+        """Sum of losses that a factor of e in the density stands for."""
+        return self.sensitivity / self.epsilon * (1 + MARGIN)
+
+    def release(self, value: Any, stream: BitStream) -> Array:
+        """Return a point.
+
+        Parameters
+        ----------
+        value : Potential
+            The sum of losses.
+        stream : BitStream
+            Source of bits.
+
+        Returns
+        -------
+        released : ndarray of shape (n_parameters,)
+            On a public lattice, within the ball.
+        """
+        rate = 1 / self.scale if self.epsilon >= _LEAST_EPSILON else 0.0
+        bits = lattice_bits(self.epsilon)
+        point = sample_ball(value, rate, self.radius, self.n_parameters, bits, stream)
+        return from_lattice(point, math.ldexp(self.radius, -bits))
