@@ -16,7 +16,9 @@ if TYPE_CHECKING:
         FunctionalMechLinReg,
         FunctionalMechLogReg,
         ObjPertLogReg,
+        ObjPertSVC,
         OutputPertLogReg,
+        OutputPertSVC,
     )
     from .naive_bayes import DPNaiveBayes
     from .neural_network import DPMLPClassifier, DPMLPRegressor
@@ -44,7 +46,9 @@ __all__ = [
     "FunctionalMechLinReg",
     "FunctionalMechLogReg",
     "ObjPertLogReg",
+    "ObjPertSVC",
     "OutputPertLogReg",
+    "OutputPertSVC",
     "PrivateLabelSet",
     "PublicBinner",
     "SampleAggKMeans",
@@ -69,7 +73,9 @@ _HOME = {
     "FunctionalMechLinReg": "linear_model",
     "FunctionalMechLogReg": "linear_model",
     "ObjPertLogReg": "linear_model",
+    "ObjPertSVC": "linear_model",
     "OutputPertLogReg": "linear_model",
+    "OutputPertSVC": "linear_model",
     "SampleAggKMeans": "cluster",
     "DPQuantileBinner": "preprocessing",
     "DPStandardScaler": "preprocessing",

@@ -10,10 +10,13 @@ from skdp.decomposition import DPPCA, ExpMechPCA
 from skdp.linear_model import (
     DPSGDClassifier,
     DPSGDRegressor,
+    ExpMechERM,
     FunctionalMechLinReg,
     FunctionalMechLogReg,
     ObjPertLogReg,
+    ObjPertSVC,
     OutputPertLogReg,
+    OutputPertSVC,
 )
 from skdp.naive_bayes import DPNaiveBayes
 from skdp.neural_network import DPMLPClassifier, DPMLPRegressor
@@ -28,6 +31,21 @@ PERTURBATION = [
     estimator(**_GENEROUS, **variant)
     for estimator in (OutputPertLogReg, ObjPertLogReg)
     for variant in ({"delta": 1e-5}, {"delta": 0.0}, {"delta": 1e-5, "loss": "huber"}, {"delta": 0.0, "loss": "huber"})
+]
+
+SUPPORT_VECTOR = [
+    estimator(**_GENEROUS, **variant)
+    for estimator in (OutputPertSVC, ObjPertSVC)
+    for variant in ({"delta": 1e-5}, {"delta": 0.0})
+]
+
+EXPONENTIAL = [
+    ExpMechERM(**_GENEROUS),
+    ExpMechERM(delta=1e-5, fit_intercept=False, **_GENEROUS),
+    *[
+        ExpMechERM(loss, epsilon=1e4, data_norm=6.0, bounds_y=(-500.0, 500.0))
+        for loss in ("squared_error", "huber", "absolute_error")
+    ],
 ]
 
 # scikit-learn's checks hold standardised features for the most part, and targets up to some hundreds.
@@ -152,7 +170,25 @@ NETWORKS = [
     for variant in ({}, {"loss": "huber", "activation": "relu"})
 ]
 
-ESTIMATORS = PERTURBATION + FUNCTIONAL + DESCENT + NAIVE_BAYES + NETWORKS + TREES + PCA + CLUSTERING + PREPROCESSING
+ESTIMATORS = [
+    *PERTURBATION,
+    *SUPPORT_VECTOR,
+    *EXPONENTIAL,
+    *FUNCTIONAL,
+    *DESCENT,
+    *NAIVE_BAYES,
+    *NETWORKS,
+    *TREES,
+    *PCA,
+    *CLUSTERING,
+    *PREPROCESSING,
+]
+
+#: Columns of the data for tests, where an estimator does not take five.
+FEATURES = {"ExpMechERM": 3}
+
+#: Estimators for two classes only.
+BINARY = {"ExpMechERM"}
 
 # With columns of their own, which scikit-learn's checks do not have.
 COLUMNS = {"categorical_features": [0], "n_categories": 3, "bin_edges": {1: [-5, -1, 0, 0.5, 1, 5]}}
@@ -190,6 +226,8 @@ EXPECTED_FAILURES = {
     "DPMLPRegressor": {"check_estimators_empty_data_messages": _EMPTY},
     "OutputPertLogReg": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
     "ObjPertLogReg": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
+    "OutputPertSVC": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
+    "ObjPertSVC": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
 }
 
 _VARIANCES = {"explained_variance_", "explained_variance_ratio_", "singular_values_", "noise_variance_"}
@@ -202,6 +240,9 @@ RELEASED = {
     "SampleAggKMeans": {"cluster_centers_"},
     "OutputPertLogReg": {"coef_", "intercept_"},
     "ObjPertLogReg": {"coef_", "intercept_"},
+    "OutputPertSVC": {"coef_", "intercept_"},
+    "ObjPertSVC": {"coef_", "intercept_"},
+    "ExpMechERM": {"coef_", "intercept_"},
     "DPSGDClassifier": {"coef_", "intercept_"},
     "DPSGDRegressor": {"coef_", "intercept_"},
     "FunctionalMechLinReg": {"coef_", "intercept_", "alpha_"},
@@ -223,6 +264,9 @@ PUBLIC = {
     "SampleAggKMeans": set(),
     "OutputPertLogReg": {"C_", "_loss"},
     "ObjPertLogReg": {"C_", "_loss"},
+    "OutputPertSVC": {"C_", "_loss"},
+    "ObjPertSVC": {"C_", "_loss"},
+    "ExpMechERM": {"_loss"},
     "DPSGDClassifier": {"n_steps_", "_loss"},
     "DPSGDRegressor": {"n_steps_"},
     "FunctionalMechLinReg": set(),
@@ -296,12 +340,15 @@ def every_output(model, X, y):
 def declared(estimator, n_classes=2, **parameters):
     """A copy that neither warns nor depends on labels."""
     if is_classifier(estimator):
-        parameters = {"classes": list(range(n_classes)), **parameters}
+        most = 2 if type(estimator).__name__ in BINARY else n_classes
+        parameters = {"classes": list(range(min(n_classes, most))), **parameters}
     return clone(estimator).set_params(**parameters)
 
 
-def data_for(estimator, n_classes=2, n_rows=400, n_features=5, seed=0):
+def data_for(estimator, n_classes=2, n_rows=400, n_features=None, seed=0):
     """Overlapping clusters with rows of norm up to about 3, and their numbers or a linear function with noise."""
+    if n_features is None:
+        n_features = FEATURES.get(type(estimator).__name__, 5)
     X, y = blobs(n_classes, n_rows, n_features, seed)
     return X, (20 * X[:, 0] - 7.0 * y if is_regressor(estimator) else y)
 

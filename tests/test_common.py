@@ -96,6 +96,11 @@ def test_nothing_is_computed_when_the_budget_is_too_small(estimator, monkeypatch
         output(model, data_for(estimator)[0])
 
 
+def names_of(X):
+    """Names for columns."""
+    return list("abcde"[: X.shape[1]])
+
+
 def others(X, y):
     """Data of another shape than X, with other names."""
     return pd.DataFrame(1 + X[:90, :3], columns=list("uvw")), y[:90]
@@ -105,7 +110,7 @@ def others(X, y):
 @pytest.mark.parametrize("how", ["refused", "interrupted", "bad data"])
 def test_a_fit_that_fails_leaves_the_estimator_as_it_was(estimator, how, monkeypatch):
     X, y = data_for(estimator)
-    frame = pd.DataFrame(X, columns=list("abcde"))
+    frame = pd.DataFrame(X, columns=names_of(X))
     accountant = BudgetAccountant(1e-3) if how == "refused" else wide_accountant()
     other, target = others(X, y)
     error = {"refused": BudgetError, "interrupted": KeyboardInterrupt, "bad data": ValueError}[how]
@@ -129,7 +134,7 @@ def test_a_fit_that_fails_leaves_the_estimator_as_it_was(estimator, how, monkeyp
         assert vars(model).keys() == before.keys()
         assert all(vars(model)[name] is before[name] for name in before)
         if fitted:
-            assert model.feature_names_in_.tolist() == list("abcde")
+            assert model.feature_names_in_.tolist() == names_of(X)
             again = every_output(model, frame, y)
             for name in said:
                 np.testing.assert_array_equal(again[name], said[name])
@@ -217,10 +222,10 @@ def test_ceiling_holds_under_threads(estimator):
 @every_estimator
 def test_only_declared_attributes(estimator):
     X, y = data_for(estimator)
-    model = declared(estimator).fit(pd.DataFrame(X, columns=list("abcde")), y)
+    model = declared(estimator).fit(pd.DataFrame(X, columns=names_of(X)), y)
     public = public_attributes(model)
     assert set(vars(model)) - set(model.get_params()) == public | RELEASED[type(model).__name__]
-    other = declared(estimator).fit(pd.DataFrame(3 + X[:50], columns=list("abcde")), y[:50][::-1])
+    other = declared(estimator).fit(pd.DataFrame(3 + X[:50], columns=names_of(X)), y[:50][::-1])
     for attribute in public:
         assert pickle.dumps(getattr(model, attribute)) == pickle.dumps(getattr(other, attribute))
 
@@ -536,8 +541,8 @@ READ_LATER = {("DPStandardScaler", "clip"), ("DPQuantileBinner", "encode")}
 @every_estimator
 def test_parameters_do_not_matter_after_a_fit(estimator):
     X, y = data_for(estimator)
-    model = declared(estimator).fit(pd.DataFrame(X, columns=list("abcde")), y)
-    rows = pd.DataFrame(X[:20], columns=list("abcde"))
+    model = declared(estimator).fit(pd.DataFrame(X, columns=names_of(X)), y)
+    rows = pd.DataFrame(X[:20], columns=names_of(X))
     said = every_output(model, rows, y[:20])
     for name, own in model.get_params(deep=False).items():
         if (type(model).__name__, name) in READ_LATER:
@@ -713,7 +718,7 @@ def test_times_are_not_read_as_numbers(estimator, dtype, kind, values):
     X, y = data_for(estimator, n_rows=12)
     fitted = declared(estimator).fit(X, y)
     times = np.resize(values, X.shape)
-    frame = pd.DataFrame(X, columns=list("abcde")).assign(f=values[0])
+    frame = pd.DataFrame(X, columns=names_of(X)).assign(f=values[0])
     categories = pd.DataFrame({i: pd.Categorical(times[:, i]) for i in range(5)})
     aware = pd.DataFrame({i: pd.to_datetime(["2020-01-01"] * 12).tz_localize("UTC") for i in range(5)})
     for data in (times, list(times), frame, categories):
@@ -784,14 +789,14 @@ def test_sample_weight_is_not_taken(estimator):
 @one_of_each
 def test_predicting_with_other_columns(estimator):
     X, y = data_for(estimator)
-    model = declared(estimator).fit(pd.DataFrame(X, columns=list("abcde")), y)
-    assert model.feature_names_in_.tolist() == list("abcde")
+    model = declared(estimator).fit(pd.DataFrame(X, columns=names_of(X)), y)
+    assert model.feature_names_in_.tolist() == names_of(X)
     with pytest.raises(ValueError, match="feature names"):
         output(model, pd.DataFrame(X, columns=list("fghij")))
     with pytest.raises(ValueError, match="features"):
         output(declared(estimator).fit(X, y), X[:, :3])
     with pytest.raises(ValueError, match="NaN"):
-        output(model, pd.DataFrame(np.full_like(X, NAN), columns=list("abcde")))
+        output(model, pd.DataFrame(np.full_like(X, NAN), columns=names_of(X)))
 
 
 @one_of_each_classifier

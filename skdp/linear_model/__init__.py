@@ -7,6 +7,7 @@ from ._objective_perturbation import ObjPertLogReg
 from ._output_perturbation import OutputPertLogReg
 from ._sgd import DPSGDClassifier
 from ._sgd_regressor import DPSGDRegressor
+from ._svm import ObjPertSVC, OutputPertSVC
 
 __all__ = [
     "DPSGDClassifier",
@@ -15,5 +16,7 @@ __all__ = [
     "FunctionalMechLinReg",
     "FunctionalMechLogReg",
     "ObjPertLogReg",
+    "ObjPertSVC",
     "OutputPertLogReg",
+    "OutputPertSVC",
 ]

@@ -48,7 +48,7 @@ INTERCEPT_CONSTANT = 0.5
 
 #: The largest score by default: a margin, or a prediction in half ranges of the targets.
 LARGEST_MARGIN = 4.0
-LARGEST_PREDICTION = 2.0
+LARGEST_PREDICTION = 3.0
 
 # The threshold of Huber's loss by default, and the least one, in half ranges of the targets.
 _THRESHOLD = 0.25
@@ -147,7 +147,7 @@ class ExpMechERM(LinearRule, DPEstimatorMixin, BaseEstimator):
     max_score : float, default=None
         The ball: the largest size of the score of a row of norm `data_norm`, from 0.1 to 100. A score is the logit, or
         the prediction relative to the centre of `bounds_y`, in halves of their range. The noise grows with it. None is
-        4 for the log loss, and 2 for regression.
+        4 for the log loss, and 3 for regression.
     huber_threshold : float, default=None
         Residual beyond which Huber's loss is linear, in units of y. None is a quarter of half the range of the targets.
     fit_intercept : bool, default=True
@@ -211,6 +211,8 @@ class ExpMechERM(LinearRule, DPEstimatorMixin, BaseEstimator):
     True
     """
 
+    intercept_: Any
+
     def __init__(
         self,
         loss: str = "log_loss",
@@ -273,32 +275,31 @@ class ExpMechERM(LinearRule, DPEstimatorMixin, BaseEstimator):
         accountant = check_accountant(self.accountant)
         parameters = self._check_parameters()
         source = NoiseSource(self.random_state)
-        classes = None
-        if parameters.targets is None:
+        targets = parameters.targets
+        if targets is None:
             X, codes, classes = classification_data(self, X, y, self._check_classes())
             _refuse_more_than_two(len(classes))
+            labels = [classes]
         else:
             X, y = regression_data(self, X, y)
-            y = column_or_1d(y, warn=True)
+            codes, labels = column_or_1d(y, warn=True), []
         guarantee = plan(parameters, X.shape[1])
 
         session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
-        if parameters.targets is None:
-            target = np.where(codes == 1, 1.0, -1.0)
-        else:
-            target = parameters.targets.scaled(y, self.bounds_y)
+        target = np.where(codes == 1, 1.0, -1.0) if targets is None else targets.scaled(codes, self.bounds_y)
         losses: Any = loss_sum(X, target, parameters)
         value = losses if parameters.private else minimiser_on_ball(losses, parameters.max_score)
         coef, intercept = postprocess(session.release(_COEFFICIENTS, value), parameters)
 
-        if parameters.targets is None:
-            self.coef_, self.intercept_ = coef[None], np.array([intercept])
+        if hasattr(self, "classes_"):
+            # Perhaps of an earlier fit with another loss.
+            del self.classes_
+        for classes in labels:
             self.classes_ = classes
+        if targets is None:
+            self.coef_, self.intercept_ = coef[None], np.array([intercept])
         else:
-            half = parameters.targets.half
-            self.coef_, self.intercept_ = coef * half, intercept * half + parameters.targets.centre
-            # Of an earlier fit with another loss.
-            vars(self).pop("classes_", None)
+            self.coef_, self.intercept_ = coef * targets.half, intercept * targets.half + targets.centre
         self._loss = parameters.name
         self.privacy_ = guarantee
         return self
@@ -366,7 +367,9 @@ class ExpMechERM(LinearRule, DPEstimatorMixin, BaseEstimator):
                     f"which is {targets.half:g}, got {self.huber_threshold!r}"
                 )
             return Huber(threshold)
-        return {"log_loss": LogLoss, "squared_error": SquaredError, "absolute_error": AbsoluteError}[name]()
+        if name == "squared_error":
+            return SquaredError()
+        return LogLoss() if name == "log_loss" else AbsoluteError()
 
     @available_if(_classifies)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Array:

@@ -35,11 +35,11 @@ from ..sensitivity import sum_over_rows
 
 Array = NDArray[np.float64]
 
-# Newton's steps to a frame for the sampler. Any frame is right.
-_FRAME_STEPS = 12
+# Steps to a rough minimiser, around which the sampler's frame is made. Any frame is right.
+_FRAME_STEPS = 25
 
 # Curvature along an axis that is taken to be there, relative to the largest one.
-_LEAST_CURVATURE = 1e-9
+_LEAST_CURVATURE = 1e-6
 
 
 class ScoreLoss(ABC):
@@ -60,6 +60,10 @@ class ScoreLoss(ABC):
     @abstractmethod
     def curvature(self, z: Array, target: Array) -> Array:
         """Return something like second derivatives."""
+
+    @abstractmethod
+    def majorant(self, z: Array, target: Array) -> Array:
+        """Return second derivatives of parabolas that touch the costs at `z` and lie above them elsewhere."""
 
 
 class LogLoss(ScoreLoss):
@@ -85,6 +89,11 @@ class LogLoss(ScoreLoss):
         small = np.exp(-np.abs(z))
         curved: Array = small / (1 + small) ** 2
         return curved
+
+    def majorant(self, z: Array, target: Array) -> Array:
+        size = np.maximum(np.abs(z), 1e-3)
+        above: Array = np.tanh(size / 2) / (2 * size)
+        return above
 
 
 class _ResidualLoss(ScoreLoss):
@@ -116,6 +125,9 @@ class SquaredError(_ResidualLoss):
     def curvature(self, z: Array, target: Array) -> Array:
         return np.ones_like(z)
 
+    def majorant(self, z: Array, target: Array) -> Array:
+        return np.ones_like(z)
+
 
 class Huber(_ResidualLoss):
     """Half the squared residual up to a threshold, linear beyond.
@@ -143,6 +155,10 @@ class Huber(_ResidualLoss):
     def curvature(self, z: Array, target: Array) -> Array:
         return (np.abs(z - target) <= self.threshold).astype(np.float64)
 
+    def majorant(self, z: Array, target: Array) -> Array:
+        above: Array = self.threshold / np.maximum(np.abs(z - target), self.threshold)
+        return above
+
 
 class AbsoluteError(_ResidualLoss):
     """The size of the residual."""
@@ -158,6 +174,11 @@ class AbsoluteError(_ResidualLoss):
         # A kink turns the slope by 2 at one place; here it turns it within this width.
         width = 0.1
         return 2 / width * np.maximum(1 - np.abs(z - target) / width, 1e-3)
+
+    def majorant(self, z: Array, target: Array) -> Array:
+        # Of a function that is rounded off where the residual is small.
+        above: Array = 1 / np.maximum(np.abs(z - target), 1e-3)
+        return above
 
 
 class LossSum:
@@ -204,11 +225,12 @@ class LossSum:
         total = sum_over_rows(block, self._rows, self._target)
         return total[:, 0], total[:, 1:]
 
-    def hessian(self, point: Array) -> Array:
-        """Return something like the second derivative at a point."""
+    def bend(self, point: Array, *, above: bool) -> Array:
+        """Return something like the second derivative at a point, or that of a parabola above the function."""
+        weigh = self._loss.majorant if above else self._loss.curvature
 
         def block(rows: Array, target: Array) -> Array:
-            return (rows * self._loss.curvature(rows @ point, target)[:, None]).T @ rows
+            return (rows * weigh(rows @ point, target)[:, None]).T @ rows
 
         return sum_over_rows(block, self._rows, self._target)
 
@@ -246,7 +268,7 @@ class SquaredErrorSum(LossSum):
         values = (np.einsum("ij,ij->i", points, image) + self._square) / 2 - points @ self._cross
         return values, image - self._cross
 
-    def hessian(self, point: Array) -> Array:
+    def bend(self, point: Array, *, above: bool) -> Array:
         return self._gram
 
 
@@ -257,21 +279,25 @@ def _frame(losses: LossSum, radius: float) -> tuple[Array, Array]:
     it, the function and the boundary both curve.
     """
     size = len(losses.frame)
-    point = np.zeros(size)
-    shift, hessian = 0.0, np.zeros((size, size))
+    point, shift = np.zeros(size), 0.0
     for _ in range(_FRAME_STEPS):
         gradient = losses.slopes(point[None])[1][0]
-        hessian = losses.hessian(point)
-        hessian = hessian + np.eye(size) * (_LEAST_CURVATURE * max(np.trace(hessian), 1e-12))
-        point, shift = _step_on_ball(hessian, hessian @ point - gradient, radius)
+        above = _regular(losses.bend(point, above=True))
+        point, shift = _step_on_ball(above, above @ point - gradient, radius)
+    hessian = _regular(losses.bend(point, above=False))
     if shift == 0:
         values, vectors = np.linalg.eigh(hessian)
-        return vectors, np.maximum(values, _LEAST_CURVATURE * values[-1])
+        return vectors, values
     ray = point / np.linalg.norm(point)
     across = np.linalg.qr(np.column_stack([ray, np.eye(size)]))[0][:, 1:size]
     values, vectors = np.linalg.eigh(across.T @ hessian @ across)
     frame = np.column_stack([ray, across @ vectors])
     return frame, np.concatenate([[ray @ hessian @ ray], values + shift])
+
+
+def _regular(hessian: Array) -> Array:
+    """Return a positive definite matrix, not far from a semi-definite one."""
+    return hessian + np.eye(len(hessian)) * max(_LEAST_CURVATURE * float(np.trace(hessian)), 1e-12)
 
 
 def _step_on_ball(hessian: Array, right: Array, radius: float) -> tuple[Array, float]:

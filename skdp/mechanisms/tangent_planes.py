@@ -71,11 +71,14 @@ _MOST_LATTICE_BITS = 20
 # Weights of boxes are integers of this many bits; lighter boxes have weight 1.
 _WEIGHT_BITS = 40
 
+# Every so many times that a box is halved, it is its longest side.
+_TURN = 8
+
 # Proposals at a time: few while there are few boxes, which all have the same fate.
 _MOST_PROPOSALS = 48
 
 
-class Potential(Protocol):
+class Potential(Protocol):  # numpydoc ignore=PR01
     """A convex function that is evaluated at many points at once. Points are in a frame of its own choice."""
 
     frame: Array
@@ -91,6 +94,7 @@ class Potential(Protocol):
         Returns
         -------
         values : ndarray of shape (n_points,)
+            One per point.
         """
         ...
 
@@ -107,7 +111,9 @@ class Potential(Protocol):
         Returns
         -------
         values : ndarray of shape (n_points,)
+            One per point.
         gradients : ndarray of shape (n_points, size)
+            A subgradient per point.
         curvatures : ndarray of shape (n_points, size)
             Rough second derivatives within the boxes; they only decide where boxes are cut.
         """
@@ -149,7 +155,7 @@ class _Boxes:
 
     def coordinates(self, points: NDArray[np.int64]) -> Array:
         """Return the centres of points, which are small cubes, in the frame."""
-        return (points + 0.5) * self._unit
+        return np.asarray((points + 0.5) * self._unit, dtype=np.float64)
 
     def _append(self, low: NDArray[np.int64], bits: NDArray[np.int64]) -> None:
         side = np.ldexp(self._unit, bits)
@@ -161,8 +167,9 @@ class _Boxes:
         slope = self._rate * np.abs(gradients) * self._unit
         count = np.ldexp(1.0, bits)
         height = -self._rate * values + (slope * (count - 1) / 2).sum(axis=1)
-        # A box of one point has no side to halve.
-        cut = np.where(bits > 0, curvatures * side**2 + 1e-300 * side, -1.0).argmax(axis=1)
+        # A box of one point has no side to halve. Rough curvatures may be wrong: now and then, the longest side is cut.
+        longest = bits.sum(axis=1, keepdims=True) % _TURN == 0
+        cut = np.where(bits > 0, np.where(longest, 1.0, curvatures) * side**2, -1.0).argmax(axis=1)
         self._low = np.concatenate([self._low, low])
         self._bits = np.concatenate([self._bits, bits])
         self._slope = np.concatenate([self._slope, slope])
@@ -237,12 +244,12 @@ def _geometric_digits(slope: Array, bits: NDArray[np.int64], stream: BitStream) 
         gamma = np.logaddexp(0.0, np.ldexp(slope[..., None], place)[used])
     # Beyond, a digit is 1 with probability less than 2^-1442.
     ones = np.zeros(used.shape, dtype=np.int64)
-    ones[used] = exact_bernoulli(np.minimum(gamma, 1e6), stream)
+    ones[used] = _bernoulli(np.minimum(gamma, 1e6), stream)
     digits: NDArray[np.int64] = (ones << place).sum(axis=-1)
     return digits
 
 
-def exact_bernoulli(gamma: Array, stream: BitStream) -> NDArray[np.bool_]:
+def _bernoulli(gamma: Array, stream: BitStream) -> NDArray[np.bool_]:
     """Draw booleans that are true with probability exp(-gamma), for the doubles as they are."""
     return bernoulli_exp(gamma, 0.0, lambda i: Fraction(float(gamma[i])), stream)
 
@@ -283,7 +290,7 @@ def sample_ball(
         accepted = np.einsum("ij,ij->i", rounded, rounded) <= most**2
         if accepted.any():
             gamma = np.maximum(rate * potential.values(at[accepted]) + envelope[accepted], 0.0)
-            accepted[accepted] = exact_bernoulli(gamma, stream)
+            accepted[accepted] = _bernoulli(gamma, stream)
         if accepted.any():
             outcome: NDArray[np.int64] = rounded[accepted.argmax()]
             return outcome
@@ -291,7 +298,18 @@ def sample_ball(
 
 
 def lattice_bits(epsilon: float) -> int:
-    """Return how fine the lattice may be for this epsilon."""
+    """Return how fine the lattice of what is released may be.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of the release.
+
+    Returns
+    -------
+    bits : int
+        The step is the radius times ``2**-bits``.
+    """
     return min(_MOST_LATTICE_BITS, 31 + math.floor(math.log2(max(epsilon, _LEAST_EPSILON))))
 
 
