@@ -312,7 +312,7 @@ class ExpMechERM(LinearRule, DPEstimatorMixin, BaseEstimator):
         n_features : int
             Number of columns of X.
         n_classes : int, optional
-            For classification, 2.
+            Number of labels, which is 2; needed for classification unless `classes` is set.
 
         Returns
         -------
@@ -323,7 +323,9 @@ class ExpMechERM(LinearRule, DPEstimatorMixin, BaseEstimator):
         n_features = check_integer(n_features, "n_features", least=1)
         if parameters.targets is None:
             classes = self._check_classes()
-            if classes is None and n_classes is not None:
+            if classes is None:
+                if n_classes is None:
+                    raise ValueError("n_classes must be given, since classes is None")
                 _refuse_more_than_two(check_integer(n_classes, "n_classes", least=2))
         return plan(parameters, n_features)
 
