@@ -19,22 +19,20 @@ probability one, and quickly, because every refusal makes the envelope tighter. 
 
 Doubles. Points are dyadic: each coordinate in the frame is one of :math:`2^{51}`. On them, the envelope of a box is a
 product of truncated geometric distributions, whose binary digits are independent. Digits, boxes (which have integer
-weights) and acceptance are drawn exactly, for probabilities that are doubles. Every probability is right up to a small
-relative error, and so is that of every point. What is released is the point rounded to a public lattice in the original
-axes; the points that the whole ball has to offer are the lattice points whose cubes lie within it, whatever the data
-and the frame. Altogether, the probability of every outcome is within a factor :math:`e^{\pm\eta}` of the ideal one,
-and :math:`4\eta` of epsilon hide the difference for two data sets. Let :math:`n` be the number of records, at most
-:math:`2^{28}`. Then :math:`\eta` is at most
+weights) and acceptance are drawn exactly, for probabilities that are doubles. Within the small cube that a point stands
+for, the position is uniform, and has 50 further binary digits. What is released is that position, rounded exactly to a
+public lattice in the original axes. The outcomes are the lattice points whose cubes lie within the ball, whatever the
+data and the frame. The probability of every outcome is within a factor :math:`e^{\pm\eta}` of that of the ideal law,
+where, for :math:`n` records, :math:`\eta` is at most the sum of
 
-- :math:`\varepsilon n 2^{-46} s`, for scores and tangent planes in doubles, where a record adds at most
-  :math:`s\Delta`, with :math:`s \le 2^4`;
-- :math:`2^{-46}`, for the weights of boxes and the digits;
-- :math:`2^{-43 + b}`, for cubes that are cut out of a point set in another frame, where the lattice has :math:`2^b`
-  steps to a radius: a cube has :math:`2^{50 - b}` points along an edge, and those next to its surface may be on either
-  side.
+- :math:`\varepsilon n 2^{-42} s`, for scores, planes and steps between points in doubles, where a record adds at
+  most :math:`s\Delta`, with :math:`s \le 2^4`;
+- :math:`2^{-44}`, for the weights of boxes and the digits;
+- :math:`2^{-56}`, for cubes that are cut out of a point set in another frame: a cube of the lattice has :math:`2^{70}`
+  positions along an edge, and those next to its surface may be on either side.
 
-One part in 512 of the exponent is left unused, which covers this, since :math:`b \le 20` and
-:math:`2^b \le 2^{31} \varepsilon`. Below an epsilon of :math:`2^{-24}`, the data are not looked at.
+For two data sets, :math:`4\eta` has to be paid for. One part in 512 of the exponent is left unused. It covers this for
+up to :math:`2^{26}` records, at every epsilon of at least :math:`2^{-30}`; below that, the data are not looked at.
 """
 
 from __future__ import annotations
@@ -59,14 +57,18 @@ MOST_PARAMETERS = 4
 #: Part of the exponent that is left for rounding errors.
 MARGIN = 2.0**-9
 
-# The least epsilon with which the data have a part in the release.
-_LEAST_EPSILON = 2.0**-24
+#: What is released is a multiple of ``2**-LATTICE_BITS`` radii.
+LATTICE_BITS = 30
 
-# Coordinates in the frame are integers of this many bits and a half, in units of 2**-50 radii.
+# The least epsilon with which the data have a part in the release, and the most of it that is used: beyond, the density
+# would be as narrow as the lattice.
+_LEAST_EPSILON = 2.0**-30
+_MOST_EPSILON = 1000.0
+
+# Coordinates in the frame are integers of one bit more and a sign, in units of 2**-50 radii; positions between have
+# as many digits again. Entries of the frame are multiples of 2**-53.
 _POINT_BITS = 50
-
-# What is released is a multiple of 2**-b radii; b is at most this.
-_MOST_LATTICE_BITS = 20
+_FRAME_BITS = 53
 
 # Weights of boxes are integers of this many bits; lighter boxes have weight 1.
 _WEIGHT_BITS = 40
@@ -138,6 +140,8 @@ class _Boxes:
     def __init__(self, potential: Potential, rate: float, radius: float, size: int) -> None:
         self._potential, self._rate, self._radius = potential, rate, radius
         self._unit = math.ldexp(radius, -_POINT_BITS)
+        # Half a diagonal beyond the last lattice point, and a little.
+        self._farthest = radius * (1 - 2.0 ** -(LATTICE_BITS + 1))
         self._low = np.empty((0, size), dtype=np.int64)
         self._bits = np.empty((0, size), dtype=np.int64)
         # Fall of the exponent from one point to the next, and whether it falls as the coordinate grows.
@@ -161,7 +165,7 @@ class _Boxes:
         side = np.ldexp(self._unit, bits)
         centre = low * self._unit + side / 2
         nearest = np.maximum(np.abs(centre) - side / 2, 0.0)
-        near = np.einsum("ij,ij->i", nearest, nearest) <= self._radius**2
+        near = np.einsum("ij,ij->i", nearest, nearest) <= self._farthest**2
         low, bits, side, centre = low[near], bits[near], side[near], centre[near]
         values, gradients, curvatures = self._potential.tangents(centre, side / 2)
         slope = self._rate * np.abs(gradients) * self._unit
@@ -254,9 +258,44 @@ def _bernoulli(gamma: Array, stream: BitStream) -> NDArray[np.bool_]:
     return bernoulli_exp(gamma, 0.0, lambda i: Fraction(float(gamma[i])), stream)
 
 
-def sample_ball(
-    potential: Potential, rate: float, radius: float, size: int, bits: int, stream: BitStream
-) -> NDArray[np.int64]:
+class _Lattice:
+    """Rounds positions in a frame to the public lattice in the original axes.
+
+    Parameters
+    ----------
+    frame : ndarray of shape (size, size)
+        Axes, in columns. They are rounded: a linear map that is not quite a rotation does as well.
+    stream : BitStream
+        Source of bits.
+    """
+
+    # Doubles are off by less than this part of a step, and so are positions from the centres of their points.
+    _DOUBT = 2.0**-12
+
+    def __init__(self, frame: Array, stream: BitStream) -> None:
+        self._exact = np.rint(np.ldexp(frame, _FRAME_BITS)).astype(np.int64).tolist()
+        self._frame = np.ldexp(np.array(self._exact, dtype=np.float64), -_FRAME_BITS)
+        self._stream = stream
+
+    def round(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return lattice points, in steps; those of doubtful positions from further digits of these."""
+        steps = np.ldexp((points + 0.5) @ self._frame.T, LATTICE_BITS - _POINT_BITS)
+        rounded = np.rint(steps)
+        doubtful = (np.abs(steps - rounded) > 0.5 - self._DOUBT).any(axis=1)
+        out: NDArray[np.int64] = rounded.astype(np.int64)
+        for i in np.flatnonzero(doubtful):
+            out[i] = self._round_exactly(points[i].tolist())
+        return out
+
+    def _round_exactly(self, point: list[int]) -> list[int]:
+        digits = (self._stream.words(len(point)) >> np.uint64(64 - _POINT_BITS)).tolist()
+        position = [(k << _POINT_BITS) + d for k, d in zip(point, digits, strict=True)]
+        shift = 2 * _POINT_BITS + _FRAME_BITS - LATTICE_BITS
+        totals = [sum(a * x for a, x in zip(row, position, strict=True)) for row in self._exact]
+        return [(total + (1 << (shift - 1))) >> shift for total in totals]
+
+
+def sample_ball(potential: Potential, rate: float, radius: float, size: int, stream: BitStream) -> NDArray[np.int64]:
     r"""Draw from a ball with density proportional to :math:`e^{-\text{rate}\, F}`, rounded to a lattice.
 
     Parameters
@@ -269,48 +308,29 @@ def sample_ball(
         Of the ball, around the origin.
     size : int
         Number of dimensions.
-    bits : int
-        The lattice step is ``radius * 2**-bits``.
     stream : BitStream
         Source of bits.
 
     Returns
     -------
     point : ndarray of int64, of shape (size,)
-        In lattice steps; its cube lies within the ball.
+        In lattice steps of ``radius * 2**-LATTICE_BITS``; its cube lies within the ball.
     """
     boxes = _Boxes(potential, rate, radius, size)
-    step = math.ldexp(radius, -bits)
+    lattice = _Lattice(potential.frame, stream)
     # Half the diagonal of a cube is at most one step; the other one is for rounding.
-    most = 2**bits - 2
+    most = 2**LATTICE_BITS - 2
     while True:
         box, points, envelope = boxes.propose(min(4 + len(boxes) // 2, _MOST_PROPOSALS), stream)
-        at = boxes.coordinates(points)
-        rounded = np.rint((at / step) @ potential.frame.T).astype(np.int64)
+        rounded = lattice.round(points)
         accepted = np.einsum("ij,ij->i", rounded, rounded) <= most**2
         if accepted.any():
-            gamma = np.maximum(rate * potential.values(at[accepted]) + envelope[accepted], 0.0)
-            accepted[accepted] = _bernoulli(gamma, stream)
+            values = potential.values(boxes.coordinates(points[accepted]))
+            accepted[accepted] = _bernoulli(np.maximum(rate * values + envelope[accepted], 0.0), stream)
         if accepted.any():
             outcome: NDArray[np.int64] = rounded[accepted.argmax()]
             return outcome
         boxes.halve(np.unique(box))
-
-
-def lattice_bits(epsilon: float) -> int:
-    """Return how fine the lattice of what is released may be.
-
-    Parameters
-    ----------
-    epsilon : float
-        Of the release.
-
-    Returns
-    -------
-    bits : int
-        The step is the radius times ``2**-bits``.
-    """
-    return min(_MOST_LATTICE_BITS, 31 + math.floor(math.log2(max(epsilon, _LEAST_EPSILON))))
 
 
 @dataclass(frozen=True)
@@ -339,8 +359,8 @@ class TangentPlaneMechanism(Mechanism):
 
     @property
     def scale(self) -> float:
-        """Sum of losses that a factor of e in the density stands for."""
-        return self.sensitivity / self.epsilon * (1 + MARGIN)
+        """Sum of losses that a factor of e in the density stands for; epsilons beyond 1000 count as that."""
+        return self.sensitivity / min(self.epsilon, _MOST_EPSILON) * (1 + MARGIN)
 
     def release(self, value: Any, stream: BitStream) -> Array:
         """Return a point.
@@ -358,6 +378,5 @@ class TangentPlaneMechanism(Mechanism):
             On a public lattice, within the ball.
         """
         rate = 1 / self.scale if self.epsilon >= _LEAST_EPSILON else 0.0
-        bits = lattice_bits(self.epsilon)
-        point = sample_ball(value, rate, self.radius, self.n_parameters, bits, stream)
-        return from_lattice(point, math.ldexp(self.radius, -bits))
+        point = sample_ball(value, rate, self.radius, self.n_parameters, stream)
+        return from_lattice(point, math.ldexp(self.radius, -LATTICE_BITS))

@@ -8,7 +8,15 @@ from scipy import integrate, stats
 
 from skdp.linear_model._score_losses import AbsoluteError, Huber, LogLoss, LossSum, SquaredErrorSum
 from skdp.mechanisms import NoiseSource, TangentPlaneMechanism
-from skdp.mechanisms.tangent_planes import MARGIN, _Boxes, _geometric_digits, _log_geometric, lattice_bits, sample_ball
+from skdp.mechanisms.tangent_planes import (
+    LATTICE_BITS,
+    MARGIN,
+    _Boxes,
+    _geometric_digits,
+    _Lattice,
+    _log_geometric,
+    sample_ball,
+)
 from tests.statistics import accept, chi_square, chi_square_integers, reject
 
 RADIUS = 2.0
@@ -31,10 +39,10 @@ def sums(name, size, **kwargs):
     return LossSum(X, u, loss, RADIUS)
 
 
-def draws(potential, rate, size, count, first_seed=0, bits=20):
+def draws(potential, rate, size, count, first_seed=0):
     source = NoiseSource(first_seed)
-    points = [sample_ball(potential, rate, RADIUS, size, bits, source.stream(str(i))) for i in range(count)]
-    return np.array(points) * RADIUS * 2.0**-bits
+    points = [sample_ball(potential, rate, RADIUS, size, source.stream(str(i))) for i in range(count)]
+    return np.array(points) * RADIUS * 2.0**-LATTICE_BITS
 
 
 def density(potential, rate, w):
@@ -179,21 +187,36 @@ def test_steep_digits_are_zero():
 
 def test_the_mechanism_rounds_to_a_public_lattice():
     potential = sums("log_loss", 2)
-    for epsilon in (1e-9, 1e-4, 1.0, 50.0):
+    for epsilon in (1e-12, 1e-4, 1.0, 50.0):
         mechanism = TangentPlaneMechanism(epsilon, RADIUS, RADIUS, 2)
         w = mechanism.release(potential, NoiseSource(3).stream("x"))
-        steps = w / (RADIUS * 2.0 ** -lattice_bits(epsilon))
+        steps = w / (RADIUS * 2.0**-LATTICE_BITS)
         assert np.all(steps == np.rint(steps))
         assert np.linalg.norm(w) <= RADIUS
     assert mechanism.scale == RADIUS / 50.0 * (1 + MARGIN)
 
 
-def test_the_lattice_leaves_room_for_the_margin():
-    # 4 eta below what is left unused of epsilon, for the part that does not scale with it.
-    for epsilon in np.logspace(-7, 3, 101):
-        bits = lattice_bits(epsilon)
-        assert 1 <= bits <= 20
-        assert 4 * (2.0 ** (bits - 43) + 2.0**-46) <= epsilon * (1 - 1 / (1 + MARGIN)) * 0.6
+def test_the_margin_has_room():
+    # 4 eta, for as many records as are promised and for the least epsilon at which the data count.
+    left = 1 - 1 / (1 + MARGIN)
+    for epsilon in (2.0**-30, 1.0, 1000.0):
+        eta = epsilon * 2.0 ** (26 - 42 + 4) + 2.0**-44 + 2.0**-56
+        assert 4 * eta <= epsilon * left
+
+
+def test_rounding_is_that_of_exact_arithmetic():
+    rng = np.random.default_rng(0)
+    frame = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    lattice = _Lattice(frame, NoiseSource(0).stream("x"))
+    points = rng.integers(-(2**50), 2**50, size=(2000, 3))
+    rounded = lattice.round(points)
+    exact = np.array([lattice._round_exactly(point) for point in points.tolist()])
+    # Other digits can only matter where the double is in doubt: about once in 2**10.
+    assert np.count_nonzero((rounded != exact).any(axis=1)) <= 2
+    # A point next to the surface of a cube, along an axis: its digits decide.
+    plain = _Lattice(np.eye(2), NoiseSource(1).stream("x"))
+    edge = np.array([[2**19, 0]] * 4 + [[2**19 - 1, 0]] * 4)
+    assert plain.round(edge)[:, 0].tolist() == [1] * 4 + [0] * 4
 
 
 def test_below_the_least_epsilon_the_data_are_not_looked_at():
@@ -206,7 +229,7 @@ def test_below_the_least_epsilon_the_data_are_not_looked_at():
         def tangents(self, points, half):
             return np.full(len(points), 1e9), np.full(points.shape, 1e9), np.ones(points.shape)
 
-    mechanism = TangentPlaneMechanism(1e-8, 1.0, RADIUS, 2)
+    mechanism = TangentPlaneMechanism(1e-10, 1.0, RADIUS, 2)
     w = np.array([mechanism.release(Loud(), NoiseSource(i).stream("x")) for i in range(400)])
     accept(stats.binomtest(int((w[:, 0] > 0).sum()), 400).pvalue, "signs")
 
