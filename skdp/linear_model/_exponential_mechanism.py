@@ -103,10 +103,12 @@ def plan(parameters: Parameters, n_features: int) -> PrivacyGuarantee:
 def loss_sum(X: NDArray, target: Array, parameters: Parameters) -> LossSum:
     """Return the sum of losses, as a function of coefficients for rows of norm 1."""
     rows = clip_rows(X, parameters.data_norm, parameters.constant).array
-    rows /= parameters.norm
-    if isinstance(parameters.loss, SquaredError):
-        return SquaredErrorSum(rows, target, parameters.max_score)
-    return LossSum(rows, target, parameters.loss, parameters.max_score)
+    # Whether a number underflows depends on the data, and is not to be heard of.
+    with np.errstate(all="ignore"):
+        rows /= parameters.norm
+        if isinstance(parameters.loss, SquaredError):
+            return SquaredErrorSum(rows, target, parameters.max_score)
+        return LossSum(rows, target, parameters.loss, parameters.max_score)
 
 
 def postprocess(released: Array, parameters: Parameters) -> tuple[Array, float]:

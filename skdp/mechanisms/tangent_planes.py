@@ -31,6 +31,7 @@ where, for :math:`n` records, :math:`\eta` is at most the sum of
 - :math:`2^{-56}`, for cubes that are cut out of a point set in another frame: a cube of the lattice has :math:`2^{70}`
   positions along an edge, and those next to its surface may be on either side.
 
+How a sum is rounded may depend on the points that it is computed together with; the bounds hold whatever it depends on.
 For two data sets, :math:`4\eta` has to be paid for. One part in 512 of the exponent is left unused. It covers this for
 up to :math:`2^{26}` records, at every epsilon of at least :math:`2^{-30}`; below that, the data are not looked at.
 """
@@ -211,18 +212,19 @@ class _Boxes:
             Logarithm of the envelope there.
         """
         top = self._mass.max()
-        with np.errstate(under="ignore"):
-            weight = np.maximum(np.ceil(np.exp(self._mass - top) * 2.0**_WEIGHT_BITS), 1.0)
+        # Their sum is to be below 2**62.
+        bits = min(_WEIGHT_BITS, 61 - len(self).bit_length())
+        weight = np.maximum(np.ceil(np.exp(self._mass - top) * 2.0**bits), 1.0)
         # Rounding up raises the envelope of a box.
-        raised = np.log(weight) - _WEIGHT_BITS * math.log(2) + top - self._mass
+        raised = np.log(weight) - bits * math.log(2) + top - self._mass
         last = np.cumsum(weight.astype(np.int64))
         drawn = np.empty(0, dtype=np.int64)
         while drawn.size == 0:
             drawn = uniform_below(int(last[-1]), count, stream)[0]
         box = np.searchsorted(last, drawn, side="right")
         offset = _geometric_digits(self._slope[box], self._bits[box], stream)
-        bits, low = self._bits[box], self._low[box]
-        points = np.where(self._falls[box], low + offset, low + ((np.int64(1) << bits) - 1 - offset))
+        low, last_offset = self._low[box], (np.int64(1) << self._bits[box]) - 1
+        points = low + np.where(self._falls[box], offset, last_offset - offset)
         envelope = self._height[box] - (self._slope[box] * offset).sum(axis=1) + raised[box]
         return box, points, envelope
 
@@ -231,8 +233,7 @@ def _log_geometric(slope: Array, bits: NDArray[np.int64]) -> Array:
     """Return log(1 + e^-s + ... + e^-((2^bits - 1) s))."""
     flat = slope < 1e-290
     s = np.where(flat, 1.0, slope)
-    with np.errstate(under="ignore"):
-        sums = np.log(-np.expm1(-s * np.ldexp(1.0, bits))) - np.log(-np.expm1(-s))
+    sums = np.log(-np.expm1(-s * np.ldexp(1.0, bits))) - np.log(-np.expm1(-s))
     return np.where(flat, bits * math.log(2), sums)
 
 
@@ -244,11 +245,9 @@ def _geometric_digits(slope: Array, bits: NDArray[np.int64], stream: BitStream) 
     """
     place = np.arange(_POINT_BITS + 1)
     used = place < bits[..., None]
-    with np.errstate(over="ignore"):
-        gamma = np.logaddexp(0.0, np.ldexp(slope[..., None], place)[used])
-    # Beyond, a digit is 1 with probability less than 2^-1442.
+    gamma = np.logaddexp(0.0, np.ldexp(slope[..., None], place)[used])
     ones = np.zeros(used.shape, dtype=np.int64)
-    ones[used] = _bernoulli(np.minimum(gamma, 1e6), stream)
+    ones[used] = _bernoulli(gamma, stream)
     digits: NDArray[np.int64] = (ones << place).sum(axis=-1)
     return digits
 
@@ -378,5 +377,7 @@ class TangentPlaneMechanism(Mechanism):
             On a public lattice, within the ball.
         """
         rate = 1 / self.scale if self.epsilon >= _LEAST_EPSILON else 0.0
-        point = sample_ball(value, rate, self.radius, self.n_parameters, stream)
+        # Whether a number underflows depends on the data, and is not to be heard of.
+        with np.errstate(all="ignore"):
+            point = sample_ball(value, rate, self.radius, self.n_parameters, stream)
         return from_lattice(point, math.ldexp(self.radius, -LATTICE_BITS))

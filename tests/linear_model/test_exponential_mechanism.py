@@ -359,6 +359,15 @@ def test_extreme_parameters_still_fit(epsilon, data_norm):
         assert np.all(np.isfinite(model.predict(X)))
 
 
+@every_name
+def test_underflow_is_not_heard_of(name):
+    X, y = regression_rows(30)
+    X[0] = 1e-200
+    y = (y > 0).astype(int) if name == "log_loss" else y
+    with np.errstate(all="raise"):
+        model_of(name, epsilon=50.0, max_score=100.0, data_norm=1e-3).fit(X, y)
+
+
 NAN, INF = float("nan"), float("inf")
 
 BAD_PARAMETERS = [
