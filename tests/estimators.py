@@ -13,11 +13,15 @@ from skdp.ensemble import PATEClassifier, SampleAggregate
 from skdp.linear_model import (
     DPSGDClassifier,
     DPSGDRegressor,
+    ExpMechERM,
     FunctionalMechLinReg,
     FunctionalMechLogReg,
     ObjPertLogReg,
+    ObjPertSVC,
     OutputPertLogReg,
+    OutputPertSVC,
 )
+from skdp.linear_model._score_losses import LogLoss, LossSum
 from skdp.local import (
     HadamardResponse,
     LocalDPNaiveBayes,
@@ -42,6 +46,21 @@ PERTURBATION = [
     estimator(**_GENEROUS, **variant)
     for estimator in (OutputPertLogReg, ObjPertLogReg)
     for variant in ({"delta": 1e-5}, {"delta": 0.0}, {"delta": 1e-5, "loss": "huber"}, {"delta": 0.0, "loss": "huber"})
+]
+
+SUPPORT_VECTOR = [
+    estimator(**_GENEROUS, **variant)
+    for estimator in (OutputPertSVC, ObjPertSVC)
+    for variant in ({"delta": 1e-5}, {"delta": 0.0})
+]
+
+EXPONENTIAL = [
+    ExpMechERM(**_GENEROUS),
+    ExpMechERM(delta=1e-5, fit_intercept=False, **_GENEROUS),
+    *[
+        ExpMechERM(loss, epsilon=1e3, data_norm=6.0, bounds_y=(-500.0, 500.0))
+        for loss in ("squared_error", "huber", "absolute_error")
+    ],
 ]
 
 # scikit-learn's checks hold standardised features for the most part, and targets up to some hundreds.
@@ -230,8 +249,29 @@ ENSEMBLES += [
     )
 ]
 
-ESTIMATORS = PERTURBATION + FUNCTIONAL + DESCENT + NAIVE_BAYES + NETWORKS + TREES + PCA + CLUSTERING + PREPROCESSING
-ESTIMATORS += LOCAL_NAIVE_BAYES + SYNTHETIC + ENSEMBLES + SEARCHES
+ESTIMATORS = [
+    *PERTURBATION,
+    *SUPPORT_VECTOR,
+    *EXPONENTIAL,
+    *FUNCTIONAL,
+    *DESCENT,
+    *NAIVE_BAYES,
+    *NETWORKS,
+    *TREES,
+    *PCA,
+    *CLUSTERING,
+    *PREPROCESSING,
+    *LOCAL_NAIVE_BAYES,
+    *SYNTHETIC,
+    *ENSEMBLES,
+    *SEARCHES,
+]
+
+#: Columns of the data for tests, where an estimator does not take five.
+FEATURES = {"ExpMechERM": 3}
+
+#: Estimators for two classes only.
+BINARY = {"ExpMechERM"}
 
 # With columns of their own, which scikit-learn's checks do not have.
 COLUMNS = {"categorical_features": [0], "n_categories": 3, "bin_edges": {1: [-5, -1, 0, 0.5, 1, 5]}}
@@ -275,6 +315,8 @@ EXPECTED_FAILURES = {
     "NoisyHistogram": {"check_estimators_empty_data_messages": _EMPTY},
     "OutputPertLogReg": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
     "ObjPertLogReg": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
+    "OutputPertSVC": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
+    "ObjPertSVC": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
 }
 
 _VARIANCES = {"explained_variance_", "explained_variance_ratio_", "singular_values_", "noise_variance_"}
@@ -287,6 +329,9 @@ RELEASED = {
     "SampleAggKMeans": {"cluster_centers_"},
     "OutputPertLogReg": {"coef_", "intercept_"},
     "ObjPertLogReg": {"coef_", "intercept_"},
+    "OutputPertSVC": {"coef_", "intercept_"},
+    "ObjPertSVC": {"coef_", "intercept_"},
+    "ExpMechERM": {"coef_", "intercept_"},
     "DPSGDClassifier": {"coef_", "intercept_"},
     "DPSGDRegressor": {"coef_", "intercept_"},
     "FunctionalMechLinReg": {"coef_", "intercept_", "alpha_"},
@@ -315,6 +360,9 @@ PUBLIC = {
     "SampleAggKMeans": set(),
     "OutputPertLogReg": {"C_", "_loss"},
     "ObjPertLogReg": {"C_", "_loss"},
+    "OutputPertSVC": {"C_", "_loss"},
+    "ObjPertSVC": {"C_", "_loss"},
+    "ExpMechERM": {"_loss"},
     "DPSGDClassifier": {"n_steps_", "_loss"},
     "DPSGDRegressor": {"n_steps_"},
     "FunctionalMechLinReg": set(),
@@ -415,10 +463,27 @@ def every_output(model, X, y):
     return out
 
 
+def columns_up_to(estimator, n_features):
+    """So many columns, or as many as the estimator takes."""
+    return min(n_features, FEATURES.get(type(estimator).__name__, n_features))
+
+
+def classes_up_to(estimator, n_classes):
+    """So many classes, or as many as the estimator takes."""
+    return 2 if type(estimator).__name__ in BINARY else n_classes
+
+
+def without_data(value):
+    """What is handed to a release, as it would be if it were 0."""
+    if isinstance(value, LossSum):
+        return LossSum(np.empty((0, len(value.frame))), np.empty(0), LogLoss(), 1.0)
+    return np.zeros(np.shape(value))
+
+
 def declared(estimator, n_classes=2, **parameters):
     """A copy that neither warns nor depends on labels."""
     if is_classifier(estimator):
-        parameters = {"classes": list(range(n_classes)), **parameters}
+        parameters = {"classes": list(range(classes_up_to(estimator, n_classes))), **parameters}
     if "classes" in parameters and is_search(estimator):
         parameters["estimator__classes"] = parameters.pop("classes")
     return clone(estimator).set_params(**parameters)
@@ -429,8 +494,10 @@ def is_search(estimator):
     return isinstance(estimator, DPGridSearchCV)
 
 
-def data_for(estimator, n_classes=2, n_rows=400, n_features=5, seed=0):
+def data_for(estimator, n_classes=2, n_rows=400, n_features=None, seed=0):
     """Overlapping clusters with rows of norm up to about 3, and their numbers or a linear function with noise."""
+    if n_features is None:
+        n_features = columns_up_to(estimator, 5)
     X, y = blobs(n_classes, n_rows, n_features, seed)
     return X, (20 * X[:, 0] - 7.0 * y if is_regressor(estimator) else y)
 
@@ -471,6 +538,8 @@ def name_of(estimator):
 
 def expected_failures(estimator):
     """Return the checks that are known to fail, with reasons."""
+    if isinstance(estimator, ExpMechERM):
+        return _failures_of_few_parameters(estimator)
     if is_search(estimator):
         # Regressors have targets of any kind; classifiers have no labels without rows.
         return {"check_estimators_empty_data_messages": _EMPTY} if is_regressor(estimator) else {}
@@ -478,3 +547,22 @@ def expected_failures(estimator):
         # Without declared labels, empty data are refused.
         return {k: v for k, v in EXPECTED_FAILURES.get(type(estimator).__name__, {}).items() if v is not _EMPTY}
     return EXPECTED_FAILURES.get(type(estimator).__name__, {})
+
+
+def _failures_of_few_parameters(estimator):
+    """Checks whose data have more columns than the sampler takes."""
+    checks = ["check_estimators_dtypes", "check_dtype_object", "check_array_api_input"]
+    if estimator.fit_intercept:
+        checks += ["check_n_features_in_after_fitting", "check_positive_only_tag_during_fit"]
+    if is_regressor(estimator):
+        checks += [
+            "check_regressors_train",
+            "check_regressor_data_not_an_array",
+            "check_regressors_no_decision_function",
+            "check_regressors_int",
+            "check_fit2d_1sample",
+        ]
+    failures = dict.fromkeys(checks, "the sampler is for at most four parameters, and the data have more columns")
+    if is_regressor(estimator):
+        failures["check_estimators_empty_data_messages"] = _EMPTY
+    return failures

@@ -13,7 +13,7 @@ from skdp._release import PrivacyGuarantee, Release, ReleaseSession
 from skdp.accounting import ParallelEvent, PureEvent
 from skdp.exceptions import ReleaseError
 from skdp.mechanisms import GammaMechanism, NoiseSource
-from tests.estimators import ESTIMATORS, name_of, of_many_columns
+from tests.estimators import ESTIMATORS, classes_up_to, columns_up_to, name_of, of_many_columns
 
 
 def plan(*labels):
@@ -121,8 +121,9 @@ def test_parts_of_a_pure_budget_are_never_more_than_the_whole(estimator):
     """As rational numbers: not even by the last bit."""
     rng = np.random.default_rng(0)
     for _ in range(25):
-        epsilon, n_features = rng.uniform(0.5, 5), int(rng.integers(4, 12))
-        plan = of_many_columns(estimator, epsilon=epsilon).privacy_plan(n_features=n_features, n_classes=3)
+        epsilon, n_features = rng.uniform(0.5, 5), columns_up_to(estimator, int(rng.integers(4, 12)))
+        n_classes = classes_up_to(estimator, 3)
+        plan = of_many_columns(estimator, epsilon=epsilon).privacy_plan(n_features=n_features, n_classes=n_classes)
         assert sum(pure_epsilon(event) for event in plan.events) <= epsilon
         assert sum(Fraction(release.mechanism.epsilon) for release in plan.releases) <= epsilon
 

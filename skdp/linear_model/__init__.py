@@ -1,17 +1,22 @@
 """Linear models."""
 
+from ._exponential_mechanism import ExpMechERM
 from ._functional import FunctionalMechLinReg
 from ._functional_logistic import FunctionalMechLogReg
 from ._objective_perturbation import ObjPertLogReg
 from ._output_perturbation import OutputPertLogReg
 from ._sgd import DPSGDClassifier
 from ._sgd_regressor import DPSGDRegressor
+from ._svm import ObjPertSVC, OutputPertSVC
 
 __all__ = [
     "DPSGDClassifier",
     "DPSGDRegressor",
+    "ExpMechERM",
     "FunctionalMechLinReg",
     "FunctionalMechLogReg",
     "ObjPertLogReg",
+    "ObjPertSVC",
     "OutputPertLogReg",
+    "OutputPertSVC",
 ]

@@ -149,42 +149,23 @@ def linear_rule(released: Array, geometry: Geometry) -> tuple[Array, Array]:
     return weights[:, :-1].copy(), geometry.constant * weights[:, -1]
 
 
-def _estimates_probabilities(estimator: Any) -> bool:
-    # Once fitted, by the loss of the fit, whatever the parameter is set to later.
-    if getattr(estimator, "_loss", estimator.loss) != "log_loss":
-        raise AttributeError('probabilities are available for loss="log_loss"')
-    return True
+class PrivateLinearModel(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEstimator):
+    """Base of all: checks, and the shape of a fit. What is perturbed is a mixin's business."""
 
+    epsilon: float
+    delta: float
+    data_norm: float | None
+    C: float | str
+    fit_intercept: bool
+    tol: float
+    max_iter: int
+    classes: Any
+    accountant: Any
+    random_state: Any
 
-class PrivateLinearClassifier(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEstimator):
-    """Base of the two: checks, and the shape of a fit."""
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        data_norm: float | None = None,
-        C: float | str = "auto",
-        loss: str = "log_loss",
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        classes: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.C = C
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.classes = classes
-        self.accountant = accountant
-        self.random_state = random_state
+    @abstractmethod
+    def _checked_loss(self) -> str:
+        """Return the name of the loss."""
 
     @staticmethod
     @abstractmethod
@@ -296,11 +277,52 @@ class PrivateLinearClassifier(LinearRule, ClassifierMixin, DPEstimatorMixin, Bas
             delta=check_delta(self.delta),
             data_norm=check_data_norm(self.data_norm),
             C=None if automatic else check_positive(self.C, "C"),
-            loss=check_choice(self.loss, "loss", LOSSES),
+            loss=self._checked_loss(),
             fit_intercept=check_boolean(self.fit_intercept, "fit_intercept"),
             tol=check_positive(self.tol, "tol", least=1e-9, most=1e-2),
             max_iter=check_integer(self.max_iter, "max_iter", least=1),
         )
+
+
+def _estimates_probabilities(estimator: Any) -> bool:
+    # Once fitted, by the loss of the fit, whatever the parameter is set to later.
+    if getattr(estimator, "_loss", estimator.loss) != "log_loss":
+        raise AttributeError('probabilities are available for loss="log_loss"')
+    return True
+
+
+class PrivateLinearClassifier(PrivateLinearModel):
+    """Base of those with a choice of losses."""
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        data_norm: float | None = None,
+        C: float | str = "auto",
+        loss: str = "log_loss",
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        classes: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.data_norm = data_norm
+        self.C = C
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.classes = classes
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _checked_loss(self) -> str:
+        return check_choice(self.loss, "loss", LOSSES)
 
     @available_if(_estimates_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:

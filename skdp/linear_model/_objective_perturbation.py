@@ -1,4 +1,4 @@
-r"""Logistic regression by objective perturbation.
+r"""Linear classifiers by objective perturbation.
 
 Released: the minimiser of :math:`C \sum_i \ell(\theta x_i; y_i) + \|\theta\|^2/2 + \langle b, \theta\rangle` for noise
 :math:`b`, found to a certified residual :math:`\tau`, plus a little noise that hides the residual (Chaudhuri and others
@@ -29,7 +29,7 @@ from ..accounting import (
 )
 from ..mechanisms import GammaMechanism, GaussianMechanism, Mechanism, NoNoise, pure_share
 from ..sensitivity import ClippedRows, solver_slack_sensitivity
-from ._logistic import LARGEST_KAPPA, Array, Geometry, Parameters, PrivateLinearClassifier, solve
+from ._logistic import LARGEST_KAPPA, Array, Geometry, Parameters, PrivateLinearClassifier, PrivateLinearModel, solve
 from ._losses import LogLoss, MultinomialLogLoss
 
 # What the noise that hides the solver's residual takes: of mu as a multiple of the Gaussian mechanism's, of epsilon.
@@ -126,7 +126,28 @@ def plan(parameters: Parameters, geometry: Geometry, C: float) -> PrivacyGuarant
     return PrivacyGuarantee(epsilon, delta, events, releases)
 
 
-class ObjPertLogReg(PrivateLinearClassifier):
+class ObjectivePerturbation(PrivateLinearModel):
+    """A linear classifier whose objective is perturbed."""
+
+    _weight = staticmethod(effective_weight)
+    _plan = staticmethod(plan)
+
+    @staticmethod
+    def _release(
+        session: ReleaseSession,
+        rows: ClippedRows,
+        codes: NDArray[np.intp],
+        parameters: Parameters,
+        geometry: Geometry,
+        C: float,
+    ) -> Array:
+        tau = parameters.tol * C * geometry.lipschitz
+        b = session.release(_OBJECTIVE, np.zeros(geometry.size))
+        theta = solve(rows, codes, geometry, C, b, tau, parameters.max_iter)
+        return session.release(_SOLUTION, theta.ravel())
+
+
+class ObjPertLogReg(ObjectivePerturbation, PrivateLinearClassifier):
     r"""Differentially private logistic regression by objective perturbation.
 
     A random linear term is added to the objective of regularised logistic regression, and the minimiser is
@@ -218,20 +239,3 @@ class ObjPertLogReg(PrivateLinearClassifier):
     >>> bool(model.fit(X / public_upper, y).score(X / public_upper, y) > 0.8)
     True
     """
-
-    _weight = staticmethod(effective_weight)
-    _plan = staticmethod(plan)
-
-    @staticmethod
-    def _release(
-        session: ReleaseSession,
-        rows: ClippedRows,
-        codes: NDArray[np.intp],
-        parameters: Parameters,
-        geometry: Geometry,
-        C: float,
-    ) -> Array:
-        tau = parameters.tol * C * geometry.lipschitz
-        b = session.release(_OBJECTIVE, np.zeros(geometry.size))
-        theta = solve(rows, codes, geometry, C, b, tau, parameters.max_iter)
-        return session.release(_SOLUTION, theta.ravel())

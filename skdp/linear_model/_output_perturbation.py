@@ -1,4 +1,4 @@
-r"""Logistic regression by output perturbation (Chaudhuri, Monteleoni and Sarwate 2011).
+r"""Linear classifiers by output perturbation (Chaudhuri, Monteleoni and Sarwate 2011).
 
 Released: the minimiser of :math:`C \sum_i \ell(\theta x_i; y_i) + \|\theta\|^2/2`, certified to a residual
 :math:`\tau`, plus noise. Its sensitivity is :math:`CL + 2\tau` (see ``minimizer_sensitivity``); the noise is
@@ -16,7 +16,7 @@ from .._release import PrivacyGuarantee, Release, ReleaseSession
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu, gaussian_noise_multiplier
 from ..mechanisms import GammaMechanism, GaussianMechanism, Mechanism, NoNoise
 from ..sensitivity import ClippedRows, minimizer_sensitivity
-from ._logistic import LARGEST_KAPPA, Array, Geometry, Parameters, PrivateLinearClassifier, solve
+from ._logistic import LARGEST_KAPPA, Array, Geometry, Parameters, PrivateLinearClassifier, PrivateLinearModel, solve
 
 #: Standard deviation of the noise in the score of a row of the largest norm, under C="auto".
 _SCORE_NOISE = 0.25
@@ -55,7 +55,30 @@ def plan(parameters: Parameters, geometry: Geometry, C: float) -> PrivacyGuarant
     return PrivacyGuarantee(epsilon, delta, (event,), (Release(_COEFFICIENTS, mechanism, 1.0, _THEOREM),))
 
 
-class OutputPertLogReg(PrivateLinearClassifier):
+class OutputPerturbation(PrivateLinearModel):
+    """A linear classifier whose solution is perturbed."""
+
+    @staticmethod
+    def _weight(parameters: Parameters, geometry: Geometry) -> float:
+        return automatic_weight(parameters, geometry) if parameters.C is None else parameters.C
+
+    _plan = staticmethod(plan)
+
+    @staticmethod
+    def _release(
+        session: ReleaseSession,
+        rows: ClippedRows,
+        codes: NDArray[np.intp],
+        parameters: Parameters,
+        geometry: Geometry,
+        C: float,
+    ) -> Array:
+        tau = parameters.tol * C * geometry.lipschitz
+        theta = solve(rows, codes, geometry, C, np.zeros(geometry.size), tau, parameters.max_iter)
+        return session.release(_COEFFICIENTS, theta.ravel())
+
+
+class OutputPertLogReg(OutputPerturbation, PrivateLinearClassifier):
     r"""Differentially private logistic regression by output perturbation.
 
     A regularised model is fitted, and noise is added to its coefficients. It is the simplest private classifier,
@@ -142,22 +165,3 @@ class OutputPertLogReg(PrivateLinearClassifier):
     >>> model.fit(X / public_upper, y).coef_.shape
     (1, 30)
     """
-
-    @staticmethod
-    def _weight(parameters: Parameters, geometry: Geometry) -> float:
-        return automatic_weight(parameters, geometry) if parameters.C is None else parameters.C
-
-    _plan = staticmethod(plan)
-
-    @staticmethod
-    def _release(
-        session: ReleaseSession,
-        rows: ClippedRows,
-        codes: NDArray[np.intp],
-        parameters: Parameters,
-        geometry: Geometry,
-        C: float,
-    ) -> Array:
-        tau = parameters.tol * C * geometry.lipschitz
-        theta = solve(rows, codes, geometry, C, np.zeros(geometry.size), tau, parameters.max_iter)
-        return session.release(_COEFFICIENTS, theta.ravel())

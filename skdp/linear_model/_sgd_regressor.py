@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,13 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._callbacks import CallbackSupportMixin, with_callbacks
 from .._data import regression_data, single_target, validate_quietly
-from .._params import check_bounds, check_integer, check_positive
+from .._params import check_integer, check_positive
 from .._release import PrivacyGuarantee, check_accountant
 from ..accounting import PrivacyCost
 from ..base import DPEstimatorMixin
 from ..mechanisms import NoiseSource
 from ._sgd_base import Descent, Settings, carry_out, check_settings, quietly, rule_of, together, weights_of
 from ._sgd_derivatives import Residual
+from ._targets import Targets
 
 Array = NDArray[np.float64]
 
@@ -32,28 +32,6 @@ _THRESHOLD = 0.25
 
 # Less would be lost in the rounding of residuals.
 _LEAST_THRESHOLD = 1e-9
-
-
-@dataclass(frozen=True)
-class Targets:
-    """The map from the range of the targets to [-1, 1]."""
-
-    centre: float
-    half: float
-
-    @classmethod
-    def of(cls, bounds: Any, fit_intercept: bool) -> Targets:
-        lower, upper = check_bounds(bounds, "bounds_y", "the targets")
-        if lower.size != 1:
-            raise ValueError("bounds_y must be a pair of numbers")
-        low, high = float(lower.ravel()[0]), float(upper.ravel()[0])
-        if fit_intercept:
-            return cls(low / 2 + high / 2, high / 2 - low / 2)
-        return cls(0.0, max(abs(low), abs(high)))
-
-    def scaled(self, y: NDArray, bounds: Any) -> Array:
-        lower, upper = check_bounds(bounds, "bounds_y", "the targets")
-        return np.clip((np.clip(y, lower, upper) - self.centre) / self.half, -1.0, 1.0)
 
 
 class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, BaseEstimator):

@@ -36,9 +36,11 @@ from .quantiles import ExactQuantiles, GridQuantiles, even_levels, quantile_dept
 from .runs import BestOfRuns, draw_parts, number_of_runs
 from .sampled_gaussian import SampledGaussianMechanism
 from .stability import StabilityThreshold
+from .tangent_planes import MOST_PARAMETERS, TangentPlaneMechanism
 
 __all__ = [
     "LEAST_RATE",
+    "MOST_PARAMETERS",
     "TOTAL_BITS",
     "UNKNOWN",
     "BestOfRuns",
@@ -65,6 +67,7 @@ __all__ = [
     "PoissonSampler",
     "SampledGaussianMechanism",
     "StabilityThreshold",
+    "TangentPlaneMechanism",
     "UnaryChannel",
     "WindowChannel",
     "bingham_direction",

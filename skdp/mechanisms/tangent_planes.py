@@ -1,0 +1,383 @@
+r"""The exponential mechanism over a ball with a convex sum of losses as its score, in a few dimensions.
+
+Theorem. Let a record add :math:`h(w)` to a score, with :math:`\sup_w h - \inf_w h \le \Delta` over a ball :math:`W`.
+Drawing :math:`w \in W` with density proportional to :math:`e^{-(\varepsilon/\Delta) F(w)}`, where :math:`F` is the sum
+of what records add, is :math:`\varepsilon`-DP and :math:`\varepsilon`-bounded-range; see
+:mod:`skdp.mechanisms.exponential` for the proof, which holds for densities as it stands. There is no factor of 2 in the
+exponent: a record is added or removed, not replaced.
+
+The sampler. A convex function lies above its tangent planes. On a box, the plane at the centre makes an envelope that
+is a product of truncated exponentials: its mass is known in closed form, and drawing from it is easy. The ball is cut
+into boxes; a box is chosen by mass, a point is drawn in it and is accepted with probability
+:math:`e^{-(\text{target} - \text{plane})}`. Boxes of refused points are halved, and those outside of the ball are
+dropped. An envelope is fixed before a point is drawn from it, so that the law of what is accepted is exact, however far
+the boxes were refined: no Markov chain, no delta. The number of boxes grows exponentially with the dimension. Boxes lie
+along the axes of a frame that depends on the data; a good one saves work, and any one is right.
+
+Nothing is limited: a limit on refusals could be met with some data and not with others. The search ends with
+probability one, and quickly, because every refusal makes the envelope tighter. How long it takes depends on the data.
+
+Doubles. Points are dyadic: each coordinate in the frame is one of :math:`2^{51}`. On them, the envelope of a box is a
+product of truncated geometric distributions, whose binary digits are independent. Digits, boxes (which have integer
+weights) and acceptance are drawn exactly, for probabilities that are doubles. Within the small cube that a point stands
+for, the position is uniform, and has 50 further binary digits. What is released is that position, rounded exactly to a
+public lattice in the original axes. The outcomes are the lattice points whose cubes lie within the ball, whatever the
+data and the frame. The probability of every outcome is within a factor :math:`e^{\pm\eta}` of that of the ideal law,
+where, for :math:`n` records, :math:`\eta` is at most the sum of
+
+- :math:`\varepsilon n 2^{-42} s`, for scores, planes and steps between points in doubles, where a record adds at
+  most :math:`s\Delta`, with :math:`s \le 2^4`;
+- :math:`2^{-44}`, for the weights of boxes and the digits;
+- :math:`2^{-56}`, for cubes that are cut out of a point set in another frame: a cube of the lattice has :math:`2^{70}`
+  positions along an edge, and those next to its surface may be on either side.
+
+How a sum is rounded may depend on the points that it is computed together with; the bounds hold whatever it depends on.
+For two data sets, :math:`4\eta` has to be paid for. One part in 512 of the exponent is left unused. It covers this for
+up to :math:`2^{26}` records, at every epsilon of at least :math:`2^{-30}`; below that, the data are not looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._base import Mechanism, from_lattice
+from ._bits import BitStream
+from ._exact import bernoulli_exp, uniform_below
+
+Array = NDArray[np.float64]
+
+#: Dimensions that the sampler is for.
+MOST_PARAMETERS = 4
+
+#: Part of the exponent that is left for rounding errors.
+MARGIN = 2.0**-9
+
+#: What is released is a multiple of ``2**-LATTICE_BITS`` radii.
+LATTICE_BITS = 30
+
+# The least epsilon with which the data have a part in the release, and the most of it that is used: beyond, the density
+# would be as narrow as the lattice.
+_LEAST_EPSILON = 2.0**-30
+_MOST_EPSILON = 1000.0
+
+# Coordinates in the frame are integers of one bit more and a sign, in units of 2**-50 radii; positions between have
+# as many digits again. Entries of the frame are multiples of 2**-53.
+_POINT_BITS = 50
+_FRAME_BITS = 53
+
+# Weights of boxes are integers of this many bits; lighter boxes have weight 1.
+_WEIGHT_BITS = 40
+
+# Every so many times that a box is halved, it is its longest side.
+_TURN = 8
+
+# Proposals at a time: few while there are few boxes, which all have the same fate.
+_MOST_PROPOSALS = 48
+
+
+class Potential(Protocol):  # numpydoc ignore=PR01
+    """A convex function that is evaluated at many points at once. Points are in a frame of its own choice."""
+
+    frame: Array
+
+    def values(self, points: Array) -> Array:
+        """Return its values.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n_points, size)
+            Points.
+
+        Returns
+        -------
+        values : ndarray of shape (n_points,)
+            One per point.
+        """
+        ...
+
+    def tangents(self, points: Array, half: Array) -> tuple[Array, Array, Array]:
+        """Return its values, subgradients, and how strongly it is curved along the axes.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n_points, size)
+            Points.
+        half : ndarray of shape (n_points, size)
+            Half the sides of boxes around the points.
+
+        Returns
+        -------
+        values : ndarray of shape (n_points,)
+            One per point.
+        gradients : ndarray of shape (n_points, size)
+            A subgradient per point.
+        curvatures : ndarray of shape (n_points, size)
+            Rough second derivatives within the boxes; they only decide where boxes are cut.
+        """
+        ...
+
+
+class _Boxes:
+    """Boxes of points, each with the tangent plane at its centre.
+
+    Parameters
+    ----------
+    potential : Potential
+        The function.
+    rate : float
+        What it is multiplied by in the exponent.
+    radius : float
+        Of the ball.
+    size : int
+        Number of dimensions.
+    """
+
+    def __init__(self, potential: Potential, rate: float, radius: float, size: int) -> None:
+        self._potential, self._rate, self._radius = potential, rate, radius
+        self._unit = math.ldexp(radius, -_POINT_BITS)
+        # Half a diagonal beyond the last lattice point, and a little.
+        self._farthest = radius * (1 - 2.0 ** -(LATTICE_BITS + 1))
+        self._low = np.empty((0, size), dtype=np.int64)
+        self._bits = np.empty((0, size), dtype=np.int64)
+        # Fall of the exponent from one point to the next, and whether it falls as the coordinate grows.
+        self._slope = np.empty((0, size))
+        self._falls = np.empty((0, size), dtype=bool)
+        self._cut = np.empty(0, dtype=np.intp)
+        # Logarithms of the envelope's height at its highest corner, and of its mass.
+        self._height = np.empty(0)
+        self._mass = np.empty(0)
+        corner = np.full((1, size), -(1 << _POINT_BITS), dtype=np.int64)
+        self._append(corner, np.full((1, size), _POINT_BITS + 1, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self._low)
+
+    def coordinates(self, points: NDArray[np.int64]) -> Array:
+        """Return the centres of points, which are small cubes, in the frame."""
+        return np.asarray((points + 0.5) * self._unit, dtype=np.float64)
+
+    def _append(self, low: NDArray[np.int64], bits: NDArray[np.int64]) -> None:
+        side = np.ldexp(self._unit, bits)
+        centre = low * self._unit + side / 2
+        nearest = np.maximum(np.abs(centre) - side / 2, 0.0)
+        near = np.einsum("ij,ij->i", nearest, nearest) <= self._farthest**2
+        low, bits, side, centre = low[near], bits[near], side[near], centre[near]
+        values, gradients, curvatures = self._potential.tangents(centre, side / 2)
+        slope = self._rate * np.abs(gradients) * self._unit
+        count = np.ldexp(1.0, bits)
+        height = -self._rate * values + (slope * (count - 1) / 2).sum(axis=1)
+        # A box of one point has no side to halve. Rough curvatures may be wrong: now and then, the longest side is cut.
+        longest = bits.sum(axis=1, keepdims=True) % _TURN == 0
+        cut = np.where(bits > 0, np.where(longest, 1.0, curvatures) * side**2, -1.0).argmax(axis=1)
+        self._low = np.concatenate([self._low, low])
+        self._bits = np.concatenate([self._bits, bits])
+        self._slope = np.concatenate([self._slope, slope])
+        self._falls = np.concatenate([self._falls, gradients > 0])
+        self._cut = np.concatenate([self._cut, cut])
+        self._height = np.concatenate([self._height, height])
+        self._mass = np.concatenate([self._mass, height + _log_geometric(slope, bits).sum(axis=1)])
+
+    def halve(self, chosen: NDArray[np.intp]) -> None:
+        """Replace boxes by their halves."""
+        cut = self._cut[chosen]
+        whole = self._bits[chosen, cut] > 0
+        chosen, cut = chosen[whole], cut[whole]
+        bits = self._bits[chosen].copy()
+        rows = np.arange(len(chosen))
+        bits[rows, cut] -= 1
+        low = self._low[chosen]
+        high = low.copy()
+        high[rows, cut] += np.int64(1) << bits[rows, cut]
+        keep = np.ones(len(self), dtype=bool)
+        keep[chosen] = False
+        for name in ("_low", "_bits", "_slope", "_falls", "_cut", "_height", "_mass"):
+            setattr(self, name, getattr(self, name)[keep])
+        self._append(np.concatenate([low, high]), np.concatenate([bits, bits]))
+
+    def propose(self, count: int, stream: BitStream) -> tuple[NDArray[np.intp], NDArray[np.int64], Array]:
+        """Draw points from the envelope.
+
+        Returns
+        -------
+        box : ndarray of shape (n_drawn,)
+            Which box each is in; there are about `count`, and one at least.
+        points : ndarray of shape (n_drawn, size)
+        envelope : ndarray of shape (n_drawn,)
+            Logarithm of the envelope there.
+        """
+        top = self._mass.max()
+        # Their sum is to be below 2**62.
+        bits = min(_WEIGHT_BITS, 61 - len(self).bit_length())
+        weight = np.maximum(np.ceil(np.exp(self._mass - top) * 2.0**bits), 1.0)
+        # Rounding up raises the envelope of a box.
+        raised = np.log(weight) - bits * math.log(2) + top - self._mass
+        last = np.cumsum(weight.astype(np.int64))
+        drawn = np.empty(0, dtype=np.int64)
+        while drawn.size == 0:
+            drawn = uniform_below(int(last[-1]), count, stream)[0]
+        box = np.searchsorted(last, drawn, side="right")
+        offset = _geometric_digits(self._slope[box], self._bits[box], stream)
+        low, last_offset = self._low[box], (np.int64(1) << self._bits[box]) - 1
+        points = low + np.where(self._falls[box], offset, last_offset - offset)
+        envelope = self._height[box] - (self._slope[box] * offset).sum(axis=1) + raised[box]
+        return box, points, envelope
+
+
+def _log_geometric(slope: Array, bits: NDArray[np.int64]) -> Array:
+    """Return log(1 + e^-s + ... + e^-((2^bits - 1) s))."""
+    flat = slope < 1e-290
+    s = np.where(flat, 1.0, slope)
+    sums = np.log(-np.expm1(-s * np.ldexp(1.0, bits))) - np.log(-np.expm1(-s))
+    return np.where(flat, bits * math.log(2), sums)
+
+
+def _geometric_digits(slope: Array, bits: NDArray[np.int64], stream: BitStream) -> NDArray[np.int64]:
+    """Draw integers k below 2^bits with probabilities proportional to e^(-slope k).
+
+    The factors e^(-slope 2^i) of the binary digits of k make them independent; digit i is 1 with probability
+    1 / (1 + e^(slope 2^i)).
+    """
+    place = np.arange(_POINT_BITS + 1)
+    used = place < bits[..., None]
+    gamma = np.logaddexp(0.0, np.ldexp(slope[..., None], place)[used])
+    ones = np.zeros(used.shape, dtype=np.int64)
+    ones[used] = _bernoulli(gamma, stream)
+    digits: NDArray[np.int64] = (ones << place).sum(axis=-1)
+    return digits
+
+
+def _bernoulli(gamma: Array, stream: BitStream) -> NDArray[np.bool_]:
+    """Draw booleans that are true with probability exp(-gamma), for the doubles as they are."""
+    return bernoulli_exp(gamma, 0.0, lambda i: Fraction(float(gamma[i])), stream)
+
+
+class _Lattice:
+    """Rounds positions in a frame to the public lattice in the original axes.
+
+    Parameters
+    ----------
+    frame : ndarray of shape (size, size)
+        Axes, in columns. They are rounded: a linear map that is not quite a rotation does as well.
+    stream : BitStream
+        Source of bits.
+    """
+
+    # Doubles are off by less than this part of a step, and so are positions from the centres of their points.
+    _DOUBT = 2.0**-12
+
+    def __init__(self, frame: Array, stream: BitStream) -> None:
+        self._exact = np.rint(np.ldexp(frame, _FRAME_BITS)).astype(np.int64).tolist()
+        self._frame = np.ldexp(np.array(self._exact, dtype=np.float64), -_FRAME_BITS)
+        self._stream = stream
+
+    def round(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return lattice points, in steps; those of doubtful positions from further digits of these."""
+        steps = np.ldexp((points + 0.5) @ self._frame.T, LATTICE_BITS - _POINT_BITS)
+        rounded = np.rint(steps)
+        doubtful = (np.abs(steps - rounded) > 0.5 - self._DOUBT).any(axis=1)
+        out: NDArray[np.int64] = rounded.astype(np.int64)
+        for i in np.flatnonzero(doubtful):
+            out[i] = self._round_exactly(points[i].tolist())
+        return out
+
+    def _round_exactly(self, point: list[int]) -> list[int]:
+        digits = (self._stream.words(len(point)) >> np.uint64(64 - _POINT_BITS)).tolist()
+        position = [(k << _POINT_BITS) + d for k, d in zip(point, digits, strict=True)]
+        shift = 2 * _POINT_BITS + _FRAME_BITS - LATTICE_BITS
+        totals = [sum(a * x for a, x in zip(row, position, strict=True)) for row in self._exact]
+        return [(total + (1 << (shift - 1))) >> shift for total in totals]
+
+
+def sample_ball(potential: Potential, rate: float, radius: float, size: int, stream: BitStream) -> NDArray[np.int64]:
+    r"""Draw from a ball with density proportional to :math:`e^{-\text{rate}\, F}`, rounded to a lattice.
+
+    Parameters
+    ----------
+    potential : Potential
+        The convex function F.
+    rate : float
+        Non-negative.
+    radius : float
+        Of the ball, around the origin.
+    size : int
+        Number of dimensions.
+    stream : BitStream
+        Source of bits.
+
+    Returns
+    -------
+    point : ndarray of int64, of shape (size,)
+        In lattice steps of ``radius * 2**-LATTICE_BITS``; its cube lies within the ball.
+    """
+    boxes = _Boxes(potential, rate, radius, size)
+    lattice = _Lattice(potential.frame, stream)
+    # Half the diagonal of a cube is at most one step; the other one is for rounding.
+    most = 2**LATTICE_BITS - 2
+    while True:
+        box, points, envelope = boxes.propose(min(4 + len(boxes) // 2, _MOST_PROPOSALS), stream)
+        rounded = lattice.round(points)
+        accepted = np.einsum("ij,ij->i", rounded, rounded) <= most**2
+        if accepted.any():
+            values = potential.values(boxes.coordinates(points[accepted]))
+            accepted[accepted] = _bernoulli(np.maximum(rate * values + envelope[accepted], 0.0), stream)
+        if accepted.any():
+            outcome: NDArray[np.int64] = rounded[accepted.argmax()]
+            return outcome
+        boxes.halve(np.unique(box))
+
+
+@dataclass(frozen=True)
+class TangentPlaneMechanism(Mechanism):
+    """Epsilon-DP release of a point of a ball at which a convex sum of losses is small.
+
+    Parameters
+    ----------
+    epsilon : float
+        Pure and bounded-range guarantee, positive and finite.
+    sensitivity : float
+        Largest spread over the ball of what one record adds to the sum.
+    radius : float
+        Of the ball.
+    n_parameters : int
+        Its dimension, at most 4.
+    """
+
+    epsilon: float
+    sensitivity: float
+    radius: float
+    n_parameters: int
+
+    name = "exponential (tangent planes)"
+    norm = "range"
+
+    @property
+    def scale(self) -> float:
+        """Sum of losses that a factor of e in the density stands for; epsilons beyond 1000 count as that."""
+        return self.sensitivity / min(self.epsilon, _MOST_EPSILON) * (1 + MARGIN)
+
+    def release(self, value: Any, stream: BitStream) -> Array:
+        """Return a point.
+
+        Parameters
+        ----------
+        value : Potential
+            The sum of losses.
+        stream : BitStream
+            Source of bits.
+
+        Returns
+        -------
+        released : ndarray of shape (n_parameters,)
+            On a public lattice, within the ball.
+        """
+        rate = 1 / self.scale if self.epsilon >= _LEAST_EPSILON else 0.0
+        # Whether a number underflows depends on the data, and is not to be heard of.
+        with np.errstate(all="ignore"):
+            point = sample_ball(value, rate, self.radius, self.n_parameters, stream)
+        return from_lattice(point, math.ldexp(self.radius, -LATTICE_BITS))

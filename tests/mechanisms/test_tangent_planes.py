@@ -1,0 +1,256 @@
+"""The exponential mechanism over a ball: its law against numerical integration, in one dimension to four."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from skdp.linear_model._score_losses import AbsoluteError, Huber, LogLoss, LossSum, SquaredErrorSum
+from skdp.mechanisms import NoiseSource, TangentPlaneMechanism
+from skdp.mechanisms.tangent_planes import (
+    LATTICE_BITS,
+    MARGIN,
+    _Boxes,
+    _geometric_digits,
+    _Lattice,
+    _log_geometric,
+    sample_ball,
+)
+from tests.statistics import accept, chi_square, chi_square_integers, reject
+
+RADIUS = 2.0
+
+
+def data(size, n_rows=60, seed=0, labels=True):
+    """Rows of norm at most 1, correlated, and labels or targets."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, size)) + rng.normal(size=(n_rows, 1))
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
+    score = 2 * X.sum(axis=1) + 0.5 * rng.normal(size=n_rows)
+    return X, (np.where(score > 0, 1.0, -1.0) if labels else np.clip(score / 3, -1, 1))
+
+
+def sums(name, size, **kwargs):
+    X, u = data(size, labels=name == "log_loss", **kwargs)
+    if name == "squared_error":
+        return SquaredErrorSum(X, u, RADIUS)
+    loss = {"log_loss": LogLoss(), "huber": Huber(0.25), "absolute_error": AbsoluteError()}[name]
+    return LossSum(X, u, loss, RADIUS)
+
+
+def draws(potential, rate, size, count, first_seed=0):
+    source = NoiseSource(first_seed)
+    points = [sample_ball(potential, rate, RADIUS, size, source.stream(str(i))) for i in range(count)]
+    return np.array(points) * RADIUS * 2.0**-LATTICE_BITS
+
+
+def density(potential, rate, w):
+    """The density that is asked for, up to a factor, at points in the original axes."""
+    return np.exp(-rate * (potential.values(w @ potential.frame) - potential.values(np.zeros((1, w.shape[1])))))
+
+
+NAMES = ["log_loss", "squared_error", "huber", "absolute_error"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("rate", [0.05, 1.0])
+def test_one_dimension_by_numerical_integration(name, rate):
+    potential = sums(name, 1)
+    grid = np.linspace(-RADIUS, RADIUS, 20_001)
+    cumulative = integrate.cumulative_simpson(density(potential, rate, grid[:, None]), x=grid, initial=0)
+
+    def below(x):
+        return np.interp(x, grid, cumulative / cumulative[-1])
+
+    accept(stats.kstest(draws(potential, rate, 1, 700)[:, 0], below).pvalue, "the law in one dimension")
+    wrong = draws(potential, 20 * rate if rate < 1 else 3 * rate, 1, 700, first_seed=1)[:, 0]
+    reject(stats.kstest(wrong, below).pvalue, "a larger rate")
+
+
+def cells(w, edges):
+    """Cell counts on a grid."""
+    index = [np.searchsorted(edges, column, side="right") - 1 for column in w.T]
+    return np.bincount(np.ravel_multi_index(index, (len(edges) - 1,) * w.shape[1]), minlength=(len(edges) - 1) ** 2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_two_dimensions_by_numerical_integration(name):
+    potential, rate, fine = sums(name, 2), 0.6, 320
+    middle = (np.arange(fine) + 0.5) / fine * 2 * RADIUS - RADIUS
+    w = np.stack(np.meshgrid(middle, middle, indexing="ij"), axis=-1).reshape(-1, 2)
+    mass = np.zeros(len(w))
+    inside = np.einsum("ij,ij->i", w, w) <= RADIUS**2
+    mass[inside] = density(potential, rate, w[inside])
+    coarse = mass.reshape(16, fine // 16, 16, fine // 16).sum(axis=(1, 3)).ravel()
+    edges = np.linspace(-RADIUS, RADIUS, 17)
+    accept(chi_square(cells(draws(potential, rate, 2, 800), edges), coarse / coarse.sum()), "the law in the plane")
+    wrong = draws(potential, 3 * rate, 2, 500, first_seed=1)
+    reject(chi_square(cells(wrong, edges), coarse / coarse.sum()), "three times the rate")
+
+
+@pytest.mark.parametrize("size", [3, 4])
+@pytest.mark.parametrize("name", ["log_loss", "absolute_error"])
+def test_more_dimensions_by_importance_sampling(size, name):
+    # Means of functions against those of uniform points of the ball, weighted by the density.
+    potential, rate, runs = sums(name, size), 0.4, 600
+    rng = np.random.default_rng(5)
+    direction = rng.normal(size=(200_000, size))
+    direction /= np.linalg.norm(direction, axis=1)[:, None]
+    uniform = RADIUS * direction * rng.random((200_000, 1)) ** (1 / size)
+    weight = np.concatenate([density(potential, rate, part) for part in np.array_split(uniform, 40)])
+    weight /= weight.sum()
+    w = draws(potential, rate, size, runs)
+    functions = [*np.eye(size), np.ones(size)]
+    for f in functions:
+        for power in (1, 2):
+            value = (uniform @ f) ** power
+            mean = weight @ value
+            spread = math.sqrt(weight @ (value - mean) ** 2 * (1 / runs) + np.sum(weight**2 * (value - mean) ** 2))
+            z = (((w @ f) ** power).mean() - mean) / spread
+            accept(2 * stats.norm.sf(abs(z)), "a moment")
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_without_records_the_ball_is_uniform(size):
+    empty = LossSum(np.empty((0, size)), np.empty(0), LogLoss(), RADIUS)
+    w = draws(empty, 1.0, size, 2000)
+    norm = np.linalg.norm(w, axis=1) / RADIUS
+    assert norm.max() <= 1
+    accept(stats.kstest(norm**size, stats.uniform.cdf).pvalue, "norms")
+    accept(stats.binomtest(int((w[:, 0] > 0).sum()), 2000).pvalue, "signs")
+
+
+def test_the_frame_does_not_matter():
+    # Any orthonormal frame gives the same law.
+    potential, rate = sums("log_loss", 2), 0.6
+    good = draws(potential, rate, 2, 500)
+    turned = sums("log_loss", 2)
+    angle = np.array([[0.6, -0.8], [0.8, 0.6]])
+    turned._rows, turned.frame = turned._rows @ angle, turned.frame @ angle
+    turned._curved = np.array([1.0, 1e-9])
+    other = draws(turned, rate, 2, 500, first_seed=3)
+    for f in ([1, 0], [0, 1], [1, 1], [1, -1]):
+        accept(stats.ks_2samp(good @ f, other @ f).pvalue, "two frames")
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("rate", [1e-6, 1.0, 300.0])
+def test_the_envelope_is_one(size, rate):
+    # Convexity: the plane of a box lies below the function, up to rounding.
+    potential = sums("log_loss", size)
+    boxes, stream = _Boxes(potential, rate, RADIUS, size), NoiseSource(0).stream("x")
+    for _ in range(12):
+        box, points, envelope = boxes.propose(32, stream)
+        at = boxes.coordinates(points)
+        assert np.all(np.abs(at) <= RADIUS)
+        excess = rate * potential.values(at) + envelope
+        assert excess.min() >= -1e-9 * max(1.0, rate)
+        boxes.halve(np.unique(box))
+
+
+def test_boxes_partition_the_points_and_their_masses_are_sums():
+    potential = sums("log_loss", 2)
+    boxes, stream = _Boxes(potential, 1.0, 10.0, 2), NoiseSource(0).stream("x")
+    for _ in range(6):
+        boxes.halve(np.unique(boxes.propose(8, stream)[0]))
+    # No box of [-10, 10]^2 is far from the ball at first; sizes add up where none was dropped.
+    volume = np.ldexp(1.0, boxes._bits).prod(axis=1).sum() * boxes._unit**2
+    assert volume <= 400 * (1 + 1e-12)
+    corner = np.abs(boxes._low + 0.5) * boxes._unit
+    assert len(boxes) > 6
+    assert corner.max() <= 10.0
+
+
+def test_mass_of_an_axis_is_a_sum():
+    for slope in (0.0, 1e-300, 1e-20, 1e-3, 0.7, 30.0, 1e4):
+        for bits in (0, 1, 5, 10):
+            exact = math.log(math.fsum(math.exp(-slope * k) for k in range(2**bits)))
+            found = _log_geometric(np.array([slope]), np.array([bits]))[0]
+            assert found == pytest.approx(exact, rel=1e-12, abs=1e-13)
+
+
+def test_digits_have_a_geometric_law():
+    slope, bits, runs = 0.1, 5, 20_000
+    stream = NoiseSource(0).stream("x")
+    k = _geometric_digits(np.full((runs, 1), slope), np.full((runs, 1), bits), stream)[:, 0]
+    mass = np.exp(-slope * np.arange(2**bits))
+    accept(chi_square_integers(k, lambda i: mass[i] / mass.sum(), 0, 2**bits - 1), "digits")
+    k = _geometric_digits(np.full((runs, 1), 1.2 * slope), np.full((runs, 1), bits), stream)[:, 0]
+    reject(chi_square_integers(k, lambda i: mass[i] / mass.sum(), 0, 2**bits - 1), "a steeper law")
+
+
+def test_steep_digits_are_zero():
+    slope, bits = np.full((3, 2), 1e5), np.full((3, 2), 51)
+    assert not _geometric_digits(slope, bits, NoiseSource(0).stream("x")).any()
+
+
+def test_the_mechanism_rounds_to_a_public_lattice():
+    potential = sums("log_loss", 2)
+    for epsilon in (1e-12, 1e-4, 1.0, 50.0):
+        mechanism = TangentPlaneMechanism(epsilon, RADIUS, RADIUS, 2)
+        w = mechanism.release(potential, NoiseSource(3).stream("x"))
+        steps = w / (RADIUS * 2.0**-LATTICE_BITS)
+        assert np.all(steps == np.rint(steps))
+        assert np.linalg.norm(w) <= RADIUS
+    assert mechanism.scale == RADIUS / 50.0 * (1 + MARGIN)
+
+
+def test_the_margin_has_room():
+    # 4 eta, for as many records as are promised and for the least epsilon at which the data count.
+    left = 1 - 1 / (1 + MARGIN)
+    for epsilon in (2.0**-30, 1.0, 1000.0):
+        eta = epsilon * 2.0 ** (26 - 42 + 4) + 2.0**-44 + 2.0**-56
+        assert 4 * eta <= epsilon * left
+
+
+def test_rounding_is_that_of_exact_arithmetic():
+    rng = np.random.default_rng(0)
+    frame = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    lattice = _Lattice(frame, NoiseSource(0).stream("x"))
+    points = rng.integers(-(2**50), 2**50, size=(2000, 3))
+    rounded = lattice.round(points)
+    exact = np.array([lattice._round_exactly(point) for point in points.tolist()])
+    # Other digits can only matter where the double is in doubt: about once in 2**10.
+    assert np.count_nonzero((rounded != exact).any(axis=1)) <= 2
+    # A point next to the surface of a cube, along an axis: its digits decide.
+    plain = _Lattice(np.eye(2), NoiseSource(1).stream("x"))
+    edge = np.array([[2**19, 0]] * 4 + [[2**19 - 1, 0]] * 4)
+    assert plain.round(edge)[:, 0].tolist() == [1] * 4 + [0] * 4
+
+
+def test_below_the_least_epsilon_the_data_are_not_looked_at():
+    class Loud:
+        frame = np.eye(2)
+
+        def values(self, points):
+            return np.full(len(points), 1e9)
+
+        def tangents(self, points, half):
+            return np.full(len(points), 1e9), np.full(points.shape, 1e9), np.ones(points.shape)
+
+    mechanism = TangentPlaneMechanism(1e-10, 1.0, RADIUS, 2)
+    w = np.array([mechanism.release(Loud(), NoiseSource(i).stream("x")) for i in range(400)])
+    accept(stats.binomtest(int((w[:, 0] > 0).sum()), 400).pvalue, "signs")
+
+
+def hard(kind, size):
+    """Data that no frame fits well: kinks, repeated columns, one far record, everything at the boundary."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(300, size))
+    if kind == "repeated":
+        X[:] = X[:, :1]
+    elif kind == "spikes":
+        X = np.eye(size)[rng.integers(size, size=300)] * rng.choice([1e-6, 1.0], size=(300, 1))
+    elif kind == "boundary":
+        X[:, 0] = np.abs(X[:, 0]) + 3
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
+    return X, (np.ones(300) if kind == "boundary" else rng.choice([-1.0, 1.0], size=300))
+
+
+@pytest.mark.parametrize("kind", ["repeated", "spikes", "boundary", "plain"])
+@pytest.mark.parametrize("loss", [LogLoss(), Huber(0.001), AbsoluteError()], ids=lambda loss: type(loss).__name__)
+def test_hard_data_come_to_an_end(kind, loss):
+    for size, rate in ((2, 1e4), (4, 30.0)):
+        X, u = hard(kind, size)
+        assert np.linalg.norm(draws(LossSum(X, u, loss, RADIUS), rate, size, 1)) <= RADIUS
