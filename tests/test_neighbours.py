@@ -4,21 +4,32 @@ Both neighbours are given the same released values, so that what is compared fol
 single statistics do not: a statistic of unreleased data, or one in other units than its mechanism's.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from skdp._release import ReleaseSession
 from skdp.mechanisms import TangentPlaneMechanism
-from tests.estimators import VARIANTS, data_for, declared, name_of, needs_y
+from tests.estimators import VARIANTS, data_for, declared, is_local, is_search, name_of, needs_y
 
-# The minimiser itself moves further than the noise on top of it is made for; the objective's noise covers that.
-COMPARED = [estimator for estimator in VARIANTS if type(estimator).__name__ not in ("ObjPertLogReg", "ObjPertSVC")]
+# The minimiser itself moves further than the noise on top of it is made for; the objective's noise covers that. In a
+# search fits of the same releases follow each other; local estimators release each record by itself.
+COMPARED = [
+    estimator
+    for estimator in VARIANTS
+    if type(estimator).__name__ not in ("ObjPertLogReg", "ObjPertSVC")
+    and not is_search(estimator)
+    and not is_local(estimator)
+]
+
+# One block's teacher or result has a say in all groups, each of which has a budget of its own.
+IN_ALL_GROUPS = ("PATEClassifier", "SampleAggregate")
 
 
-def scores_moved(difference):
-    """Return the range of what is added to the scores of one group; no other moves."""
-    assert (difference != 0).any(axis=1).sum() <= 1
-    return max(np.ptp(difference, axis=1).max(), np.abs(difference).max())
+def scores_moved(difference, monotone=True):
+    """Return the largest change of a score of a group; where all move one way, it bounds their range as well."""
+    return max(np.ptp(difference, axis=1).max() / (1 if monotone else 2), np.abs(difference).max())
 
 
 def range_moved(difference):
@@ -107,7 +118,13 @@ def test_no_release_moves_by_more_than_it_says(estimator, epsilon, monkeypatch):
             )
             assert without.keys() == with_it.keys()
             for name, (mechanism, value) in without.items():
-                part = MOVED[mechanism.norm](with_it[name][1] - value) / mechanism.sensitivity
+                difference = with_it[name][1] - value
+                if mechanism.norm == "score" and type(estimator).__name__ not in IN_ALL_GROUPS:
+                    assert (difference != 0).any(axis=1).sum() <= 1
+                moved = MOVED[mechanism.norm]
+                if not getattr(mechanism, "monotone", True):
+                    moved = partial(moved, monotone=False)
+                part = moved(difference) / mechanism.sensitivity
                 most[name] = max(most.get(name, 0.0), part)
     assert max(most.values()) <= 1 + 1e-9, most
-    assert max(most.values()) > 0.1, most
+    assert max(most.values()) > (0.05 if type(estimator).__name__ in IN_ALL_GROUPS else 0.1), most

@@ -17,9 +17,9 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
-from .._data import classification_data, regression_data, validate_quietly
+from .._data import classification_data, regression_data, single_target, validate_quietly
 from .._params import check_boolean, check_choice, check_classes, check_data_norm, check_integer, check_positive
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..accounting import BoundedRangeEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
@@ -284,7 +284,7 @@ class ExpMechERM(LinearRule, DPEstimatorMixin, BaseEstimator):
             labels = [classes]
         else:
             X, y = regression_data(self, X, y)
-            codes, labels = column_or_1d(y, warn=True), []
+            codes, labels = single_target(y), []
         guarantee = plan(parameters, X.shape[1])
 
         session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
