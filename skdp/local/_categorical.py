@@ -174,6 +174,9 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
     there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
     charged, within a pipeline as well. Probabilities are rational numbers that are drawn from exactly.
 
+    The index of a data frame is not randomised, and goes with the reports if output is pandas. Do not use a
+    ``Pipeline`` with `memory`: it would hand out the same report again for an equal row.
+
     References
     ----------
     .. [1] S. L. Warner, "Randomized Response: A Survey Technique for Eliminating Evasive Answer Bias", Journal of the
@@ -277,6 +280,9 @@ class UnaryEncoder(CategoryTransformer):
     no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
     there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
     charged, within a pipeline as well. Probabilities are rational numbers that are drawn from exactly.
+
+    The index of a data frame is not randomised, and goes with the reports if output is pandas. Do not use a
+    ``Pipeline`` with `memory`: it would hand out the same report again for an equal row.
 
     References
     ----------
@@ -408,6 +414,9 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
     no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
     there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
     charged, within a pipeline as well. Probabilities are rational numbers that are drawn from exactly.
+
+    The index of a data frame is not randomised, and goes with the reports if output is pandas. Do not use a
+    ``Pipeline`` with `memory`: it would hand out the same report again for an equal row.
 
     References
     ----------

@@ -160,6 +160,9 @@ class LocalLaplace(NumberTransformer):
     charged, within a pipeline as well. Values are rounded to a lattice between the bounds, and reports lie on another,
     so that low-order bits tell nothing.
 
+    The index of a data frame is not randomised, and goes with the reports if output is pandas. Do not use a
+    ``Pipeline`` with `memory`: it would hand out the same report again for an equal row.
+
     References
     ----------
     .. [1] J. Duchi, M. Jordan and M. Wainwright, "Minimax Optimal Procedures for Locally Private Estimation", Journal
@@ -242,6 +245,9 @@ class PiecewiseMechanism(NumberTransformer):
     there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
     charged, within a pipeline as well. Values are rounded to a lattice between the bounds, and reports lie on another,
     so that low-order bits tell nothing.
+
+    The index of a data frame is not randomised, and goes with the reports if output is pandas. Do not use a
+    ``Pipeline`` with `memory`: it would hand out the same report again for an equal row.
 
     References
     ----------

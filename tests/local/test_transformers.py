@@ -11,14 +11,22 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse, stats
-from sklearn.base import clone
-from sklearn.cluster import KMeans
-from sklearn.compose import make_column_transformer
+from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin, clone, is_clusterer
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.cluster import DBSCAN, Birch, KMeans
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.cross_decomposition import PLSSVD
+from sklearn.decomposition import PCA
+from sklearn.ensemble import IsolationForest, StackingClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
+from sklearn.feature_selection import SelectKBest, SelectPercentile
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import BernoulliNB
-from sklearn.pipeline import make_pipeline
+from sklearn.neighbors import KernelDensity
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skdp import BudgetAccountant, allocate
@@ -452,3 +460,92 @@ def test_allocate_splits_over_two_transformers():
 def test_allocate_refuses_what_hands_rows_on_again():
     with pytest.raises(ValueError, match="GridSearchCV hands rows"):
         allocate(GridSearchCV(make_pipeline(UnaryEncoder(3), LogisticRegression()), {}), 1.0)
+
+
+class CountsLabels(TransformerMixin, BaseEstimator):
+    """A transformer of another library, which keeps what labels say, and does not say that it needs them."""
+
+    def fit(self, X, y=None):
+        self.counts_ = None if y is None else np.bincount(y)
+        return self
+
+    def transform(self, X):
+        return X
+
+
+class CountsLabelsOfClusters(ClusterMixin, CountsLabels):
+    """A clusterer of another library, which does so too."""
+
+
+class OwnPCA(PCA):
+    """What a class of another library does with labels, no one knows."""
+
+
+@pytest.mark.parametrize(
+    "step",
+    [SelectKBest(k=1), SelectPercentile(), PLSSVD(1), CountsLabels(), CountsLabelsOfClusters(), OwnPCA()],
+    ids=lambda step: type(step).__name__,
+)
+def test_allocate_names_what_may_learn_from_labels_behind_reports(step):
+    model = make_pipeline(LocalLaplace((0, 3)), step)
+    with pytest.warns(PrivacyAssumptionWarning, match=type(step).__name__.lower()):
+        allocation = allocate(model, 1.0)
+    assert allocation.not_private == (type(step).__name__.lower(),)
+    assert is_clusterer(step) == isinstance(step, CountsLabelsOfClusters)
+
+
+@pytest.mark.parametrize("step", [DBSCAN(), Birch(), IsolationForest(), GaussianMixture(), KernelDensity(), PCA(2)])
+def test_allocate_does_not_name_what_leaves_labels_alone(step):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyAssumptionWarning)
+        assert allocate(make_pipeline(UnaryEncoder(3), step), 1.0).not_private == ()
+
+
+def prefit():
+    return make_pipeline(LocalLaplace((0, 1), epsilon=50.0), LogisticRegression())
+
+
+@pytest.mark.parametrize(
+    ("within", "model"),
+    [
+        ("FrozenEstimator", make_pipeline(FrozenEstimator(LocalLaplace((0, 1), epsilon=50.0)), LocalLaplace((0, 1)))),
+        ("FrozenEstimator", FrozenEstimator(prefit())),
+        ("StackingClassifier", StackingClassifier([("p", prefit())], final_estimator=BernoulliNB(), cv="prefit")),
+        ("CalibratedClassifierCV", CalibratedClassifierCV(FrozenEstimator(prefit()), cv=3)),
+        (
+            "TransformedTargetRegressor",
+            make_pipeline(
+                LocalLaplace((0, 1)), TransformedTargetRegressor(LinearRegression(), transformer=LocalLaplace((0, 1)))
+            ),
+        ),
+        ("TransformedTargetRegressor", TransformedTargetRegressor(LinearRegression(), transformer=prefit()[:1])),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_allocate_refuses_what_releases_without_a_fit(within, model):
+    with pytest.raises(ValueError, match=f"{within} hands rows"):
+        allocate(model, 1.0)
+
+
+def test_allocate_counts_a_local_transformer_before_a_regressor_once():
+    model = TransformedTargetRegressor(make_pipeline(LocalLaplace((0, 1)), LinearRegression()))
+    accountant = BudgetAccountant(1.0)
+    with pytest.warns(PrivacyAssumptionWarning):
+        allocate(model, 1.0, accountant=accountant)
+    model.fit(CODES, CODES[:, 0])
+    assert accountant.total() == (1.0, 0.0)
+
+
+def test_allocate_refuses_pipelines_that_remember_reports(tmp_path):
+    steps = [("u", UnaryEncoder(3)), ("cluster", KMeans(2))]
+    inner = Pipeline([("all", Pipeline(steps[:1])), steps[1]], memory=str(tmp_path))
+    for model in (Pipeline(steps, memory=str(tmp_path)), make_pipeline(inner, "passthrough")):
+        with pytest.raises(ValueError, match="memory=None"):
+            allocate(model, 1.0)
+
+
+def test_allocate_takes_arrays_called_delta_for_what_they_are():
+    step = CountsLabels()
+    step.delta = np.zeros(3)
+    with pytest.warns(PrivacyAssumptionWarning):
+        assert list(allocate(make_pipeline(step, UnaryEncoder(3)), 1.0)) == ["unaryencoder"]
