@@ -159,10 +159,9 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
         X = self._rows(X, reset=False)
         mechanism = self._mechanism(X.shape[1])
         plan = guarantee(check_epsilon(self.epsilon), mechanism)
-        codes = self._codes(X)
         name = type(self).__name__
         session = ReleaseSession(plan, accountant=accountant, source=source, estimator=name, label="transform")
-        return self._reports(session.release(REPORTS, codes), mechanism)
+        return self._reports(session.release(REPORTS, self._codes(X)), mechanism)
 
     @property
     def privacy_(self) -> PrivacyGuarantee:

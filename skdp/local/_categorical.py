@@ -16,7 +16,7 @@ from ..accounting import check_epsilon
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, UnaryChannel
 from ..naive_bayes._model import onto_simplex
 from ._base import Integers, LocalTransformer, check_n_reported, has_one_type, portion
-from ._categories import Categories, check_categories
+from ._categories import Categories, check_categories, entries_of
 
 
 class CategoryTransformer(LocalTransformer):
@@ -32,7 +32,8 @@ class CategoryTransformer(LocalTransformer):
         return tags
 
     def _rows(self, X: Any, *, reset: bool) -> NDArray:
-        # What is missing is none of the categories.
+        # What is missing, or of another kind, is none of the categories.
+        X = entries_of(X)
         rows: NDArray = validate_quietly(
             self,
             X,
@@ -40,6 +41,7 @@ class CategoryTransformer(LocalTransformer):
             ensure_all_finite=False,
             ensure_min_samples=0,
             reset=reset,
+            times=True,
         )
         return rows
 
@@ -75,9 +77,10 @@ class CategoryTransformer(LocalTransformer):
             part = part[part[:, 0] != UNKNOWN]
             limit = 2 if channel.width > 1 else getattr(channel, "n_reports", 2)
             try:
-                whole = part.astype(np.int64)
+                with np.errstate(all="ignore"):
+                    whole = part.astype(np.int64)
                 good = bool(np.all(whole == part) and np.all((whole >= 0) & (whole < limit)))
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 whole, good = np.zeros(part.shape, dtype=np.int64), False
             if not good:
                 raise ValueError("Z must hold reports as transform returns them")
@@ -225,6 +228,9 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
         return out
 
     def _symbols(self, Z: NDArray, mechanism: LocalMechanism) -> list[NDArray]:
+        numbers = [column.values.dtype.kind != "U" for column in self._categories(Z.shape[1])]
+        if (Z.dtype.kind == "U" and any(numbers)) or (Z.dtype.kind in "biuf" and not all(numbers)):
+            raise TypeError("Z must hold reports as transform returns them, and is of another type than categories")
         codes = self._codes(Z)
         return [column[column != UNKNOWN] for column in codes.T]
 
