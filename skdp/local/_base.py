@@ -165,7 +165,10 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
 
     @property
     def privacy_(self) -> PrivacyGuarantee:
-        """The guarantee of each row, for one call of `transform`."""
+        """The guarantee of each row, for one call of `transform` with the parameters as they are set now.
+
+        Nothing is learned: what earlier calls have cost is in the accountant's records.
+        """
         check_is_fitted(self, "n_features_in_")
         return self.privacy_plan(n_features=self.n_features_in_)
 

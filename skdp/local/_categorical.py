@@ -93,7 +93,8 @@ class CategoryTransformer(LocalTransformer):
         Parameters
         ----------
         Z : array-like of shape (n_samples, n_features_out)
-            Reports, of this transformer or of others with the same parameters.
+            Reports, of this transformer or of others with the parameters that are set now. Reports that were made with
+            others, of another epsilon say, are misread.
         project : bool, default=False
             False gives unbiased estimates, some of which may be negative. True gives the nearest probabilities, which
             are closer to the truth, but not unbiased.
@@ -155,7 +156,7 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
     Attributes
     ----------
     privacy_ : PrivacyGuarantee
-        The guarantee of each row, for one call of `transform`.
+        The guarantee of each row, for one call of `transform` with the parameters as they are set now.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -172,7 +173,7 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
     1)`, each other one with :math:`1/(e^\varepsilon + k - 1)`. No other law is better for two categories, nor for a
     large epsilon; up to :math:`k \approx 3e^\varepsilon + 2` it has less error than the others.
 
-    **Privacy.** Each row's report is epsilon-DP with respect to that row: whatever another row would be in its place,
+    **Privacy.** Each row's report is epsilon-DP with respect to that row: with any fixed row in its place,
     no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
     there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
     charged, within a pipeline as well. Probabilities are rational numbers that are drawn from exactly.
@@ -263,7 +264,7 @@ class UnaryEncoder(CategoryTransformer):
     Attributes
     ----------
     privacy_ : PrivacyGuarantee
-        The guarantee of each row, for one call of `transform`.
+        The guarantee of each row, for one call of `transform` with the parameters as they are set now.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -282,7 +283,7 @@ class UnaryEncoder(CategoryTransformer):
     :math:`q = 1/(e^\varepsilon + 1)`; symmetric :math:`q = 1 - p = 1/(e^{\varepsilon/2} + 1)`. The error does not
     depend on the number of categories. A report has that many bits.
 
-    **Privacy.** Each row's report is epsilon-DP with respect to that row: whatever another row would be in its place,
+    **Privacy.** Each row's report is epsilon-DP with respect to that row: with any fixed row in its place,
     no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
     there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
     charged, within a pipeline as well. Probabilities are rational numbers that are drawn from exactly.
@@ -398,7 +399,7 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
     Attributes
     ----------
     privacy_ : PrivacyGuarantee
-        The guarantee of each row, for one call of `transform`.
+        The guarantee of each row, for one call of `transform` with the parameters as they are set now.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -416,7 +417,7 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
     from epsilon and the number of categories. A report has a few bits, whatever the number of categories, and estimates
     take a fast transform.
 
-    **Privacy.** Each row's report is epsilon-DP with respect to that row: whatever another row would be in its place,
+    **Privacy.** Each row's report is epsilon-DP with respect to that row: with any fixed row in its place,
     no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
     there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
     charged, within a pipeline as well. Probabilities are rational numbers that are drawn from exactly.

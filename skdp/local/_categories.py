@@ -78,10 +78,8 @@ def entries_of(X: Any) -> Any:
     rows : array-like of shape (n_samples, n_features)
         Lists as an array of objects, in which each entry is what it was.
     """
-    if isinstance(X, np.ndarray):
-        if X.dtype.kind in "mM":
-            return np.full(X.shape, None, dtype=object)
-        return X.astype(object) if X.dtype.kind == "c" else X
+    if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
+        return np.full(X.shape, None, dtype=object)
     if not isinstance(X, list | tuple) or not X or not all(map(_is_row, X)):
         return X
     widths = {len(row) for row in X}

@@ -193,9 +193,10 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
 
     Notes
     -----
-    **Privacy.** The report of a row is epsilon-DP with respect to that row and its label: whatever another
-    row would be in its place, no report is more than :math:`e^\varepsilon` times as likely. How many rows there are is
-    public. Everything else is computed from reports.
+    **Privacy.** The report of a row is epsilon-DP with respect to that row and its label: with any fixed
+    row in its place, no report is more than :math:`e^\varepsilon` times as likely. How many rows there are is
+    public. Everything else is computed from reports. Labels are never refused, whatever they are: for a row that is by
+    itself, the error would be the answer. Features that are not finite numbers are.
 
     The pair of a label and a feature's category is reported as one symbol, by randomised response or Hadamard response,
     whichever has less error. Counts of pairs are estimated without bias, by the law of the channel; what follows is

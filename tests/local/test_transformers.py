@@ -323,9 +323,9 @@ def test_what_is_of_another_kind_is_no_category():
         pd.DataFrame({"a": pd.Categorical(times[:, 0])}),
     ):
         assert not numbers.fit_transform(strange).any()
-    for strange in ([[0], [1]], np.array([[0], [1]]), np.array([[0j], [1j]]), pd.DataFrame({"a": [0, 1]}), steps):
+    for strange in ([[0], [1]], np.array([[0], [1]]), [[0j], [1j]], pd.DataFrame({"a": [0, 1]}), steps):
         assert not text.fit_transform(strange).any()
-    for form in (np.array([[0], [1], [1j]]), [[0], [1], [1j]], pd.DataFrame({"a": [0, 1, 1j]})):
+    for form in ([[0], [1], [1j]], list(np.array([[0], [1], [1j]])), pd.DataFrame({"a": [0, 1, 1j]})):
         np.testing.assert_array_equal(numbers.fit_transform(form), [[1, 0], [0, 1], [0, 0]])
 
 
