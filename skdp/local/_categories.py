@@ -90,7 +90,8 @@ def entries_of(X: Any) -> Any:
 
 
 def _is_row(row: Any) -> bool:
-    return isinstance(row, list | tuple) or (isinstance(row, np.ndarray) and row.ndim == 1)
+    # An object may do anything when it is asked for its class; its type is known.
+    return issubclass(type(row), list | tuple) or (issubclass(type(row), np.ndarray) and row.ndim == 1)
 
 
 def encode_labels(y: Any, classes: NDArray) -> Integers:

@@ -12,12 +12,13 @@ from scipy import stats
 from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import CategoricalNB
 
-from skdp import BudgetAccountant, DPNaiveBayes, LocalDPNaiveBayes
+from skdp import BudgetAccountant, DPNaiveBayes, LocalDPNaiveBayes, UnaryEncoder
 from skdp._release import REPLACE_ONE
 from skdp._tables import columns_for
 from skdp.exceptions import BudgetError
 from skdp.local._naive_bayes import best_channel, pair_codes
 from skdp.mechanisms import HadamardChannel, KaryChannel
+from tests.local.test_transformers import Odd, OddText
 from tests.naive_bayes.test_nursery import CATEGORIES, nursery
 
 __all__ = ["nursery"]
@@ -95,6 +96,11 @@ def test_a_report_depends_on_its_own_row_alone(n_reported):
         np.testing.assert_array_equal(np.delete(before, 17, axis=0), np.delete(after, 17, axis=0))
 
 
+class Closed:
+    def __getattribute__(self, name):
+        raise ValueError("patient-7731")
+
+
 def object_array(entries):
     return np.fromiter(entries, dtype=object, count=len(entries))
 
@@ -102,14 +108,15 @@ def object_array(entries):
 #: Labels that a central classifier would refuse; for one row on a phone, the error would be the answer.
 ODD_LABELS = (
     *("1", b"1", 0.5, 1j, 2**63, 10**400, math.inf, None, NAN, pd.NA, pd.NaT, np.datetime64("2020"), [], [1, 2]),
-    *(np.timedelta64(1, "ns"), np.datetime64(1, "ns"), {1: 1}, (1, 2), object()),
+    *(np.timedelta64(1, "ns"), np.datetime64(1, "ns"), {1: 1}, (1, 2), object(), Odd(), OddText("a")),
 )
 
 
-@pytest.mark.parametrize("odd", ODD_LABELS, ids=str)
+@pytest.mark.parametrize("which", range(len(ODD_LABELS)))
 @pytest.mark.parametrize("form", [list, object_array, pd.Series, lambda y: pd.Series(y).to_frame()], ids=str)
-def test_one_records_label_is_never_refused_and_does_not_decide_how_others_are_read(odd, form):
+def test_one_records_label_is_never_refused_and_does_not_decide_how_others_are_read(which, form):
     X, y = survey(50)
+    odd = ODD_LABELS[which]
     local = model(random_state=9, n_reported="all")
     before = local.randomize(X, y)
     np.testing.assert_array_equal(local.randomize(X, form([*y[:-1].tolist(), odd]))[:-1], before[:-1])
@@ -130,6 +137,15 @@ def test_labels_are_read_as_they_are(classes):
     for kind in {"text": ["x"], "number": [7], "bytes": [b"x"], "time": np.array(["2020"], "M8[D]")}.values():
         for form in (np.resize(np.array(kind), 6), np.resize(np.array(kind), 6).tolist()):
             assert model(classes=classes).randomize(X, form).shape == (6, 4)
+
+
+def test_objects_that_do_not_even_tell_their_class_are_labels_and_categories():
+    X, y = survey(5)
+    labels = [*y[:-1].tolist(), Closed()]
+    for form in (labels, object_array(labels)):
+        assert model().randomize(X, form).shape == (5, 4)
+    for form in ([[0], [Closed()]], object_array([0, Closed()])[:, None]):
+        assert UnaryEncoder(2, epsilon=math.inf).fit_transform(form).tolist() == [[1, 0], [0, 0]]
 
 
 def test_labels_of_another_shape_are_refused():
