@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import clone, is_classifier, is_clusterer, is_outlier_detector, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import (
@@ -151,8 +151,8 @@ def allocate(
     Raises
     ------
     ValueError
-        If there is no private step, if a weight names none, if it cannot be told how often a step is fitted, or if some
-        steps count rows and others groups of rows.
+        If there is no private step, if a weight names none, if it cannot be told how often a step is fitted (or, in
+        the local model, handed rows), or if some steps count rows and others groups of rows.
     BudgetError
         If the accountant does not have as much left, or is about another unit. Nothing is set then.
 
@@ -173,7 +173,8 @@ def allocate(
 
     A transformer of the local model (:mod:`skdp.local`) charges what it transforms: once when the whole is fitted, and
     again whenever the whole predicts. What comes after it in a pipeline, and has no use for labels, sees reports alone:
-    it is private, and gets no part. A classifier or regressor sees labels as they are.
+    it is private, and gets no part. That is known of scikit-learn's clusterers, outlier detectors, densities and
+    transformers. Anything else may see labels as they are, and is named as not private.
 
     Examples
     --------
@@ -238,7 +239,8 @@ def _is_private(estimator: Any) -> bool:
     if not hasattr(estimator, "get_params"):
         return False
     # The local model's are pure, and have no parameter delta.
-    pure = {"delta"} if getattr(estimator, "delta", None) == 0 else set()
+    delta = getattr(estimator, "delta", None)
+    pure = {"delta"} if isinstance(delta, int | float) and delta == 0 else set()
     return set(estimator.get_params(deep=False)) | pure >= _PRIVATE
 
 
@@ -252,15 +254,50 @@ def _randomizes_rows(estimator: Any) -> bool:
     return _is_private(estimator) and getattr(estimator, "_randomizes_rows", False)
 
 
+def _holds_randomizer(estimator: Any) -> bool:
+    return _randomizes_rows(estimator) or any(_holds_randomizer(child) for child in _children(estimator).values())
+
+
+#: Transformers and others of scikit-learn that leave labels alone, by package. Whatever is not here is taken to look.
+_UNLABELLED = {
+    "cluster": "FeatureAgglomeration",
+    "covariance": "EmpiricalCovariance GraphicalLasso GraphicalLassoCV LedoitWolf MinCovDet OAS ShrunkCovariance",
+    "decomposition": (
+        "DictionaryLearning FactorAnalysis FastICA IncrementalPCA KernelPCA LatentDirichletAllocation "
+        "MiniBatchDictionaryLearning MiniBatchNMF MiniBatchSparsePCA NMF PCA SparsePCA TruncatedSVD"
+    ),
+    "ensemble": "RandomTreesEmbedding",
+    "feature_selection": "VarianceThreshold",
+    "impute": "IterativeImputer KNNImputer MissingIndicator SimpleImputer",
+    "kernel_approximation": "AdditiveChi2Sampler Nystroem PolynomialCountSketch RBFSampler SkewedChi2Sampler",
+    "manifold": "Isomap LocallyLinearEmbedding MDS SpectralEmbedding TSNE",
+    "neighbors": "KernelDensity KNeighborsTransformer NearestNeighbors RadiusNeighborsTransformer",
+    "neural_network": "BernoulliRBM",
+    "preprocessing": (
+        "Binarizer KBinsDiscretizer KernelCenterer MaxAbsScaler MinMaxScaler Normalizer OneHotEncoder OrdinalEncoder "
+        "PolynomialFeatures PowerTransformer QuantileTransformer RobustScaler SplineTransformer StandardScaler"
+    ),
+    "random_projection": "GaussianRandomProjection SparseRandomProjection",
+}
+
+
+def _leaves_labels_alone(step: Any) -> bool:
+    """Whether `fit` of this is known to make nothing of labels, which a pipeline hands to all of its steps."""
+    library, package, *_ = [*type(step).__module__.split("."), "", ""]
+    if library != "sklearn" or is_classifier(step) or is_regressor(step) or _children(step):
+        return False
+    density = get_tags(step).estimator_type == "density_estimator"
+    listed = type(step).__name__ in _UNLABELLED.get(package, "").split()
+    return listed or density or is_clusterer(step) or is_outlier_detector(step)
+
+
 def _sees_reports_alone(pipeline: Any) -> set[str]:
     """Steps of a pipeline that learn from rows that were randomised, and from nothing else."""
     found: set[str] = set()
     randomized = False
     for name, step in pipeline.steps if isinstance(pipeline, Pipeline) else ():
-        if randomized and hasattr(step, "fit") and not _holds_private(step):
-            supervised = is_classifier(step) or is_regressor(step) or get_tags(step).target_tags.required
-            if not supervised and not _children(step):
-                found.add(name)
+        if randomized and hasattr(step, "fit") and not _holds_private(step) and _leaves_labels_alone(step):
+            found.add(name)
         randomized = randomized or _randomizes_rows(step)
     return found
 
@@ -294,16 +331,21 @@ def _walk(estimator: Any, name: str, n_fits: int, variants: Variants, within: An
     `within` is the innermost meta-estimator around that may do more with rows than fit each part once.
     """
     if n_fits == 0 or isinstance(estimator, FrozenEstimator):
+        # What is not fitted releases nothing, but for what releases in `transform`.
+        if _holds_randomizer(estimator):
+            raise _handed_on(estimator if within is None else within, name)
         return
     if _is_private(estimator):
         if within is not None and _randomizes_rows(estimator):
-            raise ValueError(
-                f"it cannot be told how often {type(within).__name__} hands rows to {name!r}, and each time is a "
-                "release; randomise the rows once, before, and search or stack on the reports"
-            )
+            raise _handed_on(within, name)
         yield _Place(name, estimator, n_fits, variants)
         return
     children = _children(estimator)
+    if isinstance(estimator, Pipeline) and estimator.memory is not None and _holds_randomizer(estimator):
+        raise ValueError(
+            "a pipeline with memory hands out the report of the first row again for every equal row, which tells that "
+            "they are equal: set memory=None where rows are randomised"
+        )
     for part in _defaults(estimator, children):
         yield _Place(_join(name, part), estimator, n_fits, variants)
     if not any(_holds_private(child) for child in children.values()) and not isinstance(estimator, _ONCE):
@@ -313,7 +355,6 @@ def _walk(estimator: Any, name: str, n_fits: int, variants: Variants, within: An
             yield _Place(name, estimator, n_fits, variants)
         return
     free = _sees_reports_alone(estimator)
-    within = within if isinstance(estimator, _ONCE) else estimator
     for child_name, child in children.items():
         if child_name in free:
             continue
@@ -321,9 +362,19 @@ def _walk(estimator: Any, name: str, n_fits: int, variants: Variants, within: An
         below = _below(variants, child_name)
         if isinstance(estimator, _SEARCHES):
             below = _searched(estimator, below)
-        yield from _walk(child, _join(name, child_name), n_fits * times, below, within)
+        # Targets are transformed once more, to see whether that can be undone.
+        targets = isinstance(estimator, TransformedTargetRegressor) and child_name == "transformer"
+        around = within if isinstance(estimator, _ONCE) and not targets else estimator
+        yield from _walk(child, _join(name, child_name), n_fits * times, below, around)
     for part in _by_products(estimator):
         yield _Place(_join(name, part), estimator, n_fits, variants)
+
+
+def _handed_on(within: Any, name: str) -> ValueError:
+    return ValueError(
+        f"it cannot be told how often {type(within).__name__} hands rows to {name!r}, and each time is a release; "
+        "randomise the rows once, before, and search or stack on the reports"
+    )
 
 
 def _has_public_categories(estimator: Any, variants: Variants) -> bool:

@@ -36,7 +36,7 @@ _NO_TIMES = "Count the time since a public date, in a unit of your choice"
 _LEAVE_OUT = "Leave out records with missing values, each for itself: filling in from other records is a release."
 
 
-def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", **kwargs: Any) -> Any:
+def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times: bool = False, **kwargs: Any) -> Any:
     """Call scikit-learn's validate_data, and keep values out of its messages.
 
     Values are checked to be finite even where scikit-learn is configured to assume it: bounds hold for numbers only.
@@ -48,6 +48,8 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", **kwargs:
         The estimator.
     X, y : array-like
         The data.
+    times : bool, default=False
+        Whether points in time and durations may pass. They are not to be read as numbers then.
     **kwargs : dict
         Passed on.
 
@@ -57,7 +59,8 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", **kwargs:
     """
 
     def validate() -> Any:
-        _refuse_times(X, "X")
+        if not times:
+            _refuse_times(X, "X")
         if not isinstance(y, str):
             _refuse_times(y, "y")
         return validate_data(estimator, X, y, **kwargs)

@@ -89,6 +89,9 @@ class BudgetAccountant:
     rules, and why they hold, are in the user guide. Numbers are summed exactly, as the decimal numbers that were typed:
     ten charges of 0.1 fill a budget of 1.
 
+    Once a charge of the local model (:mod:`skdp.local`) is among them, the total is about replacing a record's
+    contents, with any fixed row in its place: the number of rows is public there.
+
     With a ledger, a charge is on disk before `spend` returns. Not covered: a ledger file that is replaced by an older
     copy while no process uses it, and records that are known to two ledgers.
 

@@ -159,14 +159,16 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
         X = self._rows(X, reset=False)
         mechanism = self._mechanism(X.shape[1])
         plan = guarantee(check_epsilon(self.epsilon), mechanism)
-        codes = self._codes(X)
         name = type(self).__name__
         session = ReleaseSession(plan, accountant=accountant, source=source, estimator=name, label="transform")
-        return self._reports(session.release(REPORTS, codes), mechanism)
+        return self._reports(session.release(REPORTS, self._codes(X)), mechanism)
 
     @property
     def privacy_(self) -> PrivacyGuarantee:
-        """The guarantee of each row, for one call of `transform`."""
+        """The guarantee of each row, for one call of `transform` with the parameters as they are set now.
+
+        Nothing is learned: what earlier calls have cost is in the accountant's records.
+        """
         check_is_fitted(self, "n_features_in_")
         return self.privacy_plan(n_features=self.n_features_in_)
 

@@ -16,7 +16,7 @@ from ..accounting import check_epsilon
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, UnaryChannel
 from ..naive_bayes._model import onto_simplex
 from ._base import Integers, LocalTransformer, check_n_reported, has_one_type, portion
-from ._categories import Categories, check_categories
+from ._categories import Categories, check_categories, entries_of
 
 
 class CategoryTransformer(LocalTransformer):
@@ -32,7 +32,8 @@ class CategoryTransformer(LocalTransformer):
         return tags
 
     def _rows(self, X: Any, *, reset: bool) -> NDArray:
-        # What is missing is none of the categories.
+        # What is missing, or of another kind, is none of the categories.
+        X = entries_of(X)
         rows: NDArray = validate_quietly(
             self,
             X,
@@ -40,6 +41,7 @@ class CategoryTransformer(LocalTransformer):
             ensure_all_finite=False,
             ensure_min_samples=0,
             reset=reset,
+            times=True,
         )
         return rows
 
@@ -75,9 +77,10 @@ class CategoryTransformer(LocalTransformer):
             part = part[part[:, 0] != UNKNOWN]
             limit = 2 if channel.width > 1 else getattr(channel, "n_reports", 2)
             try:
-                whole = part.astype(np.int64)
+                with np.errstate(all="ignore"):
+                    whole = part.astype(np.int64)
                 good = bool(np.all(whole == part) and np.all((whole >= 0) & (whole < limit)))
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 whole, good = np.zeros(part.shape, dtype=np.int64), False
             if not good:
                 raise ValueError("Z must hold reports as transform returns them")
@@ -90,7 +93,8 @@ class CategoryTransformer(LocalTransformer):
         Parameters
         ----------
         Z : array-like of shape (n_samples, n_features_out)
-            Reports, of this transformer or of others with the same parameters.
+            Reports, of this transformer or of others with the parameters that are set now. Reports that were made with
+            others, of another epsilon say, are misread.
         project : bool, default=False
             False gives unbiased estimates, some of which may be negative. True gives the nearest probabilities, which
             are closer to the truth, but not unbiased.
@@ -152,7 +156,7 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
     Attributes
     ----------
     privacy_ : PrivacyGuarantee
-        The guarantee of each row, for one call of `transform`.
+        The guarantee of each row, for one call of `transform` with the parameters as they are set now.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -169,10 +173,13 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
     1)`, each other one with :math:`1/(e^\varepsilon + k - 1)`. No other law is better for two categories, nor for a
     large epsilon; up to :math:`k \approx 3e^\varepsilon + 2` it has less error than the others.
 
-    **Privacy.** Each row's report is epsilon-DP with respect to that row: whatever another row would be in its place,
+    **Privacy.** Each row's report is epsilon-DP with respect to that row: with any fixed row in its place,
     no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
     there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
     charged, within a pipeline as well. Probabilities are rational numbers that are drawn from exactly.
+
+    The index of a data frame is not randomised, and goes with the reports if output is pandas. Do not use a
+    ``Pipeline`` with `memory`: it would hand out the same report again for an equal row.
 
     References
     ----------
@@ -222,6 +229,9 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
         return out
 
     def _symbols(self, Z: NDArray, mechanism: LocalMechanism) -> list[NDArray]:
+        numbers = [column.values.dtype.kind != "U" for column in self._categories(Z.shape[1])]
+        if (Z.dtype.kind == "U" and any(numbers)) or (Z.dtype.kind in "biuf" and not all(numbers)):
+            raise TypeError("Z must hold reports as transform returns them, and is of another type than categories")
         codes = self._codes(Z)
         return [column[column != UNKNOWN] for column in codes.T]
 
@@ -254,7 +264,7 @@ class UnaryEncoder(CategoryTransformer):
     Attributes
     ----------
     privacy_ : PrivacyGuarantee
-        The guarantee of each row, for one call of `transform`.
+        The guarantee of each row, for one call of `transform` with the parameters as they are set now.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -273,10 +283,13 @@ class UnaryEncoder(CategoryTransformer):
     :math:`q = 1/(e^\varepsilon + 1)`; symmetric :math:`q = 1 - p = 1/(e^{\varepsilon/2} + 1)`. The error does not
     depend on the number of categories. A report has that many bits.
 
-    **Privacy.** Each row's report is epsilon-DP with respect to that row: whatever another row would be in its place,
+    **Privacy.** Each row's report is epsilon-DP with respect to that row: with any fixed row in its place,
     no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
     there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
     charged, within a pipeline as well. Probabilities are rational numbers that are drawn from exactly.
+
+    The index of a data frame is not randomised, and goes with the reports if output is pandas. Do not use a
+    ``Pipeline`` with `memory`: it would hand out the same report again for an equal row.
 
     References
     ----------
@@ -386,7 +399,7 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
     Attributes
     ----------
     privacy_ : PrivacyGuarantee
-        The guarantee of each row, for one call of `transform`.
+        The guarantee of each row, for one call of `transform` with the parameters as they are set now.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -404,10 +417,13 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
     from epsilon and the number of categories. A report has a few bits, whatever the number of categories, and estimates
     take a fast transform.
 
-    **Privacy.** Each row's report is epsilon-DP with respect to that row: whatever another row would be in its place,
+    **Privacy.** Each row's report is epsilon-DP with respect to that row: with any fixed row in its place,
     no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
     there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
     charged, within a pipeline as well. Probabilities are rational numbers that are drawn from exactly.
+
+    The index of a data frame is not randomised, and goes with the reports if output is pandas. Do not use a
+    ``Pipeline`` with `memory`: it would hand out the same report again for an equal row.
 
     References
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ Integers = NDArray[np.int64]
 
 _MOST = 10**6
 
-_KINDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "U": "text"}
+_KINDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "U": "text", "S": "bytes"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,19 +29,94 @@ class Categories:
     order: NDArray[np.intp]
 
     def encode(self, column: NDArray) -> Integers:
-        """Return positions of entries in `values`; -1 for what is no category.
+        """Return positions of entries in `values`; -1 for what is no category, whatever it is.
 
-        Each entry is read by itself, whatever the others are.
+        Each entry is read by itself, whatever the others are, and none is refused: that would tell about it.
         """
-        kind = _KINDS.get(column.dtype.kind)
-        if kind is None:
+        kind, own = (_KINDS.get(array.dtype.kind) for array in (column, self.ascending))
+        if column.dtype.kind in "mM":
+            return np.full(len(column), UNKNOWN, dtype=np.int64)
+        if kind is None or own is None:
             positions = {label_key(label): i for i, label in enumerate(self.values.tolist())}
-            return np.array([positions.get(label_key(entry), UNKNOWN) for entry in column.tolist()], dtype=np.int64)
-        own = _KINDS[self.ascending.dtype.kind]
+            return np.array([self._position(entry, positions) for entry in column.tolist()], dtype=np.int64)
         if kind != own:
-            raise TypeError(f"categories holds {own}, and the column holds {kind}")
-        places = np.searchsorted(self.ascending, column).clip(max=len(self.values) - 1)
-        return np.where(self.ascending[places] == column, self.order[places], UNKNOWN).astype(np.int64)
+            return np.full(len(column), UNKNOWN, dtype=np.int64)
+        codes = self._find(self.ascending, column)
+        if column.dtype.kind == self.ascending.dtype.kind == "f" and column.dtype.itemsize < 8:
+            # 0.1 is another number in single precision.
+            with np.errstate(all="ignore"):
+                rounded = self.ascending.astype(column.dtype)
+            codes = np.where(codes == UNKNOWN, self._find(rounded, column), codes)
+        return codes
+
+    def _find(self, ascending: NDArray, column: NDArray) -> Integers:
+        places = np.searchsorted(ascending, column).clip(max=len(self.values) - 1)
+        return np.where(ascending[places] == column, self.order[places], UNKNOWN).astype(np.int64)
+
+    def _position(self, entry: Any, positions: dict[tuple[str, Any], int]) -> int:
+        try:
+            if isinstance(entry, np.float16 | np.float32):
+                return int(self.encode(np.array([entry]))[0])
+            if isinstance(entry, complex) and entry.imag == 0:
+                entry = entry.real
+            return positions.get(label_key(entry), UNKNOWN)
+        except Exception:
+            # An object may do anything when it is compared.
+            return UNKNOWN
+
+
+def entries_of(X: Any) -> Any:
+    """Return rows such that scikit-learn's validation refuses none for what its entries are.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows.
+
+    Returns
+    -------
+    rows : array-like of shape (n_samples, n_features)
+        Lists as an array of objects, in which each entry is what it was.
+    """
+    if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
+        return np.full(X.shape, None, dtype=object)
+    if not isinstance(X, list | tuple) or not X or not all(map(_is_row, X)):
+        return X
+    widths = {len(row) for row in X}
+    if len(widths) > 1:
+        raise ValueError("rows must all have the same length")
+    width = widths.pop()
+    return np.fromiter((entry for row in X for entry in row), dtype=object, count=len(X) * width).reshape(-1, width)
+
+
+def _is_row(row: Any) -> bool:
+    # An object may do anything when it is asked for its class; its type is known.
+    return issubclass(type(row), list | tuple) or (issubclass(type(row), np.ndarray) and row.ndim == 1)
+
+
+def encode_labels(y: Any, classes: NDArray) -> Integers:
+    """Return positions of labels; -1 for whatever is not declared, what is missing or of another kind included.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Labels.
+    classes : ndarray of shape (n_classes,)
+        The declared labels, sorted.
+
+    Returns
+    -------
+    codes : ndarray of int64, of shape (n_samples,)
+    """
+    if isinstance(y, list | tuple):
+        labels = np.fromiter((row[0] if _is_row(row) and len(row) == 1 else row for row in y), object, count=len(y))
+    else:
+        labels = np.asarray(y)
+        if labels.ndim == 2 and labels.shape[1] == 1:
+            labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise ValueError("y must be a 1d array")
+    return Categories(classes, classes, np.arange(len(classes))).encode(labels)
 
 
 def check_categories(value: Any, n_features: int) -> tuple[Categories, ...]:
@@ -61,17 +137,35 @@ def check_categories(value: Any, n_features: int) -> tuple[Categories, ...]:
     if np.isscalar(value):
         every = [_one(value)] * n_features
     else:
-        try:
-            entries = list(value)
-        except TypeError:
-            raise ValueError(f"categories must be a number, a list, or a list of them, got {value!r}") from None
+        entries = _listed(value)
         if all(isinstance(entry, str) or np.isscalar(entry) for entry in entries):
+            if len(entries) == n_features > 1 and all(_may_be_a_number_of_categories(entry) for entry in entries):
+                numbers = [int(entry) for entry in entries]
+                raise ValueError(
+                    f"categories={numbers} may be the categories of every column, or the number of each column's "
+                    "categories: write a list for each column, "
+                    f"[{numbers}] * {n_features} or [{', '.join(f'range({number})' for number in numbers)}]"
+                )
             every = [_one(entries)] * n_features
         else:
             every = [_one(entry) for entry in entries]
     if len(every) != n_features:
         raise ValueError(f"categories has lists for {len(every)} columns, and there are {n_features}")
     return tuple(every)
+
+
+def _listed(value: Any) -> list[Any]:
+    # A set has no order; an iterator can be read once only.
+    if not isinstance(value, Set | Mapping | Iterator):
+        try:
+            return list(value)
+        except TypeError:
+            pass
+    raise ValueError(f"categories must be a number, a list, or a list of them, got {value!r}")
+
+
+def _may_be_a_number_of_categories(entry: Any) -> bool:
+    return isinstance(entry, int | np.integer) and not isinstance(entry, bool) and int(entry) >= 2
 
 
 def _one(value: Any) -> Categories:
@@ -83,9 +177,9 @@ def _one(value: Any) -> Categories:
             raise ValueError(f"categories must be at most {_MOST} for a column, got {value!r}")
         values = np.arange(n)
         return Categories(values, values, values)
-    listed = list(value)
+    listed = _listed(value)
     ascending = check_classes(listed, "categories")
-    if ascending is None or ascending.dtype.kind not in _KINDS:
+    if ascending is None or ascending.dtype.kind not in "biufU":
         raise ValueError("categories must contain numbers or text")
     values = np.array(listed, dtype=ascending.dtype)
     return Categories(values, ascending, np.argsort(values))

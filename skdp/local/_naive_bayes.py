@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._data import check_quietly, labelled_data
+from .._data import check_quietly, labelled_data, validate_quietly
 from .._params import check_classes, check_integer, check_positive
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
 from .._tables import Columns, Reader, check_columns, columns_for
@@ -26,6 +26,7 @@ from ..naive_bayes._model import exponent, table_information, table_probabilitie
 from ..naive_bayes._naive_bayes import check_priors
 from ..naive_bayes._prediction import DTYPES, NaiveBayesPrediction, by_column
 from ._base import REPORTS, Array, Integers, check_n_reported, guarantee, portion
+from ._categories import encode_labels
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def mechanism_for(epsilon: float, columns: Columns, n_classes: int, n_reported: 
     return LocalMechanism(tuple(channels[size] for size in sizes), k)
 
 
-def pair_codes(X: NDArray, codes: NDArray[np.intp], columns: Columns) -> Integers:
+def pair_codes(X: NDArray, codes: NDArray[np.integer], columns: Columns) -> Integers:
     """Return the code of each row in each table; -1 for a label that is not declared."""
     out = np.empty((len(X), len(columns.sizes) + 1), dtype=np.int64)
     reader = Reader(columns)
@@ -154,8 +155,9 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
     priors : array-like of shape (n_classes,), default=None
         Public probabilities of the classes, in sorted order. None estimates them.
     classes : array-like, default=None
-        The public label set, of at least two labels; required by `randomize` and `fit_reports`. Rows with other labels
-        are reported as well, and say nothing. With None, `fit` takes the labels in `y` to be public, with a warning.
+        The public label set, of at least two labels; required by `randomize` and `fit_reports`. Rows with other
+        labels, with none, or with labels of another kind are reported as well, and say nothing. With None, `fit` takes
+        the labels in `y` to be public, with a warning.
     accountant : BudgetAccountant, default=None
         Budget that each call of `fit` or `randomize` charges. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -191,9 +193,10 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
 
     Notes
     -----
-    **Privacy.** The report of a row is epsilon-DP with respect to that row and its label: whatever another
-    row would be in its place, no report is more than :math:`e^\varepsilon` times as likely. How many rows there are is
-    public. Everything else is computed from reports.
+    **Privacy.** The report of a row is epsilon-DP with respect to that row and its label: with any fixed
+    row in its place, no report is more than :math:`e^\varepsilon` times as likely. How many rows there are is
+    public. Everything else is computed from reports. Labels are never refused, whatever they are: for a row that is by
+    itself, the error would be the answer. Features that are not finite numbers are.
 
     The pair of a label and a feature's category is reported as one symbol, by randomised response or Hadamard response,
     whichever has less error. Counts of pairs are estimated without bias, by the law of the channel; what follows is
@@ -316,9 +319,16 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         names = getattr(self, "feature_names_in_", None)
         if names is not None and len(names) != n_features:
             raise ValueError(f"reports are of {n_features} features, and X had {len(names)}")
+        named = (*parameters.columns.categorical, *(name for name, _ in parameters.columns.edges))
+        if names is None and any(isinstance(name, str) for name in named):
+            raise ValueError(
+                "categorical_features or bin_edges name columns, and reports have no names: give positions, or use an "
+                "estimator whose randomize has seen a data frame with these columns"
+            )
         columns = columns_for(parameters.columns, n_features, names)
         mechanism = mechanism_for(parameters.epsilon, columns, len(classes), self.n_reported)
-        whole = table.astype(np.int64)
+        with np.errstate(all="ignore"):
+            whole = table.astype(np.int64)
         limits = [getattr(channel, "n_reports", 0) for channel in mechanism.channels]
         if not np.all((whole == table) & (whole >= UNKNOWN) & (whole < limits)):
             raise ValueError("reports must be as randomize returns them, with the same parameters")
@@ -331,7 +341,10 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         accountant = check_accountant(self.accountant)
         parameters = self._check_parameters()
         source = NoiseSource(self.random_state)
-        X, codes, classes = labelled_data(self, X, y, classes, DTYPES, reset=reset)
+        if classes is None:
+            X, codes, classes = labelled_data(self, X, y, None, DTYPES)
+        else:
+            X, codes = self._rows(X, y, classes, reset)
         check_priors(self.priors, len(classes))
         columns = columns_for(parameters.columns, X.shape[1], getattr(self, "feature_names_in_", None))
         mechanism = mechanism_for(parameters.epsilon, columns, len(classes), self.n_reported)
@@ -340,6 +353,16 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         session = ReleaseSession(plan, accountant=accountant, source=source, estimator=name, label=label)
         reports = session.release(REPORTS, pair_codes(X, codes, columns))
         return reports.astype(np.int64, copy=False), classes, columns
+
+    def _rows(self, X: Any, y: Any, classes: NDArray, reset: bool) -> tuple[NDArray, Integers]:
+        """Validate rows, but for their labels: where a row is by itself, an exception would tell its label."""
+        if y is None:
+            validate_quietly(self, X, y)
+        X = validate_quietly(self, X, dtype=list(DTYPES), ensure_min_samples=0, reset=reset)
+        codes = encode_labels(y, classes)
+        if len(X) != len(codes):
+            raise ValueError("X and y must have the same number of rows")
+        return X, codes
 
     def _learn(self, reports: Integers, classes: NDArray, columns: Columns) -> Self:
         parameters = self._check_parameters()

@@ -84,7 +84,7 @@ class NumberTransformer(OneToOneFeatureMixin, LocalTransformer):
         Parameters
         ----------
         Z : array-like of shape (n_samples, n_features)
-            Reports, of this transformer or of others with the same parameters.
+            Reports, of this transformer or of others with the bounds that are set now.
         return_std : bool, default=False
             Whether to return standard errors as well.
 
@@ -139,7 +139,7 @@ class LocalLaplace(NumberTransformer):
     Attributes
     ----------
     privacy_ : PrivacyGuarantee
-        The guarantee of each row, for one call of `transform`.
+        The guarantee of each row, for one call of `transform` with the parameters as they are set now.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -154,11 +154,14 @@ class LocalLaplace(NumberTransformer):
     The noise has the scale of the bounds' distance over epsilon: discrete Laplace noise on a lattice of
     :math:`2^{20}` steps between the bounds. Its standard deviation is public, and the same for all values.
 
-    **Privacy.** Each row's report is epsilon-DP with respect to that row: whatever another row would be in its place,
+    **Privacy.** Each row's report is epsilon-DP with respect to that row: with any fixed row in its place,
     no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
     there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
     charged, within a pipeline as well. Values are rounded to a lattice between the bounds, and reports lie on another,
     so that low-order bits tell nothing.
+
+    The index of a data frame is not randomised, and goes with the reports if output is pandas. Do not use a
+    ``Pipeline`` with `memory`: it would hand out the same report again for an equal row.
 
     References
     ----------
@@ -220,7 +223,7 @@ class PiecewiseMechanism(NumberTransformer):
     Attributes
     ----------
     privacy_ : PrivacyGuarantee
-        The guarantee of each row, for one call of `transform`.
+        The guarantee of each row, for one call of `transform` with the parameters as they are set now.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -237,11 +240,14 @@ class PiecewiseMechanism(NumberTransformer):
     value, with probability :math:`e^{\varepsilon/2}/ (e^{\varepsilon/2}+1)`, and from the rest otherwise. The variance
     is smallest for values in the middle of the bounds.
 
-    **Privacy.** Each row's report is epsilon-DP with respect to that row: whatever another row would be in its place,
+    **Privacy.** Each row's report is epsilon-DP with respect to that row: with any fixed row in its place,
     no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
     there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
     charged, within a pipeline as well. Values are rounded to a lattice between the bounds, and reports lie on another,
     so that low-order bits tell nothing.
+
+    The index of a data frame is not randomised, and goes with the reports if output is pandas. Do not use a
+    ``Pipeline`` with `memory`: it would hand out the same report again for an equal row.
 
     References
     ----------

@@ -12,11 +12,13 @@ from scipy import stats
 from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import CategoricalNB
 
-from skdp import BudgetAccountant, DPNaiveBayes, LocalDPNaiveBayes
+from skdp import BudgetAccountant, DPNaiveBayes, LocalDPNaiveBayes, UnaryEncoder
 from skdp._release import REPLACE_ONE
+from skdp._tables import columns_for
 from skdp.exceptions import BudgetError
-from skdp.local._naive_bayes import best_channel
+from skdp.local._naive_bayes import best_channel, pair_codes
 from skdp.mechanisms import HadamardChannel, KaryChannel
+from tests.local.test_transformers import Odd, OddText
 from tests.naive_bayes.test_nursery import CATEGORIES, nursery
 
 __all__ = ["nursery"]
@@ -94,6 +96,85 @@ def test_a_report_depends_on_its_own_row_alone(n_reported):
         np.testing.assert_array_equal(np.delete(before, 17, axis=0), np.delete(after, 17, axis=0))
 
 
+class Closed:
+    def __getattribute__(self, name):
+        raise ValueError("patient-7731")
+
+
+def object_array(entries):
+    return np.fromiter(entries, dtype=object, count=len(entries))
+
+
+#: Labels that a central classifier would refuse; for one row on a phone, the error would be the answer.
+ODD_LABELS = (
+    *("1", b"1", 0.5, 1j, 2**63, 10**400, math.inf, None, NAN, pd.NA, pd.NaT, np.datetime64("2020"), [], [1, 2]),
+    *(np.timedelta64(1, "ns"), np.datetime64(1, "ns"), {1: 1}, (1, 2), object(), Odd(), OddText("a")),
+)
+
+
+@pytest.mark.parametrize("which", range(len(ODD_LABELS)))
+@pytest.mark.parametrize("form", [list, object_array, pd.Series, lambda y: pd.Series(y).to_frame()], ids=str)
+def test_one_records_label_is_never_refused_and_does_not_decide_how_others_are_read(which, form):
+    X, y = survey(50)
+    odd = ODD_LABELS[which]
+    local = model(random_state=9, n_reported="all")
+    before = local.randomize(X, y)
+    np.testing.assert_array_equal(local.randomize(X, form([*y[:-1].tolist(), odd]))[:-1], before[:-1])
+    accountant = BudgetAccountant(10.0)
+    alone = model(accountant=accountant).randomize(X[:1], form([odd]))
+    assert alone.shape == (1, 4)
+    assert len(accountant) == 1
+    model().fit(X[:1], form([odd]))
+
+
+@pytest.mark.parametrize("classes", [[0, 1, 2], ["a", "b", "c"], [b"a", b"b"], [False, True]])
+def test_labels_are_read_as_they_are(classes):
+    X, _ = survey(6)
+    y = np.resize(np.array(classes), 6)
+    plain = model(classes=classes, random_state=0).randomize(X, y)
+    for form in (y.tolist(), pd.Series(y), y[:, None], y[:, None].tolist(), y.astype(object)):
+        np.testing.assert_array_equal(model(classes=classes, random_state=0).randomize(X, form), plain)
+    for kind in {"text": ["x"], "number": [7], "bytes": [b"x"], "time": np.array(["2020"], "M8[D]")}.values():
+        for form in (np.resize(np.array(kind), 6), np.resize(np.array(kind), 6).tolist()):
+            assert model(classes=classes).randomize(X, form).shape == (6, 4)
+
+
+def test_objects_that_do_not_even_tell_their_class_are_labels_and_categories():
+    X, y = survey(5)
+    labels = [*y[:-1].tolist(), Closed()]
+    for form in (labels, object_array(labels)):
+        assert model().randomize(X, form).shape == (5, 4)
+    for form in ([[0], [Closed()]], object_array([0, Closed()])[:, None]):
+        assert UnaryEncoder(2, epsilon=math.inf).fit_transform(form).tolist() == [[1, 0], [0, 0]]
+
+
+def test_labels_of_another_shape_are_refused():
+    X, y = survey(6)
+    for bad in (y[:-1], np.stack([y, y], axis=1), 1, "abcdef"):
+        with pytest.raises(ValueError, match="y"):
+            model().randomize(X, bad)
+
+
+def test_undeclared_labels_are_no_cell_of_any_table():
+    X, y = survey(40)
+    y[5] = y[17] = -1
+    columns = columns_for(model()._check_parameters().columns, 3, None)
+    codes = pair_codes(X, y, columns)
+    assert np.all((codes == -1) == (y == -1)[:, None])
+
+
+def test_undeclared_labels_are_reported_uniformly():
+    # Without noise, a declared label is reported as it is; another is spread over all reports.
+    n = 12_000
+    local = model(epsilon=math.inf, n_reported="all", random_state=0)
+    X = np.tile([1.0, 2.0, 0.0], (n, 1))
+    reports = local.randomize(X, np.full(n, 7))
+    for channel, column in zip(local.privacy_plan(n_features=3).releases[0].mechanism.channels, reports.T, strict=True):
+        counts = np.bincount(column, minlength=channel.n_reports)
+        assert stats.chisquare(counts).pvalue > 1e-6 / 4
+    assert len(np.unique(local.randomize(X, np.ones(n)), axis=0)) == 1
+
+
 def test_unknown_labels_are_reported_like_others():
     X, _ = survey(300)
     reports = model(n_reported=1).randomize(X, np.full(300, 9))
@@ -158,14 +239,14 @@ def test_column_names():
     reports = local.randomize(frame, y)
     np.testing.assert_array_equal(reports, model(random_state=2).randomize(X, y))
     assert local.fit_reports(reports).predict(frame).shape == (300,)
-    with pytest.raises(ValueError, match="categorical_features"):
+    with pytest.raises(ValueError, match="reports have no names"):
         model(categorical_features=["told", "other"]).fit_reports(reports)
 
 
 def test_bad_reports_and_missing_classes():
     X, y = survey(50)
     reports = model().randomize(X, y)
-    for bad in (reports + 500, reports - 1, reports + 0.5, reports[:, :1]):
+    for bad in (reports + 500, reports - 1, reports + 0.5, reports[:, :1], np.full(reports.shape, 1e300)):
         with pytest.raises(ValueError, match=r"reports|features"):
             model().fit_reports(bad)
     with pytest.raises(ValueError, match="NaN"):

@@ -11,14 +11,22 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse, stats
-from sklearn.base import clone
-from sklearn.cluster import KMeans
-from sklearn.compose import make_column_transformer
+from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin, clone, is_clusterer
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.cluster import DBSCAN, Birch, KMeans
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.cross_decomposition import PLSSVD
+from sklearn.decomposition import PCA
+from sklearn.ensemble import IsolationForest, StackingClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
+from sklearn.feature_selection import SelectKBest, SelectPercentile
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import BernoulliNB
-from sklearn.pipeline import make_pipeline
+from sklearn.neighbors import KernelDensity
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skdp import BudgetAccountant, allocate
@@ -36,6 +44,20 @@ NUMERIC = [LocalLaplace, PiecewiseMechanism]
 every = pytest.mark.parametrize("transformer", LOCAL, ids=name_of)
 categorical = pytest.mark.parametrize("kind", CATEGORICAL)
 numeric = pytest.mark.parametrize("kind", NUMERIC)
+
+
+class Odd:
+    def __hash__(self):
+        raise ValueError("patient-7731")
+
+
+class OddText(str):
+    __slots__ = ()
+    __hash__ = Odd.__hash__
+
+
+#: What NumPy reads in a way of its own, or not at all.
+ODD_ENTRIES = ((1, 2), [1, 2], [], np.array([1]), np.datetime64("2020"), np.timedelta64(1, "s"), Odd(), OddText("a"))
 
 CODES = np.arange(300).reshape(100, 3) * 7 % 3
 
@@ -69,6 +91,43 @@ def test_nothing_is_drawn_when_the_budget_is_too_small(transformer, monkeypatch)
     with pytest.raises(BudgetError):
         one.transform(CODES)
     assert len(one.accountant) == 0
+
+
+@every
+def test_nothing_is_computed_when_the_budget_is_too_small(transformer, monkeypatch):
+    one = clone(transformer).set_params(accountant=BudgetAccountant(0.5)).fit(CODES)
+    monkeypatch.setattr(type(one), "_codes", lambda *args: pytest.fail("the rows were read"))
+    with pytest.raises(BudgetError):
+        one.transform(CODES)
+
+
+@every
+def test_messages_hold_no_data_and_cost_nothing(transformer):
+    ragged = [list(row) for row in CODES[:20]]
+    ragged[3].pop()
+    cases = [CODES[:20, 0], CODES[:20, :0], ragged]
+    if hasattr(transformer, "bounds"):
+        for entry in (math.inf, 7731j, "patient-7731", {7731}, np.datetime64("2020-01-01"), Odd()):
+            rows = CODES[:20].astype(object)
+            rows[3, 1] = entry
+            cases += [rows, rows.tolist(), pd.DataFrame(rows)]
+    for rows in cases:
+        one = clone(transformer).set_params(accountant=BudgetAccountant(10.0))
+        for act in (one.fit, one.transform):
+            with pytest.raises((ValueError, TypeError)) as failure:
+                act(rows)
+            message = str(failure.value)
+            assert failure.value.__cause__ is failure.value.__context__ is None
+            assert not any(word in message for word in ("7731", "20", "19", "Odd", "set", "complex'"))
+        assert len(one.accountant) == 0
+
+
+@every
+def test_global_random_state_is_left_alone(transformer):
+    before = np.random.get_state()[1].tolist()  # noqa: NPY002
+    for seed in (None, 0):
+        clone(transformer).set_params(random_state=seed).transform(CODES)
+    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
 
 
 @every
@@ -225,7 +284,7 @@ def test_one_entry_does_not_decide_how_others_are_read(kind):
     column = np.array([["a"], ["b"], ["a"], ["b"]] * 20, dtype=object)
     one = kind(["a", "b"], random_state=0)
     before = one.transform(column)
-    for odd in ("x", 1, 1.5, b"a", None, {"a": 1}, math.nan, pd.NA, pd.NaT, 1j):
+    for odd in ("x", 1, 1.5, b"a", None, {"a": 1}, math.nan, pd.NA, pd.NaT, 1j, *ODD_ENTRIES):
         changed = column.copy()
         changed[3, 0] = odd
         for form in (changed, changed.tolist(), pd.DataFrame(changed)):
@@ -235,9 +294,64 @@ def test_one_entry_does_not_decide_how_others_are_read(kind):
     for odd in (math.nan, math.inf, 0.5, 2):
         rows = np.array([*numbers, [odd]])
         np.testing.assert_array_equal(one.transform(rows)[:4], one.transform([*numbers, [0]])[:4])
-    np.testing.assert_array_equal(one.transform([*numbers, ["x"]])[:4], one.transform([*numbers, [0]])[:4])
-    with pytest.raises(TypeError, match="categories"):
-        kind([0, 1]).transform(np.array([["a"], ["b"]]))
+    for odd in ("x", 1j, *ODD_ENTRIES):
+        entries = np.empty((5, 1), dtype=object)
+        entries[:4] = numbers
+        entries[4, 0] = odd
+        for form in ([*numbers, [odd]], entries, pd.DataFrame(entries), pd.DataFrame({"a": [0, 1, 1, 0, odd]})):
+            np.testing.assert_array_equal(one.fit_transform(form)[:4], one.fit_transform([*numbers, [0]])[:4])
+
+
+def test_what_is_of_another_kind_is_no_category():
+    numbers = UnaryEncoder([0, 1], epsilon=math.inf)
+    text = UnaryEncoder(["0", "1"], epsilon=math.inf)
+    times = np.array([["2020-01-01"], ["NaT"]], dtype="M8[ns]")
+    steps = np.array([[0], [1]], dtype="m8[s]")
+    for strange in (
+        np.array([["0"], ["1"]]),
+        [["0"], ["1"]],
+        np.array([[b"0"], [b"1"]]),
+        times,
+        times.tolist(),
+        [[times[0, 0]], [times[1, 0]]],
+        list(times),
+        pd.DataFrame(times),
+        pd.DataFrame(times).apply(lambda column: column.dt.tz_localize("UTC")),
+        steps,
+        list(steps),
+        pd.DataFrame(steps),
+        pd.DataFrame({"a": pd.Categorical(times[:, 0])}),
+    ):
+        assert not numbers.fit_transform(strange).any()
+    for strange in ([[0], [1]], np.array([[0], [1]]), [[0j], [1j]], pd.DataFrame({"a": [0, 1]}), steps):
+        assert not text.fit_transform(strange).any()
+    for form in ([[0], [1], [1j]], list(np.array([[0], [1], [1j]])), pd.DataFrame({"a": [0, 1, 1j]})):
+        np.testing.assert_array_equal(numbers.fit_transform(form), [[1, 0], [0, 1], [0, 0]])
+
+
+def test_numbers_in_single_precision_are_the_categories_they_came_from():
+    encoder = UnaryEncoder([[0.1, 0.2, 2**24 + 1.0]], epsilon=math.inf)
+    column = np.array([[0.1], [0.2], [0.3], [np.nan]], dtype=np.float32)
+    expected = [[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 0]]
+    for form in (column, list(column), pd.DataFrame(column)):
+        np.testing.assert_array_equal(encoder.fit_transform(form), expected)
+    entries = np.empty((4, 1), dtype=object)
+    entries[:, 0] = list(column[:, 0])
+    np.testing.assert_array_equal(encoder.fit_transform(entries), expected)
+    exact = UnaryEncoder([[2.0**24, 2.0**24 + 1, 0.5]], epsilon=math.inf)
+    np.testing.assert_array_equal(exact.fit_transform(np.array([[2**24]], dtype=np.float32)), [[1, 0, 0]])
+
+
+@categorical
+def test_categories_that_could_be_numbers_of_categories(kind):
+    with pytest.raises(ValueError, match=r"\[\[3, 4\]\] \* 2 or \[range\(3\), range\(4\)\]"):
+        kind([3, 4]).fit([[0, 0]])
+    for value, sizes in (([3, 4], [2]), ([0, 1], [2, 2]), (["a", "b"], [2, 2]), ([range(3), range(4)], [3, 4])):
+        one = kind(value).fit(np.zeros((1, len(sizes))))
+        assert [channel.n_categories for channel in one.privacy_.releases[0].mechanism.channels] == sizes
+    for value in ({"a", "b"}, {"a": 0, "b": 1}, iter("ab"), [{"a", "b"}], [iter("ab")], frozenset("ab")):
+        with pytest.raises(ValueError, match="categories must be"):
+            kind(value).fit([["a"]])
 
 
 def z_scores(found, errors, truth):
@@ -289,9 +403,14 @@ def test_frequencies_read_reports_of_others(kind):
     with pytest.raises(ValueError, match="columns"):
         one.frequencies(Z[:, :2])
     if kind is not RandomizedResponse:
-        for bad in (Z + 50, Z + 0.5, Z.astype(str).astype(object) + "x"):
+        for bad in (Z + 50, Z + 0.5, Z.astype(str).astype(object) + "x", np.full(Z.shape, 1e300).tolist()):
             with pytest.raises(ValueError, match="reports"):
                 one.frequencies(bad)
+    else:
+        with pytest.raises(TypeError, match="categories"):
+            one.frequencies(Z.astype(str))
+        with pytest.raises(TypeError, match="categories"):
+            RandomizedResponse(["a", "b"]).fit([["a"]]).frequencies(np.array([[0.0]]))
     nothing, errors = one.frequencies(Z[:0], return_std=True)
     assert np.all(np.concatenate(nothing) == 0)
     assert np.all(np.isinf(np.concatenate(errors)))
@@ -452,3 +571,92 @@ def test_allocate_splits_over_two_transformers():
 def test_allocate_refuses_what_hands_rows_on_again():
     with pytest.raises(ValueError, match="GridSearchCV hands rows"):
         allocate(GridSearchCV(make_pipeline(UnaryEncoder(3), LogisticRegression()), {}), 1.0)
+
+
+class CountsLabels(TransformerMixin, BaseEstimator):
+    """A transformer of another library, which keeps what labels say, and does not say that it needs them."""
+
+    def fit(self, X, y=None):
+        self.counts_ = None if y is None else np.bincount(y)
+        return self
+
+    def transform(self, X):
+        return X
+
+
+class CountsLabelsOfClusters(ClusterMixin, CountsLabels):
+    """A clusterer of another library, which does so too."""
+
+
+class OwnPCA(PCA):
+    """What a class of another library does with labels, no one knows."""
+
+
+@pytest.mark.parametrize(
+    "step",
+    [SelectKBest(k=1), SelectPercentile(), PLSSVD(1), CountsLabels(), CountsLabelsOfClusters(), OwnPCA()],
+    ids=lambda step: type(step).__name__,
+)
+def test_allocate_names_what_may_learn_from_labels_behind_reports(step):
+    model = make_pipeline(LocalLaplace((0, 3)), step)
+    with pytest.warns(PrivacyAssumptionWarning, match=type(step).__name__.lower()):
+        allocation = allocate(model, 1.0)
+    assert allocation.not_private == (type(step).__name__.lower(),)
+    assert is_clusterer(step) == isinstance(step, CountsLabelsOfClusters)
+
+
+@pytest.mark.parametrize("step", [DBSCAN(), Birch(), IsolationForest(), GaussianMixture(), KernelDensity(), PCA(2)])
+def test_allocate_does_not_name_what_leaves_labels_alone(step):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyAssumptionWarning)
+        assert allocate(make_pipeline(UnaryEncoder(3), step), 1.0).not_private == ()
+
+
+def prefit():
+    return make_pipeline(LocalLaplace((0, 1), epsilon=50.0), LogisticRegression())
+
+
+@pytest.mark.parametrize(
+    ("within", "model"),
+    [
+        ("FrozenEstimator", make_pipeline(FrozenEstimator(LocalLaplace((0, 1), epsilon=50.0)), LocalLaplace((0, 1)))),
+        ("FrozenEstimator", FrozenEstimator(prefit())),
+        ("StackingClassifier", StackingClassifier([("p", prefit())], final_estimator=BernoulliNB(), cv="prefit")),
+        ("CalibratedClassifierCV", CalibratedClassifierCV(FrozenEstimator(prefit()), cv=3)),
+        (
+            "TransformedTargetRegressor",
+            make_pipeline(
+                LocalLaplace((0, 1)), TransformedTargetRegressor(LinearRegression(), transformer=LocalLaplace((0, 1)))
+            ),
+        ),
+        ("TransformedTargetRegressor", TransformedTargetRegressor(LinearRegression(), transformer=prefit()[:1])),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_allocate_refuses_what_releases_without_a_fit(within, model):
+    with pytest.raises(ValueError, match=f"{within} hands rows"):
+        allocate(model, 1.0)
+
+
+def test_allocate_counts_a_local_transformer_before_a_regressor_once():
+    model = TransformedTargetRegressor(make_pipeline(LocalLaplace((0, 1)), LinearRegression()))
+    accountant = BudgetAccountant(1.0)
+    with pytest.warns(PrivacyAssumptionWarning):
+        allocate(model, 1.0, accountant=accountant)
+    model.fit(CODES, CODES[:, 0])
+    assert accountant.total() == (1.0, 0.0)
+
+
+def test_allocate_refuses_pipelines_that_remember_reports(tmp_path):
+    steps = [("u", UnaryEncoder(3)), ("cluster", KMeans(2))]
+    inner = Pipeline([("all", Pipeline(steps[:1])), steps[1]], memory=str(tmp_path))
+    for model in (Pipeline(steps, memory=str(tmp_path)), make_pipeline(inner, "passthrough")):
+        with pytest.raises(ValueError, match="memory=None"):
+            allocate(model, 1.0)
+
+
+def test_allocate_takes_arrays_called_delta_for_what_they_are():
+    step = CountsLabels()
+    step.delta = np.zeros(3)
+    with pytest.warns(PrivacyAssumptionWarning):
+        assert list(allocate(make_pipeline(step, UnaryEncoder(3)), 1.0)) == ["unaryencoder"]
