@@ -81,30 +81,44 @@ class HistogramModel(HistogramBase):
         with config_context(enable_metadata_routing=routing), silence() if own else nullcontext():
             estimator = default(self._grid) if own else clone(self.estimator)
             if self.n_samples is None:
-                rows, targets, weights = self._complete(*self.cells())
+                rows, targets, weights = self._complete_cells()
                 self.estimator_ = estimator.fit(rows, targets, **{str(name or weight_parameter(estimator)): weights})
             else:
-                drawn, labels = self._drawn(int(self.n_samples), source)
-                rows, targets, _ = self._complete(drawn, labels, np.ones(len(drawn)))
-                self.estimator_ = estimator.fit(rows, targets)
+                self.estimator_ = estimator.fit(*self._complete_draw(int(self.n_samples), source))
 
-    def _complete(self, X: Array, y: Any, weights: Array) -> tuple[Array, NDArray, Array]:
-        """Add what a model cannot do without: a first row, and one record of each label that no cell has."""
-        middle = self._grid.centres(np.array([self._grid.size // 2]))[:, : self.n_features_in_]
-        if self._grid.target.numeric:
+    def _complete_cells(self) -> tuple[Array, Any, Array]:
+        """Return the cells, with what a model cannot do without: a first row, and one record of each label."""
+        X, y, weights = self.cells()
+        grid = self._grid
+        if grid.target.numeric:
             if len(X):
                 return X, y, weights
-            return middle, np.array([(self._grid.target.lower + self._grid.target.upper) / 2]), np.ones(1)
+            middle = grid.centres(np.array([grid.size // 2]))[:, : self.n_features_in_]
+            return middle, np.array([(grid.target.lower + grid.target.upper) / 2]), np.ones(1)
         missing = np.setdiff1d(self.classes_, y)
         if len(missing) == 0:
             return X, y, weights
-        # As all records are, since nothing is known.
-        places, shares = (X, weights / weights.sum()) if len(X) else (middle, np.ones(1))
+        # As all records are, whatever their labels, since nothing is known; in the middle, if there are none.
+        shares = self.weights_.sum(axis=-1).ravel()
+        if not shares.any():
+            shares[len(shares) // 2] = 1.0
+        kept = np.flatnonzero(shares)
+        places = grid.centres(kept * grid.target.n_cells)[:, : self.n_features_in_]
         return (
             np.concatenate([X, np.tile(places, (len(missing), 1))]),
-            np.concatenate([y, np.repeat(missing, len(places))]),
-            np.concatenate([weights, np.tile(shares, len(missing))]),
+            np.concatenate([y, np.repeat(missing, len(kept))]),
+            np.concatenate([weights, np.tile(shares[kept] / shares.sum(), len(missing))]),
         )
+
+    def _complete_draw(self, n_samples: int, source: NoiseSource) -> tuple[Array, Any]:
+        """Return synthetic rows, with one row more for each label that was not drawn."""
+        X, y = self._drawn(n_samples, source)
+        if self._grid.target.numeric:
+            return X, y
+        missing = np.setdiff1d(self.classes_, y)
+        # The first rows that were drawn are as good as any others.
+        again = X[np.arange(len(missing)) % len(X)]
+        return np.concatenate([X, again]), np.concatenate([y, missing])
 
     def _rows(self, X: Any) -> NDArray:
         check_is_fitted(self, "estimator_")
@@ -211,8 +225,9 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
     -----
     **Privacy.** The release is that of :class:`NoisyHistogram`. What the model is fitted to is a function of it, hence
     the model, its choice among others by its score on these data, and any number of further models cost nothing more.
-    A label that no cell has gets the weight of one record, spread as all records are. Not covered: that `fit` raises an
-    error for values that are not finite, and how long it takes.
+    A label that no cell has gets the weight of one record, spread as all records are; with `n_samples`, a label that
+    no row has gets one row. Not covered: that `fit` raises an error for values that are not finite, and how long it
+    takes.
 
     References
     ----------

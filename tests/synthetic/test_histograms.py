@@ -262,6 +262,49 @@ def test_a_label_without_cells_is_known_and_rare():
     assert drawn.estimator_.classes_.tolist() == [0, 1, 2]
 
 
+class Keeper(LogisticRegression):
+    """Keeps what it was fitted to."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.seen_ = X, y, sample_weight
+        return super().fit(X, y, sample_weight)
+
+
+def test_labels_without_cells_get_one_record_each_on_distinct_places():
+    X, _ = data()
+    y = np.arange(len(X)) % 3
+    declared = range(10)
+    model = HistogramClassifier(Keeper(max_iter=5000), epsilon=INF, **BOX, classes=declared).fit(X, y)
+    rows, labels, weights = model.estimator_.seen_
+    places = model.weights_.sum(axis=2)
+    assert len(rows) == np.count_nonzero(model.weights_) + 7 * np.count_nonzero(places)
+    assert len(rows) <= model.counts_.size
+    assert weights.sum() == pytest.approx(len(X) + 7)
+    for label in range(3, 10):
+        own = labels == label
+        assert len(np.unique(rows[own], axis=0)) == own.sum()
+        # Spread as all records are.
+        again = NoisyHistogram(epsilon=INF, **BOX).fit(rows[own]).counts_
+        np.testing.assert_array_equal(again, places > 0)
+        np.testing.assert_allclose(weights[own], places[places > 0] / len(X))
+
+
+@pytest.mark.parametrize("n_samples", [1, 30, 400])
+def test_labels_that_were_not_drawn_get_one_row_each(n_samples):
+    X, _ = data()
+    y = np.arange(len(X)) % 2
+    model = HistogramClassifier(
+        Keeper(max_iter=5000), n_samples=n_samples, epsilon=INF, **BOX, classes=range(20), random_state=0
+    )
+    rows, labels, _ = model.fit(X, y).estimator_.seen_
+    drawn, missing = labels[:n_samples], labels[n_samples:]
+    assert missing.tolist() == sorted(set(range(20)) - set(drawn.tolist()))
+    assert set(map(tuple, rows[n_samples:])) <= set(map(tuple, rows[:n_samples]))
+    if n_samples == 400:
+        share = model.predict_proba(X).mean(axis=0)
+        assert share[:2].sum() > 0.9
+
+
 # --- the grid --------------------------------------------------------------------------------------------------------
 
 
