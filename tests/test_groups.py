@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from collections import UserList, deque
 
 import numpy as np
 import pandas as pd
@@ -143,6 +144,11 @@ def test_rows_are_drawn_uniformly():
         pd.Series([2, 2, 1, 2, 3, 1], dtype="Int64"),
         (1, 1.0, "1", np.int32(1), 1.5, "1"),
         [2**53, 2**53, 2**53 + 1, 2**53, 0.5, 2**53 + 1],
+        deque([2**53, 2**53, 2**53 + 1, 2**53, 0.5, 2**53 + 1]),
+        UserList([2**53, 2**53, 2**53 + 1, 2**53, 0.5, 2**53 + 1]),
+        deque([1, 1, "1", 1, 1.5, "1"]),
+        np.ma.array([1, 1, 0, 1, 2, 0]),
+        np.ma.array([1, 1, 0, 1, 2, 0], mask=[False] * 6),
     ],
     ids=lambda g: str(type(g).__name__),
 )
@@ -162,6 +168,9 @@ def test_groups_are_told_apart_each_by_itself(groups):
         (pd.Series([1, 2, None]), ValueError, "missing"),
         (pd.Series([1, 2, None], dtype="Int64"), ValueError, "missing"),
         (pd.Series(["a", "b", pd.NaT]), ValueError, "missing"),
+        (deque([1, 2, None]), ValueError, "missing"),
+        (np.ma.array([1, 1, 2], mask=[True, False, False]), ValueError, "missing"),
+        (np.ma.array(["a", "b", "c"], mask=True), ValueError, "missing"),
         ([1, 2, [3]], TypeError, "numbers or text"),
         ([1, 2, (3, 4)], TypeError, "numbers or text"),
         (np.array([1, 2, 3j]), TypeError, "numbers or text"),
@@ -182,6 +191,17 @@ def test_bad_groups_cost_nothing(model, groups, error, match):
         grouped(model, accountant=accountant).fit(X, targets(model, y), groups=groups)
     assert failure.value.__cause__ is None
     assert len(accountant) == 0
+
+
+@pytest.mark.parametrize("kind", [list, tuple, deque, UserList])
+def test_one_group_does_not_decide_how_others_are_read(kind):
+    names = [2**53 + i for i in range(8)]
+    X = (np.arange(9)[:, None] + 0.5) / 9
+    histogram = NoisyHistogram(epsilon=math.inf, bounds=(0, 1), n_bins=9, rows_per_group=1)
+    without = histogram.fit(X[:8], groups=kind(names)).counts_
+    np.testing.assert_array_equal(without, np.arange(9) < 8)
+    for other in (0.5, "a", b"a", True):
+        assert np.all(histogram.fit(X, groups=kind([*names, other])).counts_ == 1)
 
 
 @one_each
