@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +23,7 @@ from .._silence import silence
 from ..mechanisms import NoiseSource
 from ._base import DTYPES, LABELS, NUMBER, HistogramBase, checked_bounds_y
 from ._grid import Array, Grid
+from ._rehearsal import made_up_rows
 
 
 def weight_parameter(estimator: Any) -> str | None:
@@ -35,6 +36,11 @@ def weight_parameter(estimator: Any) -> str | None:
         # With metadata routing, the steps say what they want.
         return below if below is None or get_config()["enable_metadata_routing"] else f"{name}__{below}"
     return None
+
+
+def fitted(estimator: Any, rows: Array, targets: Any, weights: Array | None) -> Any:
+    """Fit an estimator, with weights if there are any."""
+    return estimator.fit(rows, targets, **({} if weights is None else {str(weight_parameter(estimator)): weights}))
 
 
 def _has(method: str) -> Callable[[Any], bool]:
@@ -53,41 +59,61 @@ class HistogramModel(HistogramBase):
     estimator: Any
     n_samples: int | None
 
-    def _check_estimator(self) -> Any:
-        """Refuse an estimator that cannot be fitted, before anything is spent; return the name for its weights."""
+    def _check_estimator(self) -> None:
+        """Refuse what cannot be fitted, before anything is spent."""
         if self.n_samples is not None:
             check_integer(self.n_samples, "n_samples", least=1)
         if self.estimator is None:
-            return None
+            return
         if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
             raise TypeError("estimator must be an instance of an estimator, or None")
         inner = clone(self.estimator)
         if any(value is not None for name, value in inner.get_params().items() if name.split("__")[-1] == "accountant"):
             raise ValueError("estimator must have no accountant: what it is fitted to was released, and costs nothing")
-        name = weight_parameter(inner)
-        if name is None and self.n_samples is None:
+        if self.n_samples is None and weight_parameter(inner) is None:
             raise TypeError(
                 f"{type(inner).__name__}.fit does not take sample_weight: set n_samples, to fit it to synthetic rows"
             )
-        return name
 
     def _fit_to_cells(self, X: Any, y: Any, groups: Any, default: Callable[[Grid], Any]) -> None:
-        name = self._check_estimator()
+        self._check_estimator()
         source = NoiseSource(self.random_state)
         self._count(X, y, groups)
-        own = self.estimator is None
-        routing = get_config()["enable_metadata_routing"] and not own
+        if self.n_samples is None:
+            rows, targets, weights = self._complete_cells()
+        else:
+            (rows, targets), weights = self._complete_draw(int(self.n_samples), source), None
+        if self.estimator is not None:
+            self.estimator_ = fitted(clone(self.estimator), rows, targets, weights)
+            return
         # Some versions of scikit-learn warn of their own calls of SciPy, which nobody asked the default model for.
-        with config_context(enable_metadata_routing=routing), silence() if own else nullcontext():
-            estimator = default(self._grid) if own else clone(self.estimator)
-            if self.n_samples is None:
-                rows, targets, weights = self._complete_cells()
-                self.estimator_ = estimator.fit(rows, targets, **{str(name or weight_parameter(estimator)): weights})
-            else:
-                self.estimator_ = estimator.fit(*self._complete_draw(int(self.n_samples), source))
+        with config_context(enable_metadata_routing=False), silence():
+            self.estimator_ = fitted(default(self._grid), rows, targets, weights)
+
+    def _rehearse(self, grid: Grid, classes: NDArray | None) -> None:
+        """Fit a clone of the estimator to made-up rows, so that one that cannot be fitted costs nothing."""
+        if self.estimator is None:
+            return
+        trial = clone(self.estimator)
+        for part in (trial, *trial.get_params().values()):
+            # A clone shares callbacks, and those are to hear of the fit alone.
+            if hasattr(part, "set_callbacks") and not isinstance(part, type):
+                part.set_callbacks()
+        values = made_up_rows(grid, self.n_samples)
+        targets = values[:, -1] if classes is None else classes[values[:, -1].astype(np.intp)]
+        weights = np.full(len(values), 100.0) if self.n_samples is None else None
+        try:
+            # Not `silence`: workers of the estimator may have to wait for that. There is nothing to be hidden.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                fitted(trial, values[:, :-1], targets, weights)
+        except Exception as error:
+            error.add_note("The estimator was fitted to made-up rows, as a rehearsal: nothing has been spent.")
+            raise
 
     def _complete_cells(self) -> tuple[Array, Any, Array]:
         """Return the cells, with what a model cannot do without: a first row, and one record of each label."""
+        y: Any
         X, y, weights = self.cells()
         grid = self._grid
         if grid.target.numeric:
@@ -112,6 +138,7 @@ class HistogramModel(HistogramBase):
 
     def _complete_draw(self, n_samples: int, source: NoiseSource) -> tuple[Array, Any]:
         """Return synthetic rows, with one row more for each label that was not drawn."""
+        y: Any
         X, y = self._drawn(n_samples, source)
         if self._grid.target.numeric:
             return X, y
