@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import sqlite3
 from collections import UserList, deque
 
 import numpy as np
@@ -29,7 +30,7 @@ from skdp import (
 )
 from skdp._groups import Unit, drawn_rows, group_numbers
 from skdp._release import ReleaseSession
-from skdp.accounting import PrivacyCost
+from skdp.accounting import PrivacyCost, _sqlite
 from skdp.exceptions import BudgetError, LedgerError
 from skdp.linear_model import _functional, _moments
 from skdp.mechanisms import NoiseSource
@@ -459,19 +460,70 @@ def test_unit_is_kept_with_the_ledger(tmp_path):
     assert pickle.loads(pickle.dumps(accountant)).unit == "group"
     memory = BudgetAccountant(4.0, unit="group")
     assert pickle.loads(pickle.dumps(memory)).unit == "group"
-    with memory.parallel(by=["a", "b"], parts=["a", "b"]) as parts, pytest.raises(BudgetError):
-        parts["a"].accountant.charge(PrivacyCost.of_pair(0.1, 0.0), unit="record")
 
 
-def test_declared_plans_have_a_unit():
+def test_budgets_of_groups_have_no_parts(tmp_path):
+    # A group with records in two parts would be exposed to both.
+    for ledger in (None, tmp_path / "budget.db"):
+        accountant = BudgetAccountant(4.0, unit="group", ledger=ledger)
+        with pytest.raises(ValueError, match="about one group"):
+            accountant.parallel(by=["a", "b"], parts=["a", "b"])
+        accountant.spend(1.0)
+        assert accountant.total() == (1.0, 0.0)
+
+
+def test_code_that_knows_no_units_cannot_open_a_ledger_about_groups(tmp_path, monkeypatch):
+    plan = [DPNaiveBayes(**BOX, **LABELS, rows_per_group=3).privacy_plan(n_features=2)]
+    for number, (unit, version, entries) in enumerate([("record", 1, None), ("group", 2, None), ("group", 2, plan)]):
+        path = tmp_path / f"{number}.db"
+        BudgetAccountant(4.0, unit=unit, ledger=path, plan=entries)
+        with sqlite3.connect(path) as connection:
+            assert connection.execute("PRAGMA user_version").fetchone() == (version,)
+        connection.close()
+        assert BudgetAccountant.from_ledger(path).unit == unit
+        with monkeypatch.context() as patch:
+            patch.setattr(_sqlite, "SCHEMA_VERSIONS", (1,))
+            if unit == "record":
+                assert BudgetAccountant.from_ledger(path).unit == unit
+            else:
+                with pytest.raises(LedgerError, match="schema version 2"):
+                    BudgetAccountant.from_ledger(path)
+
+
+def test_a_ledger_about_groups_of_the_first_kind_keeps_its_unit(tmp_path):
+    path = tmp_path / "budget.db"
+    BudgetAccountant(4.0, unit="group", ledger=path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    accountant = BudgetAccountant.from_ledger(path)
+    assert accountant.unit == "group"
+    with pytest.raises(BudgetError):
+        accountant.charge(PrivacyCost.of_pair(0.1, 0.0), unit="record")
+
+
+def test_declared_plans_have_a_unit(tmp_path):
     by_group = DPNaiveBayes(**BOX, **LABELS, rows_per_group=3)
     plan = [by_group.privacy_plan(n_features=2)]
     with pytest.raises(BudgetError, match="group"):
         BudgetAccountant(2.0, plan=plan)
-    accountant = BudgetAccountant(2.0, plan=plan, unit="group")
+
+    def declared(ledger=None):
+        return BudgetAccountant(2.0, plan=plan, unit="group", ledger=ledger)
+
+    declared(tmp_path / "opened.db")
     X, y, groups = data()
-    by_group.set_params(accountant=accountant).fit(X, y, groups=groups)
-    assert accountant.planned == ()
+    for accountant in (
+        declared(),
+        pickle.loads(pickle.dumps(declared())),
+        pickle.loads(pickle.dumps(declared(tmp_path / "pickled.db"))),
+        BudgetAccountant.from_ledger(tmp_path / "opened.db"),
+    ):
+        assert accountant.unit == "group"
+        with pytest.raises(BudgetError, match="about one group"):
+            DPNaiveBayes(**BOX, **LABELS, accountant=accountant).fit(X, y)
+        by_group.set_params(accountant=accountant).fit(X, y, groups=groups)
+        assert accountant.planned == ()
 
 
 def test_allocation_is_for_one_unit():
