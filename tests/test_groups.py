@@ -364,6 +364,13 @@ def test_rows_with_unknown_labels_take_no_place():
     assert bayes.class_count_[0] == 3
 
 
+def test_rows_with_unknown_categories_take_a_place():
+    X = np.array([[0.0]] * 3 + [[7.0]] * 300)
+    model = NoisyHistogram(epsilon=math.inf, categorical_features=[0], n_categories=2, rows_per_group=3, random_state=0)
+    assert model.fit(X, groups=np.zeros(303)).counts_.sum() < 3
+    assert model.fit(X[:4], groups=[0, 1, 2, 3]).counts_.tolist() == [3, 0]
+
+
 # --- what is said ----------------------------------------------------------------------------------------------------
 
 
@@ -560,6 +567,17 @@ def test_groups_reach_the_steps_of_pipelines_and_searches():
         search = GridSearchCV(routed, {"dpnaivebayes__alpha": [0.5, 1.0]}, cv=GroupKFold(2))
         search.fit(X, y, groups=groups)
     assert len(accountant) == 1 + 2 + 2 * (2 * 2 + 1)
+
+
+def test_with_routing_groups_for_the_folds_alone_are_declined():
+    X, y, groups = data(200)
+    model = DPNaiveBayes(**BOX, **LABELS, epsilon=10.0)
+    with config_context(enable_metadata_routing=True):
+        with pytest.raises(ValueError, match="groups"):
+            GridSearchCV(model, {"n_bins": [3, 5]}, cv=GroupKFold(2)).fit(X, y, groups=groups)
+        model = clone(model).set_fit_request(groups=False)
+        search = GridSearchCV(model, {"n_bins": [3, 5]}, cv=GroupKFold(2)).fit(X, y, groups=groups)
+    assert search.best_estimator_.privacy_.unit == "record"
 
 
 def test_a_further_row_may_take_the_place_of_the_one_that_counted():

@@ -102,7 +102,10 @@ def postprocess_weights(counts: Array, mechanism: Mechanism) -> Array:
 
 
 def threshold(n_cells: int, mechanism: Mechanism) -> float:
-    """Return what noise exceeds with a probability of half of ``n_cells ** -KEPT_POWER``."""
+    """Return what noise exceeds with a probability of half of ``n_cells ** -KEPT_POWER``.
+
+    For discrete Laplace noise the probability is that of continuous noise, which is near it if the scale is not small.
+    """
     if isinstance(mechanism, DiscreteLaplaceMechanism):
         return KEPT_POWER * math.log(n_cells) * mechanism.scale
     return float(stats.norm.isf(0.5 * n_cells**-KEPT_POWER)) * mechanism.scale

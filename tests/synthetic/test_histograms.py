@@ -202,6 +202,15 @@ def test_threshold_lets_as_few_empty_cells_pass_as_it_says(mechanism):
     assert passed == pytest.approx(n**0.3 / 2, rel=0.2)
 
 
+def test_threshold_is_near_its_probability_for_integers():
+    for epsilon, least, most in ((0.1, 0.95, 1.05), (1.0, 0.5, 1.5), (5.0, 0.0, 2.0)):
+        mechanism = DiscreteLaplaceMechanism(epsilon, 1.0, 1)
+        for n_cells in range(2, 20_000, 7):
+            first = math.floor(threshold(n_cells, mechanism)) + 1
+            passing = math.exp(-first / mechanism.scale) / (1 + math.exp(-1 / mechanism.scale))
+            assert least < passing / (0.5 * n_cells**-0.7) < most
+
+
 def test_weights_keep_the_sum_and_are_not_negative():
     rng = np.random.default_rng(0)
     counts = np.where(rng.random(1000) < 0.05, 300.0, 0.0) + rng.integers(-9, 10, size=1000)
