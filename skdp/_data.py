@@ -297,6 +297,22 @@ def labelled_data(
     return X, codes, classes
 
 
+def is_sequence(data: Any) -> bool:
+    """Whether data are entries of their own, which NumPy would read as the type that fits every one of them.
+
+    Parameters
+    ----------
+    data : object
+        What stands for labels or groups.
+
+    Returns
+    -------
+    sequence : bool
+        False for arrays, whose entries are of one type already, and for what is one entry.
+    """
+    return isinstance(data, Sequence) and not isinstance(data, str | bytes) and not hasattr(data, "__array__")
+
+
 def labels_of(y: Any) -> NDArray:
     """Return labels as an array in which each is what it was.
 
@@ -312,7 +328,7 @@ def labels_of(y: Any) -> NDArray:
     -------
     labels : ndarray of shape (n_samples,)
     """
-    if hasattr(y, "__array__") or not isinstance(y, Sequence) or isinstance(y, str | bytes):
+    if not is_sequence(y):
         array = np.asarray(y)
     elif any(isinstance(label, list | tuple | np.ndarray) for label in y):
         try:

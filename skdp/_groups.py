@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._data import label_key
+from ._data import is_sequence, label_key
 from ._params import check_integer
 from ._release import PrivacyGuarantee
 from .mechanisms import BitStream, NoiseSource
@@ -165,11 +165,13 @@ def group_numbers(groups: Any) -> NDArray[np.intp]:
     -------
     numbers : ndarray of shape (n_samples,)
     """
-    if isinstance(groups, list | tuple):
+    if is_sequence(groups):
         array = np.empty(len(groups), dtype=object)
         for i, group in enumerate(groups):
             array[i] = group
     else:
+        if np.ma.is_masked(groups):
+            raise ValueError(_MISSING)
         array = np.asarray(groups)
     if array.ndim != 1:
         raise ValueError("groups must be one-dimensional: one group for each row")

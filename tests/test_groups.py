@@ -2,6 +2,8 @@
 
 import math
 import pickle
+import sqlite3
+from collections import UserList, deque
 
 import numpy as np
 import pandas as pd
@@ -28,7 +30,7 @@ from skdp import (
 )
 from skdp._groups import Unit, drawn_rows, group_numbers
 from skdp._release import ReleaseSession
-from skdp.accounting import PrivacyCost
+from skdp.accounting import PrivacyCost, _sqlite
 from skdp.exceptions import BudgetError, LedgerError
 from skdp.linear_model import _functional, _moments
 from skdp.mechanisms import NoiseSource
@@ -143,6 +145,11 @@ def test_rows_are_drawn_uniformly():
         pd.Series([2, 2, 1, 2, 3, 1], dtype="Int64"),
         (1, 1.0, "1", np.int32(1), 1.5, "1"),
         [2**53, 2**53, 2**53 + 1, 2**53, 0.5, 2**53 + 1],
+        deque([2**53, 2**53, 2**53 + 1, 2**53, 0.5, 2**53 + 1]),
+        UserList([2**53, 2**53, 2**53 + 1, 2**53, 0.5, 2**53 + 1]),
+        deque([1, 1, "1", 1, 1.5, "1"]),
+        np.ma.array([1, 1, 0, 1, 2, 0]),
+        np.ma.array([1, 1, 0, 1, 2, 0], mask=[False] * 6),
     ],
     ids=lambda g: str(type(g).__name__),
 )
@@ -162,6 +169,9 @@ def test_groups_are_told_apart_each_by_itself(groups):
         (pd.Series([1, 2, None]), ValueError, "missing"),
         (pd.Series([1, 2, None], dtype="Int64"), ValueError, "missing"),
         (pd.Series(["a", "b", pd.NaT]), ValueError, "missing"),
+        (deque([1, 2, None]), ValueError, "missing"),
+        (np.ma.array([1, 1, 2], mask=[True, False, False]), ValueError, "missing"),
+        (np.ma.array(["a", "b", "c"], mask=True), ValueError, "missing"),
         ([1, 2, [3]], TypeError, "numbers or text"),
         ([1, 2, (3, 4)], TypeError, "numbers or text"),
         (np.array([1, 2, 3j]), TypeError, "numbers or text"),
@@ -182,6 +192,17 @@ def test_bad_groups_cost_nothing(model, groups, error, match):
         grouped(model, accountant=accountant).fit(X, targets(model, y), groups=groups)
     assert failure.value.__cause__ is None
     assert len(accountant) == 0
+
+
+@pytest.mark.parametrize("kind", [list, tuple, deque, UserList])
+def test_one_group_does_not_decide_how_others_are_read(kind):
+    names = [2**53 + i for i in range(8)]
+    X = (np.arange(9)[:, None] + 0.5) / 9
+    histogram = NoisyHistogram(epsilon=math.inf, bounds=(0, 1), n_bins=9, rows_per_group=1)
+    without = histogram.fit(X[:8], groups=kind(names)).counts_
+    np.testing.assert_array_equal(without, np.arange(9) < 8)
+    for other in (0.5, "a", b"a", True):
+        assert np.all(histogram.fit(X, groups=kind([*names, other])).counts_ == 1)
 
 
 @one_each
@@ -343,6 +364,13 @@ def test_rows_with_unknown_labels_take_no_place():
     assert bayes.class_count_[0] == 3
 
 
+def test_rows_with_unknown_categories_take_a_place():
+    X = np.array([[0.0]] * 3 + [[7.0]] * 300)
+    model = NoisyHistogram(epsilon=math.inf, categorical_features=[0], n_categories=2, rows_per_group=3, random_state=0)
+    assert model.fit(X, groups=np.zeros(303)).counts_.sum() < 3
+    assert model.fit(X[:4], groups=[0, 1, 2, 3]).counts_.tolist() == [3, 0]
+
+
 # --- what is said ----------------------------------------------------------------------------------------------------
 
 
@@ -439,19 +467,70 @@ def test_unit_is_kept_with_the_ledger(tmp_path):
     assert pickle.loads(pickle.dumps(accountant)).unit == "group"
     memory = BudgetAccountant(4.0, unit="group")
     assert pickle.loads(pickle.dumps(memory)).unit == "group"
-    with memory.parallel(by=["a", "b"], parts=["a", "b"]) as parts, pytest.raises(BudgetError):
-        parts["a"].accountant.charge(PrivacyCost.of_pair(0.1, 0.0), unit="record")
 
 
-def test_declared_plans_have_a_unit():
+def test_budgets_of_groups_have_no_parts(tmp_path):
+    # A group with records in two parts would be exposed to both.
+    for ledger in (None, tmp_path / "budget.db"):
+        accountant = BudgetAccountant(4.0, unit="group", ledger=ledger)
+        with pytest.raises(ValueError, match="about one group"):
+            accountant.parallel(by=["a", "b"], parts=["a", "b"])
+        accountant.spend(1.0)
+        assert accountant.total() == (1.0, 0.0)
+
+
+def test_code_that_knows_no_units_cannot_open_a_ledger_about_groups(tmp_path, monkeypatch):
+    plan = [DPNaiveBayes(**BOX, **LABELS, rows_per_group=3).privacy_plan(n_features=2)]
+    for number, (unit, version, entries) in enumerate([("record", 1, None), ("group", 2, None), ("group", 2, plan)]):
+        path = tmp_path / f"{number}.db"
+        BudgetAccountant(4.0, unit=unit, ledger=path, plan=entries)
+        with sqlite3.connect(path) as connection:
+            assert connection.execute("PRAGMA user_version").fetchone() == (version,)
+        connection.close()
+        assert BudgetAccountant.from_ledger(path).unit == unit
+        with monkeypatch.context() as patch:
+            patch.setattr(_sqlite, "SCHEMA_VERSIONS", (1,))
+            if unit == "record":
+                assert BudgetAccountant.from_ledger(path).unit == unit
+            else:
+                with pytest.raises(LedgerError, match="schema version 2"):
+                    BudgetAccountant.from_ledger(path)
+
+
+def test_a_ledger_about_groups_of_the_first_kind_keeps_its_unit(tmp_path):
+    path = tmp_path / "budget.db"
+    BudgetAccountant(4.0, unit="group", ledger=path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    accountant = BudgetAccountant.from_ledger(path)
+    assert accountant.unit == "group"
+    with pytest.raises(BudgetError):
+        accountant.charge(PrivacyCost.of_pair(0.1, 0.0), unit="record")
+
+
+def test_declared_plans_have_a_unit(tmp_path):
     by_group = DPNaiveBayes(**BOX, **LABELS, rows_per_group=3)
     plan = [by_group.privacy_plan(n_features=2)]
     with pytest.raises(BudgetError, match="group"):
         BudgetAccountant(2.0, plan=plan)
-    accountant = BudgetAccountant(2.0, plan=plan, unit="group")
+
+    def declared(ledger=None):
+        return BudgetAccountant(2.0, plan=plan, unit="group", ledger=ledger)
+
+    declared(tmp_path / "opened.db")
     X, y, groups = data()
-    by_group.set_params(accountant=accountant).fit(X, y, groups=groups)
-    assert accountant.planned == ()
+    for accountant in (
+        declared(),
+        pickle.loads(pickle.dumps(declared())),
+        pickle.loads(pickle.dumps(declared(tmp_path / "pickled.db"))),
+        BudgetAccountant.from_ledger(tmp_path / "opened.db"),
+    ):
+        assert accountant.unit == "group"
+        with pytest.raises(BudgetError, match="about one group"):
+            DPNaiveBayes(**BOX, **LABELS, accountant=accountant).fit(X, y)
+        by_group.set_params(accountant=accountant).fit(X, y, groups=groups)
+        assert accountant.planned == ()
 
 
 def test_allocation_is_for_one_unit():
@@ -488,6 +567,17 @@ def test_groups_reach_the_steps_of_pipelines_and_searches():
         search = GridSearchCV(routed, {"dpnaivebayes__alpha": [0.5, 1.0]}, cv=GroupKFold(2))
         search.fit(X, y, groups=groups)
     assert len(accountant) == 1 + 2 + 2 * (2 * 2 + 1)
+
+
+def test_with_routing_groups_for_the_folds_alone_are_declined():
+    X, y, groups = data(200)
+    model = DPNaiveBayes(**BOX, **LABELS, epsilon=10.0)
+    with config_context(enable_metadata_routing=True):
+        with pytest.raises(ValueError, match="groups"):
+            GridSearchCV(model, {"n_bins": [3, 5]}, cv=GroupKFold(2)).fit(X, y, groups=groups)
+        model = clone(model).set_fit_request(groups=False)
+        search = GridSearchCV(model, {"n_bins": [3, 5]}, cv=GroupKFold(2)).fit(X, y, groups=groups)
+    assert search.best_estimator_.privacy_.unit == "record"
 
 
 def test_a_further_row_may_take_the_place_of_the_one_that_counted():

@@ -376,13 +376,14 @@ class BudgetAccountant:
     def parallel(self, by: ArrayLike, parts: Sequence[Any]) -> Parts:
         """Divide the records into disjoint parts; a record is exposed to what its own part is charged.
 
-        The division is a context manager. What is charged to its parts costs the dearest of them, not the sum.
+        The division is a context manager. What is charged to its parts costs the dearest of them, not the sum. A budget
+        about groups has no parts: the records of one group could be in several.
 
         Parameters
         ----------
         by : array-like of shape (n_samples,)
             For each record, the name of its part. It must be a function of the record alone, such as a column; not of
-            its row number, nor of other records. If the unit is a group, all its records must be in one part.
+            its row number, nor of other records.
         parts : list of str or int
             The names, public. Records with another value are in no part.
 
@@ -408,6 +409,11 @@ class BudgetAccountant:
             raise ValueError("a part cannot be divided again; divide all records by both values at once")
         if isinstance(self._rule, DeclaredPlan):
             raise ValueError("a declared plan has no parts")
+        if self.unit != "record":
+            raise ValueError(
+                f"this budget is about one {self.unit}, of which records could be in several parts, and would be "
+                "exposed to all that these are charged: charge each fit to the whole budget"
+            )
         return Parts(self, parts, by)
 
     def _divide(self, names: tuple[str, ...]) -> int:

@@ -27,7 +27,15 @@ from typing import Any, TypeVar
 
 from ..exceptions import LedgerError
 from ._ledger import alone, gate
-from ._record import COLUMNS, Record, record_from_row, record_to_row, state_from_json, state_to_json
+from ._record import (
+    COLUMNS,
+    Record,
+    record_from_row,
+    record_to_row,
+    rule_from_json,
+    state_from_json,
+    state_to_json,
+)
 from ._state import State
 
 Result = TypeVar("Result")
@@ -35,7 +43,9 @@ Seen = tuple[int, str, int, str]
 
 #: "skdp", in the file's header.
 APPLICATION_ID = 0x736B6470
-SCHEMA_VERSION = 1
+#: The second kind has the tables of the first, and a rule about another unit than one record. Code that reads only the
+#: first kind does not know of units, and would charge what was made for single records.
+SCHEMA_VERSIONS = (1, 2)
 
 _SCHEMA = {
     "budget": "CREATE TABLE budget "
@@ -82,6 +92,10 @@ def _digest(*fields: Any) -> str:
         text = str(field).encode("utf-8", "surrogatepass")
         whole.update(b"%d:" % len(text) + text)
     return whole.hexdigest()
+
+
+def _schema_version(rule: str) -> int:
+    return SCHEMA_VERSIONS[rule_from_json(rule).unit != "record"]
 
 
 class SQLiteLedger:
@@ -248,7 +262,7 @@ class SQLiteLedger:
     def _write_new(self, connection: sqlite3.Connection, rule: str, state: State, records: Iterable[Record]) -> None:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute(f"PRAGMA user_version = {_schema_version(rule)}")
         for statement in _SCHEMA.values():
             connection.execute(statement)
         number, last = 0, ""
@@ -269,10 +283,11 @@ class SQLiteLedger:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION_ID:
             raise LedgerError(f"{self.path} is not a ledger of skdp, or is damaged")
-        if version != SCHEMA_VERSION:
+        if version not in SCHEMA_VERSIONS:
             raise LedgerError(
-                f"the ledger {self.path} has schema version {version}, and this version of skdp reads version "
-                f"{SCHEMA_VERSION}; open it with the version of skdp that wrote it, or a newer one"
+                f"the ledger {self.path} has schema version {version}, and this version of skdp reads versions "
+                f"{SCHEMA_VERSIONS[0]} to {SCHEMA_VERSIONS[-1]}; open it with the version of skdp that wrote it, or a "
+                "newer one"
             )
         schema = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid").fetchall()
         if schema != [("table", name, name, sql) for name, sql in _SCHEMA.items()]:

@@ -102,7 +102,10 @@ def postprocess_weights(counts: Array, mechanism: Mechanism) -> Array:
 
 
 def threshold(n_cells: int, mechanism: Mechanism) -> float:
-    """Return what noise exceeds with a probability of half of ``n_cells ** -KEPT_POWER``."""
+    """Return what noise exceeds with a probability of half of ``n_cells ** -KEPT_POWER``.
+
+    For discrete Laplace noise the probability is that of continuous noise, which is near it if the scale is not small.
+    """
     if isinstance(mechanism, DiscreteLaplaceMechanism):
         return KEPT_POWER * math.log(n_cells) * mechanism.scale
     return float(stats.norm.isf(0.5 * n_cells**-KEPT_POWER)) * mechanism.scale
@@ -163,6 +166,9 @@ class HistogramBase(DPEstimatorMixin, BaseEstimator):
         X, y = regression_data(self, X, y)
         return X, single_target(y), None
 
+    def _rehearse(self, grid: Grid, classes: NDArray | None) -> None:
+        """Find out, before anything is spent, whether what follows the release can be done; by public facts."""
+
     def _count(self, X: Any, y: Any, groups: Any) -> None:
         """Release the counts, and set what follows from them."""
         accountant = check_accountant(self.accountant)
@@ -174,6 +180,7 @@ class HistogramBase(DPEstimatorMixin, BaseEstimator):
         n_classes = None if classes is None else len(classes)
         grid = parameters.grid(X.shape[1], getattr(self, "feature_names_in_", None), n_classes)
         plan = parameters.plan(grid)
+        self._rehearse(grid, classes)
 
         session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
         X, y = parameters.unit.counted(source, members, X, y)

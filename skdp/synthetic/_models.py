@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +23,7 @@ from .._silence import silence
 from ..mechanisms import NoiseSource
 from ._base import DTYPES, LABELS, NUMBER, HistogramBase, checked_bounds_y
 from ._grid import Array, Grid
+from ._rehearsal import made_up_rows
 
 
 def weight_parameter(estimator: Any) -> str | None:
@@ -35,6 +36,11 @@ def weight_parameter(estimator: Any) -> str | None:
         # With metadata routing, the steps say what they want.
         return below if below is None or get_config()["enable_metadata_routing"] else f"{name}__{below}"
     return None
+
+
+def fitted(estimator: Any, rows: Array, targets: Any, weights: Array | None) -> Any:
+    """Fit an estimator, with weights if there are any."""
+    return estimator.fit(rows, targets, **({} if weights is None else {str(weight_parameter(estimator)): weights}))
 
 
 def _has(method: str) -> Callable[[Any], bool]:
@@ -53,58 +59,93 @@ class HistogramModel(HistogramBase):
     estimator: Any
     n_samples: int | None
 
-    def _check_estimator(self) -> Any:
-        """Refuse an estimator that cannot be fitted, before anything is spent; return the name for its weights."""
+    def _check_estimator(self) -> None:
+        """Refuse what cannot be fitted, before anything is spent."""
         if self.n_samples is not None:
             check_integer(self.n_samples, "n_samples", least=1)
         if self.estimator is None:
-            return None
+            return
         if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
             raise TypeError("estimator must be an instance of an estimator, or None")
         inner = clone(self.estimator)
         if any(value is not None for name, value in inner.get_params().items() if name.split("__")[-1] == "accountant"):
             raise ValueError("estimator must have no accountant: what it is fitted to was released, and costs nothing")
-        name = weight_parameter(inner)
-        if name is None and self.n_samples is None:
+        if self.n_samples is None and weight_parameter(inner) is None:
             raise TypeError(
                 f"{type(inner).__name__}.fit does not take sample_weight: set n_samples, to fit it to synthetic rows"
             )
-        return name
 
     def _fit_to_cells(self, X: Any, y: Any, groups: Any, default: Callable[[Grid], Any]) -> None:
-        name = self._check_estimator()
+        self._check_estimator()
         source = NoiseSource(self.random_state)
         self._count(X, y, groups)
-        own = self.estimator is None
-        routing = get_config()["enable_metadata_routing"] and not own
+        if self.n_samples is None:
+            rows, targets, weights = self._complete_cells()
+        else:
+            (rows, targets), weights = self._complete_draw(int(self.n_samples), source), None
+        if self.estimator is not None:
+            self.estimator_ = fitted(clone(self.estimator), rows, targets, weights)
+            return
         # Some versions of scikit-learn warn of their own calls of SciPy, which nobody asked the default model for.
-        with config_context(enable_metadata_routing=routing), silence() if own else nullcontext():
-            estimator = default(self._grid) if own else clone(self.estimator)
-            if self.n_samples is None:
-                rows, targets, weights = self._complete(*self.cells())
-                self.estimator_ = estimator.fit(rows, targets, **{str(name or weight_parameter(estimator)): weights})
-            else:
-                drawn, labels = self._drawn(int(self.n_samples), source)
-                rows, targets, _ = self._complete(drawn, labels, np.ones(len(drawn)))
-                self.estimator_ = estimator.fit(rows, targets)
+        with config_context(enable_metadata_routing=False), silence():
+            self.estimator_ = fitted(default(self._grid), rows, targets, weights)
 
-    def _complete(self, X: Array, y: Any, weights: Array) -> tuple[Array, NDArray, Array]:
-        """Add what a model cannot do without: a first row, and one record of each label that no cell has."""
-        middle = self._grid.centres(np.array([self._grid.size // 2]))[:, : self.n_features_in_]
-        if self._grid.target.numeric:
+    def _rehearse(self, grid: Grid, classes: NDArray | None) -> None:
+        """Fit a clone of the estimator to made-up rows, so that one that cannot be fitted costs nothing."""
+        if self.estimator is None:
+            return
+        trial = clone(self.estimator)
+        for part in (trial, *trial.get_params().values()):
+            # A clone shares callbacks, and those are to hear of the fit alone.
+            if hasattr(part, "set_callbacks") and not isinstance(part, type):
+                part.set_callbacks()
+        values = made_up_rows(grid, self.n_samples)
+        targets = values[:, -1] if classes is None else classes[values[:, -1].astype(np.intp)]
+        weights = np.full(len(values), 100.0) if self.n_samples is None else None
+        try:
+            # Not `silence`: workers of the estimator may have to wait for that. There is nothing to be hidden.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                fitted(trial, values[:, :-1], targets, weights)
+        except Exception as error:
+            error.add_note("The estimator was fitted to made-up rows, as a rehearsal: nothing has been spent.")
+            raise
+
+    def _complete_cells(self) -> tuple[Array, Any, Array]:
+        """Return the cells, with what a model cannot do without: a first row, and one record of each label."""
+        y: Any
+        X, y, weights = self.cells()
+        grid = self._grid
+        if grid.target.numeric:
             if len(X):
                 return X, y, weights
-            return middle, np.array([(self._grid.target.lower + self._grid.target.upper) / 2]), np.ones(1)
+            middle = grid.centres(np.array([grid.size // 2]))[:, : self.n_features_in_]
+            return middle, np.array([(grid.target.lower + grid.target.upper) / 2]), np.ones(1)
         missing = np.setdiff1d(self.classes_, y)
         if len(missing) == 0:
             return X, y, weights
-        # As all records are, since nothing is known.
-        places, shares = (X, weights / weights.sum()) if len(X) else (middle, np.ones(1))
+        # As all records are, whatever their labels, since nothing is known; in the middle, if there are none.
+        shares = self.weights_.sum(axis=-1).ravel()
+        if not shares.any():
+            shares[len(shares) // 2] = 1.0
+        kept = np.flatnonzero(shares)
+        places = grid.centres(kept * grid.target.n_cells)[:, : self.n_features_in_]
         return (
             np.concatenate([X, np.tile(places, (len(missing), 1))]),
-            np.concatenate([y, np.repeat(missing, len(places))]),
-            np.concatenate([weights, np.tile(shares, len(missing))]),
+            np.concatenate([y, np.repeat(missing, len(kept))]),
+            np.concatenate([weights, np.tile(shares[kept] / shares.sum(), len(missing))]),
         )
+
+    def _complete_draw(self, n_samples: int, source: NoiseSource) -> tuple[Array, Any]:
+        """Return synthetic rows, with one row more for each label that was not drawn."""
+        y: Any
+        X, y = self._drawn(n_samples, source)
+        if self._grid.target.numeric:
+            return X, y
+        missing = np.setdiff1d(self.classes_, y)
+        # The first rows that were drawn are as good as any others.
+        again = X[np.arange(len(missing)) % len(X)]
+        return np.concatenate([X, again]), np.concatenate([y, missing])
 
     def _rows(self, X: Any) -> NDArray:
         check_is_fitted(self, "estimator_")
@@ -211,8 +252,9 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
     -----
     **Privacy.** The release is that of :class:`NoisyHistogram`. What the model is fitted to is a function of it, hence
     the model, its choice among others by its score on these data, and any number of further models cost nothing more.
-    A label that no cell has gets the weight of one record, spread as all records are. Not covered: that `fit` raises an
-    error for values that are not finite, and how long it takes.
+    A label that no cell has gets the weight of one record, spread as all records are; with `n_samples`, a label that
+    no row has gets one row. Not covered: that `fit` raises an error for values that are not finite, and how long it
+    takes.
 
     References
     ----------

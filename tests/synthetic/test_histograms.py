@@ -1,6 +1,7 @@
 """Noisy histograms and the models on top: counts against NumPy's, sensitivity by brute force, post-processing."""
 
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -8,15 +9,22 @@ import pytest
 from scipy import stats
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_blobs
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -34,6 +42,7 @@ from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism
 from skdp.synthetic import _base
 from skdp.synthetic._base import postprocess_weights, threshold
 from skdp.synthetic._grid import default_bins
+from skdp.synthetic._rehearsal import made_up_rows
 from tests.statistics import accept, chi_square, chi_square_integers
 
 INF = math.inf
@@ -193,6 +202,15 @@ def test_threshold_lets_as_few_empty_cells_pass_as_it_says(mechanism):
     assert passed == pytest.approx(n**0.3 / 2, rel=0.2)
 
 
+def test_threshold_is_near_its_probability_for_integers():
+    for epsilon, least, most in ((0.1, 0.95, 1.05), (1.0, 0.5, 1.5), (5.0, 0.0, 2.0)):
+        mechanism = DiscreteLaplaceMechanism(epsilon, 1.0, 1)
+        for n_cells in range(2, 20_000, 7):
+            first = math.floor(threshold(n_cells, mechanism)) + 1
+            passing = math.exp(-first / mechanism.scale) / (1 + math.exp(-1 / mechanism.scale))
+            assert least < passing / (0.5 * n_cells**-0.7) < most
+
+
 def test_weights_keep_the_sum_and_are_not_negative():
     rng = np.random.default_rng(0)
     counts = np.where(rng.random(1000) < 0.05, 300.0, 0.0) + rng.integers(-9, 10, size=1000)
@@ -260,6 +278,49 @@ def test_a_label_without_cells_is_known_and_rare():
     assert np.all(model.predict_proba(X)[:, 1] > 0.98)
     drawn = clone(model).set_params(n_samples=100).fit(X, np.ones(len(X), dtype=int))
     assert drawn.estimator_.classes_.tolist() == [0, 1, 2]
+
+
+class Keeper(LogisticRegression):
+    """Keeps what it was fitted to."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.seen_ = X, y, sample_weight
+        return super().fit(X, y, sample_weight)
+
+
+def test_labels_without_cells_get_one_record_each_on_distinct_places():
+    X, _ = data()
+    y = np.arange(len(X)) % 3
+    declared = range(10)
+    model = HistogramClassifier(Keeper(max_iter=5000), epsilon=INF, **BOX, classes=declared).fit(X, y)
+    rows, labels, weights = model.estimator_.seen_
+    places = model.weights_.sum(axis=2)
+    assert len(rows) == np.count_nonzero(model.weights_) + 7 * np.count_nonzero(places)
+    assert len(rows) <= model.counts_.size
+    assert weights.sum() == pytest.approx(len(X) + 7)
+    for label in range(3, 10):
+        own = labels == label
+        assert len(np.unique(rows[own], axis=0)) == own.sum()
+        # Spread as all records are.
+        again = NoisyHistogram(epsilon=INF, **BOX).fit(rows[own]).counts_
+        np.testing.assert_array_equal(again, places > 0)
+        np.testing.assert_allclose(weights[own], places[places > 0] / len(X))
+
+
+@pytest.mark.parametrize("n_samples", [1, 30, 400])
+def test_labels_that_were_not_drawn_get_one_row_each(n_samples):
+    X, _ = data()
+    y = np.arange(len(X)) % 2
+    model = HistogramClassifier(
+        Keeper(max_iter=5000), n_samples=n_samples, epsilon=INF, **BOX, classes=range(20), random_state=0
+    )
+    rows, labels, _ = model.fit(X, y).estimator_.seen_
+    drawn, missing = labels[:n_samples], labels[n_samples:]
+    assert missing.tolist() == sorted(set(range(20)) - set(drawn.tolist()))
+    assert set(map(tuple, rows[n_samples:])) <= set(map(tuple, rows[:n_samples]))
+    if n_samples == 400:
+        share = model.predict_proba(X).mean(axis=0)
+        assert share[:2].sum() > 0.9
 
 
 # --- the grid --------------------------------------------------------------------------------------------------------
@@ -417,6 +478,88 @@ def test_bad_models_cost_nothing():
     assert len(accountant) == 0
 
 
+@pytest.mark.parametrize("n_samples", [None, 500])
+def test_models_that_cannot_be_fitted_cost_nothing(n_samples):
+    X, y = data()
+    accountant = BudgetAccountant(1.0)
+    parameters = {**LABELS, "n_samples": n_samples, "accountant": accountant}
+    for estimator, match in (
+        (LogisticRegression(C=-1.0), "C"),
+        (make_pipeline(StandardScaler(), LogisticRegression(penalty="l1", solver="lbfgs", l1_ratio=1.0)), "lbfgs"),
+        (make_pipeline(PCA(7), LogisticRegression()), "n_components"),
+    ):
+        with pytest.raises(ValueError, match=match) as failure:
+            HistogramClassifier(estimator, **parameters).fit(X, y)
+        assert "nothing has been spent" in failure.value.__notes__[0]
+    with pytest.raises(ValueError, match="alpha"):
+        HistogramRegressor(Ridge(-1.0), **BOX, bounds_y=(0, 2), n_samples=n_samples, accountant=accountant).fit(X, y)
+    if n_samples is None:
+        with config_context(enable_metadata_routing=True), pytest.raises(ValueError, match="requested"):
+            HistogramClassifier(make_pipeline(StandardScaler(), LogisticRegression()), **parameters).fit(X, y)
+    assert len(accountant) == 0
+
+
+@pytest.mark.parametrize("shape", [{"n_bins": 2}, {"n_bins": 6}, {"n_bins": 40}], ids=str)
+@pytest.mark.parametrize("n_samples", [None, 300])
+def test_rehearsals_do_not_refuse_what_can_be_fitted(shape, n_samples):
+    X, y = data(20_000)
+    parameters = {"bounds": (-4, 4), "epsilon": 100.0, "n_samples": n_samples, **shape}
+    selection = SelectFromModel(LogisticRegression(l1_ratio=1, solver="saga", C=10.0, max_iter=5000))
+    estimators = [
+        make_pipeline(selection, LogisticRegression(max_iter=5000)),
+        make_pipeline(KBinsDiscretizer(4, encode="onehot-dense"), DecisionTreeClassifier()),
+        CalibratedClassifierCV(GaussianNB(), cv=2),
+        make_pipeline(KMeans(3 if shape["n_bins"] == 2 else 25, random_state=0), LogisticRegression(max_iter=5000)),
+    ]
+    if n_samples is not None:
+        estimators += [
+            QuadraticDiscriminantAnalysis(),
+            GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1, 20]}, cv=5),
+            MLPClassifier(early_stopping=True, max_iter=30),
+        ]
+    for estimator in estimators:
+        model = HistogramClassifier(estimator, **parameters, classes=[0, 1, 2])
+        with warnings.catch_warnings():
+            # Of the model, about released data.
+            warnings.simplefilter("ignore")
+            assert model.fit(X, y).predict(X[:3]).shape == (3,)
+    forest = HistogramRegressor(RandomForestRegressor(5, max_leaf_nodes=50), **parameters, bounds_y=(0, 2), n_bins_y=50)
+    assert forest.fit(X, y).predict(X[:3]).shape == (3,)
+
+
+@pytest.mark.parametrize("n_samples", [None, 1, 50, 10_000])
+@pytest.mark.parametrize("n_classes", [2, 3, 300])
+def test_rehearsals_have_rows_of_every_label_and_few_of_them(n_samples, n_classes):
+    for parameters in (
+        {"bounds": (0, 1), "n_bins": 2},
+        {"bounds": (0, 1), "n_bins": 30},
+        {"categorical_features": [0, 1], "n_categories": 1},
+    ):
+        histogram = NoisyHistogram(**parameters, classes=range(n_classes)).fit(np.empty((0, 2)), [])
+        rows = made_up_rows(histogram._grid, n_samples)
+        np.testing.assert_array_equal(rows, made_up_rows(histogram._grid, n_samples))
+        assert np.unique(rows[:, 2]).tolist() == list(range(n_classes))
+        assert np.ptp(np.bincount(rows[:, 2].astype(int))) == 0
+        assert len(rows) <= max(200, 10 * n_classes) + 2 * n_classes
+        assert rows[:, :2].min() >= 0
+        assert rows[:, :2].max() <= 1
+        if "bounds" in parameters and n_classes == 2 and n_samples in (None, 10_000):
+            assert np.corrcoef(rows.T)[2, :2].min() > 0
+
+
+def test_callbacks_hear_of_the_fit_alone():
+    if not hasattr(LogisticRegression, "set_callbacks"):
+        pytest.skip("this version of scikit-learn has no callbacks")
+    from sklearn.callback import ScoringMonitor
+
+    X, y = data()
+    monitor = ScoringMonitor(scoring="accuracy")
+    inner = LogisticRegression().set_callbacks(monitor)
+    for estimator in (inner, make_pipeline(StandardScaler(), inner)):
+        HistogramClassifier(estimator, **LABELS).fit(X, y)
+    assert len(monitor.get_logs(select="all")) == 2
+
+
 def test_warnings_of_the_model_are_about_released_data_and_are_shown():
     with pytest.warns(ConvergenceWarning):
         HistogramClassifier(LogisticRegression(max_iter=1), **LABELS).fit(*data())
@@ -436,8 +579,11 @@ def test_the_model_sees_no_more_than_the_release(monkeypatch):
     monkeypatch.setattr(_base.ReleaseSession, "release", lambda self, label, value: fixed.copy())
     for n_rows in (0, 500):
         model.fit(X[:n_rows], y[:n_rows])
-    for one, other in zip(*seen, strict=True):
-        np.testing.assert_array_equal(one, other)
+    # A rehearsal and a fit, twice.
+    for one, other in zip(seen[:2], seen[2:], strict=True):
+        for one_array, other_array in zip(one, other, strict=True):
+            np.testing.assert_array_equal(one_array, other_array)
+    assert seen[0][0].shape != seen[1][0].shape
 
 
 def test_pipelines_searches_and_allocation_charge_the_histogram_alone():
