@@ -113,7 +113,9 @@ ODD_LABELS = (
 
 
 @pytest.mark.parametrize("which", range(len(ODD_LABELS)))
-@pytest.mark.parametrize("form", [list, object_array, pd.Series, lambda y: pd.Series(y).to_frame()], ids=str)
+@pytest.mark.parametrize(
+    "form", [list, object_array, pd.Series, lambda y: pd.Series(y).to_frame()], ids=["list", "array", "series", "frame"]
+)
 def test_one_records_label_is_never_refused_and_does_not_decide_how_others_are_read(which, form):
     X, y = survey(50)
     odd = ODD_LABELS[which]
