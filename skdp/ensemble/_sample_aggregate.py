@@ -158,7 +158,8 @@ def block_result(
     if len(rows) == 0:
         raise ValueError
     if not attributes:
-        result = as_numbers(estimator(rows))
+        # It may remember what it sees, or have a generator of its own.
+        result = as_numbers(deepcopy(estimator)(rows))
         found: tuple[tuple[int, ...], ...] = (result.shape,)
     else:
         model = prepared(estimator, seed)
@@ -256,7 +257,9 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
     ----------
     estimator : estimator or callable
         What is fitted to each block; or a function that maps rows to a number or an array, always of the same shape,
-        which is evaluated on each block. The fitted meta-estimator then has no ``predict``.
+        which is evaluated on each block. The fitted meta-estimator then has no ``predict``. Each block gets a deep copy
+        as it was before the fit, with the same generator of random numbers if it holds one. Plain functions and modules
+        are not copied: a function must not remember anything, in a closure or elsewhere.
     attributes : tuple of str, default=None
         Fitted attributes that make up the result, of public shapes. Predictions of the aggregate use these, and
         nothing else that the estimator learns. None is ``("coef_", "intercept_")``, or ``("coef_",)`` if `estimator`
@@ -622,7 +625,7 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
         n = _TRIAL_ROWS if classes is None else max(_TRIAL_ROWS, _TRIAL_ROWS_PER_CLASS * len(classes))
         rows = made_up_rows(n, n_features)
         if self._is_statistic():
-            found = tried(lambda: as_numbers(self.estimator(rows)), "estimator")
+            found = tried(lambda: as_numbers(deepcopy(self.estimator)(rows)), "estimator")
             return Template(None, (), ((found.size,),))
         attributes = self.attributes
         if attributes is None:
