@@ -135,7 +135,7 @@ def prepared(estimator: Any, seed: int) -> Any:
             last = name.split("__")[-1]
             if last == "random_state":
                 own[name] = seed
-            elif last == "n_jobs":
+            elif last == "n_jobs" and value is not None:
                 own[name] = 1
             elif last == "verbose":
                 own[name] = False if isinstance(value, bool) else 0

@@ -63,6 +63,9 @@ ROWS_PER_NUMBER = 20
 #: Rows of a trial on made-up data.
 _TRIAL_ROWS, _TRIAL_ROWS_PER_CLASS = 50, 10
 
+# What may be asked of a model.
+_METHODS = ("predict", "predict_proba", "decision_function")
+
 # Anything beyond is as good as infinite.
 _MOST = 1e150
 
@@ -238,6 +241,17 @@ class Template:
         return sum(math.prod(shape) for shape in self.shapes)
 
 
+def _say_the_same(models: list[Any], rows: Array) -> bool:
+    """Tell whether two models say the same of public rows, by each way that there is to ask."""
+    for method in _METHODS:
+        if hasattr(models[0], method):
+            one, other = (np.asarray(getattr(model, method)(rows)) for model in models)
+            numeric = one.dtype.kind == "f"
+            if one.shape != other.shape or not (np.allclose(one, other) if numeric else np.array_equal(one, other)):
+                return False
+    return True
+
+
 def _has(name: str) -> Any:
     def has(self: Any) -> bool:
         return hasattr(vars(self).get("estimator_", self.estimator), name)
@@ -262,7 +276,7 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
         are not copied: a function must not remember anything, in a closure or elsewhere.
     attributes : tuple of str, default=None
         Fitted attributes that make up the result, of public shapes. Predictions of the aggregate use these, and
-        nothing else that the estimator learns. None is ``("coef_", "intercept_")``, or ``("coef_",)`` if `estimator`
+        nothing else that the estimator learns; one that needs more is refused. None is ``("coef_", "intercept_")``, or ``("coef_",)`` if `estimator`
         has ``fit_intercept=False``.
     aggregator : {"mean", "median"}, default="mean"
         The mean over blocks with noise, or a median for each number, chosen by the exponential mechanism (with
@@ -621,33 +635,56 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
         return Parameters(epsilon, delta, aggregator, grid_size)
 
     def _template(self, n_features: int, classes: NDArray | None, n_targets: tuple[int, ...]) -> Template:
-        """Fit the estimator to made-up rows: what cannot be fitted is to cost nothing, and shapes are public."""
-        n = _TRIAL_ROWS if classes is None else max(_TRIAL_ROWS, _TRIAL_ROWS_PER_CLASS * len(classes))
-        rows = made_up_rows(n, n_features)
+        """Fit the estimator to made-up rows, twice: what cannot be fitted, or aggregated, is to cost nothing."""
+        trials = [self._made_up(more, n_features, classes, n_targets) for more in (False, True)]
         if self._is_statistic():
-            found = tried(lambda: as_numbers(deepcopy(self.estimator)(rows)), "estimator")
-            return Template(None, (), ((found.size,),))
+            sizes = tried(lambda: [as_numbers(deepcopy(self.estimator)(rows)).size for rows, _ in trials], "estimator")
+            if sizes[0] != sizes[1]:
+                raise ValueError("estimator must return as many numbers for any number of rows")
+            return Template(None, (), ((sizes[0],),))
         attributes = self.attributes
         if attributes is None:
             attributes = ATTRIBUTES if getattr(self.estimator, "fit_intercept", True) else ATTRIBUTES[:1]
         attributes = tuple(attributes)
 
-        def trial() -> Any:
-            model = prepared(self.estimator, 0)
-            if classes is not None:
-                model.fit(rows, classes[np.arange(n) % len(classes)])
-            elif self._is_regressor():
-                model.fit(rows, made_up_rows(n, 1 + math.prod(n_targets))[:, 1:].reshape(n, *n_targets))
-            else:
-                model.fit(rows)
-            shapes = tuple(np.shape(getattr(model, name)) for name in attributes)
-            model = postprocess_model(model, numbers_of(model, attributes), attributes)
-            if hasattr(model, "predict"):
-                model.predict(rows)
-            return Template(model, attributes, shapes)
+        def trial() -> tuple[list[Any], list[tuple[tuple[int, ...], ...]], bool]:
+            models = []
+            for rows, targets in trials:
+                model = prepared(self.estimator, 0)
+                models.append(model.fit(rows) if targets is None else model.fit(rows, targets))
+            shapes = [tuple(np.shape(getattr(model, name)) for name in attributes) for model in models]
+            if shapes[0] != shapes[1]:
+                return models, shapes, False
+            result = numbers_of(models[0], attributes)
+            models = [postprocess_model(model, result, attributes) for model in models]
+            return models, shapes, _say_the_same(models, trials[0][0])
 
-        template: Template = tried(trial, "estimator")
-        return template
+        models, shapes, same = tried(trial, "estimator")
+        if shapes[0] != shapes[1]:
+            raise ValueError(f"attributes {attributes} of estimator must have shapes that do not depend on the data")
+        if not same:
+            raise ValueError(
+                f"estimator predicts by more than its attributes {attributes}, and nothing else is kept of what it "
+                "learns: name all that it predicts by in attributes, or pass a function that returns the numbers"
+            )
+        return Template(models[0], attributes, shapes[0])
+
+    def _made_up(
+        self, more: bool, n_features: int, classes: NDArray | None, n_targets: tuple[int, ...]
+    ) -> tuple[Array, NDArray | None]:
+        """Return rows and targets of a trial; or more of them, elsewhere in the unit box, and unbalanced."""
+        least = _TRIAL_ROWS if classes is None else max(_TRIAL_ROWS, _TRIAL_ROWS_PER_CLASS * len(classes))
+        n = least + least // 2 if more else least
+        rows = made_up_rows(n, n_features)
+        targets = None
+        if classes is not None:
+            codes = np.arange(n) % len(classes)
+            codes[least:] = 0
+            targets = classes[codes]
+        elif self._is_regressor():
+            targets = made_up_rows(n, 1 + math.prod(n_targets))[:, 1:].reshape(n, *n_targets)
+            targets = (1 + targets) / 2 if more else targets
+        return (1 + rows) / 2 if more else rows, targets
 
     def _region(self, template: Template) -> Region:
         """Return the bounds of a result of this shape."""

@@ -11,12 +11,29 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier, is_regressor
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.datasets import make_regression
-from sklearn.linear_model import HuberRegressor, LinearRegression, LogisticRegression, Ridge
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import (
+    BayesianRidge,
+    ElasticNet,
+    GammaRegressor,
+    HuberRegressor,
+    LinearRegression,
+    LogisticRegression,
+    Perceptron,
+    PoissonRegressor,
+    Ridge,
+    RidgeClassifier,
+    RidgeCV,
+    SGDClassifier,
+    TheilSenRegressor,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC, LinearSVR
 from sklearn.tree import DecisionTreeRegressor
 
 from skdp import BudgetAccountant, SampleAggregate, allocate
@@ -327,6 +344,53 @@ def test_bad_parameter_is_named_and_costs_nothing(parameters, error, match):
     with pytest.raises(error, match=match):
         model.fit(X, y > 0 if isinstance(model.estimator, SVC) else y)
     assert len(accountant) == 0
+
+
+@pytest.mark.parametrize(
+    ("estimator", "attributes", "match"),
+    [
+        (PLSRegression(1), None, "predicts by more"),
+        (KernelRidge(), ("dual_coef_",), "shapes"),
+        (GaussianNB(), ("theta_", "var_"), "predicts by more"),
+        (GaussianNB(), ("theta_", "class_prior_"), "predicts by more"),
+        (lambda X: X[:, 0], None, "as many numbers"),
+    ],
+    ids=["means", "shapes", "priors", "variances", "function"],
+)
+def test_what_predicts_by_more_than_the_result_is_refused(estimator, attributes, match):
+    X, y = regression()
+    accountant = BudgetAccountant(10.0)
+    parameters = {"attributes": attributes, "classes": [0, 1] if isinstance(estimator, GaussianNB) else None}
+    model = model_of(estimator, epsilon=1.0, random_state=None, accountant=accountant, **parameters)
+    with pytest.raises(ValueError, match=match):
+        model.fit(X, y > 0 if parameters["classes"] else y)
+    assert len(accountant) == 0
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        BayesianRidge(),
+        ElasticNet(),
+        GammaRegressor(),
+        HuberRegressor(),
+        LinearSVR(),
+        PoissonRegressor(),
+        RidgeCV(),
+        TheilSenRegressor(max_subpopulation=50),
+        LinearDiscriminantAnalysis(),
+        LinearSVC(),
+        LogisticRegression(),
+        Perceptron(),
+        RidgeClassifier(),
+        SGDClassifier(loss="log_loss"),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_linear_models_are_taken(estimator):
+    for classes in ([0, 1], ["a", "b", "c"]) if is_classifier(estimator) else [None]:
+        plan = model_of(estimator, epsilon=1.0, classes=classes).privacy_plan(n_features=3)
+        assert plan.epsilon == 1.0
 
 
 def test_number_of_blocks_follows_public_numbers():
