@@ -276,8 +276,8 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
         are not copied: a function must not remember anything, in a closure or elsewhere.
     attributes : tuple of str, default=None
         Fitted attributes that make up the result, of public shapes. Predictions of the aggregate use these, and
-        nothing else that the estimator learns; one that needs more is refused. None is ``("coef_", "intercept_")``, or ``("coef_",)`` if `estimator`
-        has ``fit_intercept=False``.
+        nothing else that the estimator learns; one that needs more is refused. None is ``("coef_", "intercept_")``, or
+        ``("coef_",)`` if `estimator` has ``fit_intercept=False``.
     aggregator : {"mean", "median"}, default="mean"
         The mean over blocks with noise, or a median for each number, chosen by the exponential mechanism (with
         ``delta=0``, by permute-and-flip) among the cells of a grid. The median suits few numbers within wide bounds:

@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier, is_regressor
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.datasets import make_regression
@@ -38,6 +38,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from skdp import BudgetAccountant, SampleAggregate, allocate
 from skdp._blocks import block_labels
+from skdp.accounting import gaussian_mu
 from skdp.ensemble._sample_aggregate import MEDIAN, SUM, Region, block_result, cell_scores, made_up_rows
 from skdp.mechanisms import NoiseSource
 from tests.ensemble.adversaries import MARK, Panic
@@ -158,6 +159,22 @@ def test_law_of_the_median(delta, bounded):
     e = math.exp(-release.mechanism.epsilon / 4)
     law = e / (1 + e) if bounded else e / 2
     assert stats.binomtest(int(second), 3000, law).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("p", [1, 2, 7, 60])
+def test_numbers_share_the_budget_of_a_median(p):
+    def plan_of(delta):
+        return model_of(lambda X: np.zeros(p), aggregator="median", epsilon=2.0, delta=delta).privacy_plan(n_features=1)
+
+    (release,) = plan_of(0.0).releases
+    assert 1.999 <= p * release.mechanism.epsilon <= 2.0
+    plan = plan_of(1e-5)
+    (release,) = plan.releases
+    # An epsilon-bounded-range choice has the mu of epsilon / 2 in pure privacy.
+    each = 2 * stats.norm.ppf(special.expit(release.mechanism.epsilon / 2))
+    mu = gaussian_mu(2.0, 1e-5)
+    assert 0.999 * mu <= math.sqrt(p) * each <= mu
+    assert plan.cost.mu() == pytest.approx(mu)
 
 
 # --- sensitivity --------------------------------------------------------------------------------------------------
