@@ -258,13 +258,41 @@ def over_blocks(
         for rows, seed in zip(block_rows(labels, n_blocks), seeds, strict=True):
             yield np.array(X[rows], dtype=np.float64, order="C"), None if y is None else y[rows].copy(), seed
 
-    if effective_n_jobs(n_jobs) == 1:
+    try:
         with silence():
-            return [_one(compute, *part) for part in blocks()]
+            if effective_n_jobs(n_jobs) == 1:
+                return [_one(compute, *part) for part in blocks()]
+            return list(_workers(n_jobs)(delayed(_one_in_silence)(compute, *part) for part in blocks()))
+    except MemoryError:
+        pass
+    # NumPy's message says how many rows a block has.
+    raise MemoryError
+
+
+def check_sent(compute: Computation, name: str, n_jobs: int | None) -> None:
+    """Refuse what other processes cannot be given, before anything is charged.
+
+    Parameters
+    ----------
+    compute : callable
+        For `over_blocks`; it is not called.
+    name : str
+        The parameter that it may fail by.
+    n_jobs : int or None
+        Number of processes.
+    """
+    if effective_n_jobs(n_jobs) == 1:
+        return
+    try:
+        with silence():
+            _workers(n_jobs)([delayed(callable)(compute)])
+    except Exception as error:
+        raise ValueError(f"{name} cannot be sent to another process: {type(error).__name__}: {error}") from error
+
+
+def _workers(n_jobs: int | None) -> Parallel:
     # Threads would share what `alone` puts back, hence always processes. Rows are not to be written to files.
-    workers = Parallel(n_jobs=n_jobs, backend="loky", max_nbytes=None)
-    found = workers(delayed(_one_in_silence)(compute, *part) for part in blocks())
-    return list(found)
+    return Parallel(n_jobs=n_jobs, backend="loky", max_nbytes=None)
 
 
 def _one(compute: Computation, rows: NDArray, targets: NDArray | None, seed: int) -> Any:

@@ -21,7 +21,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import block_labels, block_seeds, check_inner, over_blocks, prepared, tried
+from .._blocks import block_labels, block_seeds, check_inner, check_sent, over_blocks, prepared, tried
 from .._data import classification_data, regression_data, validate_quietly
 from .._params import check_bounds, check_choice, check_classes, check_integer, check_positive, columns_of
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
@@ -340,10 +340,11 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
     result moves from any point of the bounds to any other. In units of half the widths, the sum over blocks of
     :math:`p` numbers moves by :math:`2\sqrt p` in L2 norm (by 2 within a ball), and the score of a cell for the median
     by 1. Blocks whose estimator fails, for whatever data, say the centre. Estimators are clones with seeds of their
-    own. What they warn of, print or log is lost; global generators and settings are put back after each. An interrupt
-    from the keyboard ends the fit. Not covered: that `fit` raises an error for values that are not finite, how long it
-    takes, a process that runs out of memory or is killed, what estimators write to files, and one that remembers a
-    block when it is fitted to the next, through something that ``clone`` does not copy.
+    own, without callbacks, and in one process each; functions are deep copies. What they warn of, print or log is lost;
+    global generators and settings are put back after each. An interrupt from the keyboard ends the fit. Not covered:
+    that `fit` raises an error for values that are not finite, how long it takes, a process that runs out of memory or
+    is killed, what estimators write to files, and one that remembers a block when it is fitted to the next, through
+    something that ``clone`` (or ``deepcopy``, of a function) does not copy.
 
     References
     ----------
@@ -445,12 +446,13 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
         template = self._template(X.shape[1], classes, n_targets)
         region = self._region(template)
         guarantee = parameters.plan(region)
+        compute = partial(block_result, self.estimator, template.attributes, template.shapes, classes)
+        check_sent(compute, "estimator", self.n_jobs)
 
         session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
         n_blocks = self._number_of_blocks(template.size)
         labels = block_labels(len(X), n_blocks, source.stream("blocks"))
         seeds = block_seeds(n_blocks, source.stream("seeds"))
-        compute = partial(block_result, self.estimator, template.attributes, template.shapes, classes)
         found = over_blocks(compute, X, targets, n_blocks, labels, seeds, self.n_jobs)
         results = [region.centre if result is None else result for result in found]
         if parameters.aggregator == "mean":

@@ -1,5 +1,7 @@
 """What runs on blocks: without callbacks, processes, or anything that another block sees."""
 
+import threading
+import warnings
 from functools import partial
 
 import numpy as np
@@ -13,7 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skdp import PATEClassifier, SampleAggKMeans, SampleAggregate
+from skdp import BudgetAccountant, PATEClassifier, SampleAggKMeans, SampleAggregate
 from skdp._blocks import over_blocks, prepared
 from skdp.ensemble._sample_aggregate import block_result
 from tests.ensemble.adversaries import MARK, Listed, Listener, Talker, Teacher
@@ -163,3 +165,95 @@ def test_processes_of_a_search_print_nothing(capfd):
     teacher = GridSearchCV(Talker(), {}, cv=2, n_jobs=2)
     PATEClassifier(teacher, public_X=np.zeros((4, 1)), n_teachers=2, classes=[0, 1]).fit(X, y)
     assert "marked" not in "".join(capfd.readouterr())
+
+
+# --- what costs nothing -------------------------------------------------------------------------------------------
+
+
+class Locked(Teacher):
+    """Cannot be pickled."""
+
+    def __init__(self, lock=None):
+        self.lock = lock
+
+    def predict(self, X):
+        return np.zeros(len(X), dtype=int)
+
+
+class Lock:
+    """Can be copied, and not pickled."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __call__(self, rows):
+        return 0.0
+
+
+def test_what_cannot_be_sent_to_processes_costs_nothing():
+    X, y = blobs(2, 60, 5, 0)
+    accountant = BudgetAccountant(10.0)
+    shared = {"n_jobs": 2, "accountant": accountant}
+    with pytest.raises(ValueError, match=r"teacher .*process"):
+        PATEClassifier(Locked(Lock()), public_X=X, classes=[0, 1], n_teachers=2, **shared).fit(X, y)
+    with pytest.raises(ValueError, match=r"estimator .*process"):
+        SampleAggregate(Lock(), bounds=(0, 1), n_blocks=2, **shared).fit(X)
+    assert len(accountant) == 0
+
+
+@pytest.mark.parametrize("large", [1e308, 1e155])
+def test_public_rows_that_the_default_student_cannot_take_cost_nothing(large):
+    X, y = blobs(2, 60, 5, 0)
+    accountant = BudgetAccountant(10.0)
+    rows = public_rows(5).copy()
+    rows[-1, 0] = large
+    with pytest.raises(ValueError, match="default student"):
+        PATEClassifier(Teacher(), public_X=rows, classes=[0, 1], n_teachers=2, accountant=accountant).fit(X, y)
+    assert len(accountant) == 0
+
+
+class Demanding(Teacher):
+    """Needs ten rows of each class."""
+
+    def fit(self, X, y):
+        if np.unique(y, return_counts=True)[1].min() < 10:
+            raise ValueError
+        return super().fit(X, y)
+
+
+def test_a_trial_has_ten_rows_of_each_class():
+    X, y = blobs(2, 60, 5, 0)
+    for n_classes, n_rows in ((2, 5), (150, 1200)):
+        rows = np.resize(public_rows(5), (n_rows, 5))
+        PATEClassifier(Demanding(), public_X=rows, classes=range(n_classes), n_teachers=2).fit(X, y)
+
+
+# --- the process --------------------------------------------------------------------------------------------------
+
+
+def test_the_second_normal_number_of_a_pair_is_still_there():
+    np.random.seed(0)  # noqa: NPY002
+    expected = np.random.normal(size=4)  # noqa: NPY002
+    np.random.seed(0)  # noqa: NPY002
+    first = np.random.normal()  # noqa: NPY002
+    over_blocks(lambda *block: np.random.normal(), np.zeros((3, 1)), None, 1, np.zeros(3, int), [1])  # noqa: NPY002
+    np.testing.assert_array_equal([first, *np.random.normal(size=3)], expected)  # noqa: NPY002
+
+
+class Rows(np.ndarray):
+    """Rows that do not fit in memory as a block."""
+
+    def __getitem__(self, chosen):
+        warnings.warn(f"{len(chosen)} rows", UserWarning, stacklevel=1)
+        raise MemoryError(f"{len(chosen)} rows")
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_too_little_memory_says_nothing(n_jobs):
+    with pytest.raises(MemoryError) as failure:
+        over_blocks(len, np.zeros((7, 1)).view(Rows), None, 1, np.zeros(7, int), [1], n_jobs)
+    assert failure.value.args == ()
+    assert failure.value.__context__ is None
