@@ -1,5 +1,6 @@
 """What runs on blocks: without callbacks, processes, or anything that another block sees."""
 
+import os
 import threading
 import warnings
 from functools import partial
@@ -160,10 +161,29 @@ def test_a_teacher_has_no_processes_of_its_own():
     assert without == over_blocks(drawn, X, y, 4, labels, seeds)
 
 
+class Homebody(Talker):
+    """Fits in one process only."""
+
+    def __init__(self, home=0):
+        self.home = home
+
+    def fit(self, X, y):
+        if os.getpid() != self.home:
+            raise RuntimeError
+        return super().fit(X, y)
+
+
+def searched(rows, codes, seed):
+    search = GridSearchCV(Homebody(os.getpid()), {}, cv=2, n_jobs=2, error_score="raise")
+    return prepared(search, seed).fit(rows, codes).best_score_
+
+
 def test_processes_of_a_search_print_nothing(capfd):
     X, y = np.full((40, 1), MARK), np.arange(40) // 4 % 2
     teacher = GridSearchCV(Talker(), {}, cv=2, n_jobs=2)
     PATEClassifier(teacher, public_X=np.zeros((4, 1)), n_teachers=2, classes=[0, 1]).fit(X, y)
+    # Processes that are there already would print to where they were started.
+    assert None not in over_blocks(searched, X, y, 2, np.arange(40) % 2, [1, 2])
     assert "marked" not in "".join(capfd.readouterr())
 
 
