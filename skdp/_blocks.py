@@ -11,15 +11,16 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import effective_n_jobs, parallel_config
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.parallel import Parallel, delayed
 
 from ._silence import silence
@@ -110,7 +111,7 @@ def check_inner(estimator: Any, name: str, kind: str) -> None:
 
 
 def prepared(estimator: Any, seed: int) -> Any:
-    """Return a clone for one block: seeded, and told to be quiet.
+    """Return a clone for one block: seeded, told to be quiet, without callbacks and processes of its own.
 
     Parameters
     ----------
@@ -125,14 +126,35 @@ def prepared(estimator: Any, seed: int) -> Any:
         Not fitted.
     """
     model = clone(estimator)
-    own: dict[str, Any] = {}
-    for name, value in model.get_params(deep=True).items():
-        last = name.split("__")[-1]
-        if last == "random_state":
-            own[name] = seed
-        elif last == "verbose":
-            own[name] = False if isinstance(value, bool) else 0
-    return model.set_params(**own)
+    for part in _parts(model):
+        # A clone keeps callbacks, which would tell the user about rows.
+        if hasattr(part, "set_callbacks"):
+            part.set_callbacks()
+        own: dict[str, Any] = {}
+        for name, value in part.get_params(deep=True).items():
+            last = name.split("__")[-1]
+            if last == "random_state":
+                own[name] = seed
+            elif last == "n_jobs" and value is not None:
+                own[name] = 1
+            elif last == "verbose":
+                own[name] = False if isinstance(value, bool) else 0
+        part.set_params(**own)
+    return model
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Go through an estimator and those within it, lists of steps included."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple | set | frozenset):
+        for each in value:
+            yield from _parts(each)
+    # A frozen estimator is not copied, nor fitted: it is the user's.
+    elif hasattr(value, "get_params") and not isinstance(value, type | FrozenEstimator):
+        yield value
+        for each in value.get_params(deep=False).values():
+            yield from _parts(each)
 
 
 @contextmanager
@@ -141,7 +163,8 @@ def alone(seed: int) -> Iterator[None]:
 
     Put back are the settings of warnings, of scikit-learn, of NumPy's floating-point errors and of logging. Global
     generators of random numbers are seeded inside, and go on as if nothing had been drawn afterwards. Nothing is
-    printed or logged.
+    printed or logged. joblib works in this process and thread: others live on from block to block, and have generators
+    and an output of their own.
 
     Parameters
     ----------
@@ -158,6 +181,7 @@ def alone(seed: int) -> Iterator[None]:
         warnings.simplefilter("ignore")
         stack.enter_context(np.errstate(all="ignore"))
         stack.enter_context(config_context())
+        stack.enter_context(parallel_config(backend="sequential"))
         nowhere = stack.enter_context(open(os.devnull, "w"))
         stack.enter_context(redirect_stdout(nowhere))
         stack.enter_context(redirect_stderr(nowhere))
@@ -234,13 +258,41 @@ def over_blocks(
         for rows, seed in zip(block_rows(labels, n_blocks), seeds, strict=True):
             yield np.array(X[rows], dtype=np.float64, order="C"), None if y is None else y[rows].copy(), seed
 
-    if effective_n_jobs(n_jobs) == 1:
+    try:
         with silence():
-            return [_one(compute, *part) for part in blocks()]
+            if effective_n_jobs(n_jobs) == 1:
+                return [_one(compute, *part) for part in blocks()]
+            return list(_workers(n_jobs)(delayed(_one_in_silence)(compute, *part) for part in blocks()))
+    except MemoryError:
+        pass
+    # NumPy's message says how many rows a block has.
+    raise MemoryError
+
+
+def check_sent(compute: Computation, name: str, n_jobs: int | None) -> None:
+    """Refuse what other processes cannot be given, before anything is charged.
+
+    Parameters
+    ----------
+    compute : callable
+        For `over_blocks`; it is not called.
+    name : str
+        The parameter that it may fail by.
+    n_jobs : int or None
+        Number of processes.
+    """
+    if effective_n_jobs(n_jobs) == 1:
+        return
+    try:
+        with silence():
+            _workers(n_jobs)([delayed(callable)(compute)])
+    except Exception as error:
+        raise ValueError(f"{name} cannot be sent to another process: {type(error).__name__}: {error}") from error
+
+
+def _workers(n_jobs: int | None) -> Parallel:
     # Threads would share what `alone` puts back, hence always processes. Rows are not to be written to files.
-    workers = Parallel(n_jobs=n_jobs, backend="loky", max_nbytes=None)
-    found = workers(delayed(_one_in_silence)(compute, *part) for part in blocks())
-    return list(found)
+    return Parallel(n_jobs=n_jobs, backend="loky", max_nbytes=None)
 
 
 def _one(compute: Computation, rows: NDArray, targets: NDArray | None, seed: int) -> Any:

@@ -177,10 +177,10 @@ class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
     :math:`k` clipped differences then move by the diameter, not the radius: the sum over blocks by at most
     :math:`2\sqrt k` radii in L2 norm, and the mean by :math:`2r\sqrt k/q` for :math:`q` blocks. The matching of a
     block's centres depends on that block and on the reference alone. Warnings and exceptions of the estimator are
-    swallowed, and leave no trace in the modules that warned; so is what it prints or logs. Global generators and
-    settings are put back after each block. Not covered: that `fit` raises an error for values that are not finite, how
-    long it takes, and an estimator that remembers one block when it is fitted to the next; nor, if another thread
-    changes the filters of warnings meanwhile, what it warns of.
+    swallowed, and leave no trace in the modules that warned; so is what it prints or logs. Callbacks are taken off.
+    Global generators and settings are put back after each block. Not covered: that `fit` raises an error for values
+    that are not finite, how long it takes, and an estimator that remembers one block when it is fitted to the next;
+    nor, if another thread changes the filters of warnings meanwhile, what it warns of.
 
     References
     ----------

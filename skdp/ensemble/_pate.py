@@ -21,7 +21,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import block_labels, block_seeds, check_inner, over_blocks, prepared, tried
+from .._blocks import block_labels, block_seeds, check_inner, check_sent, over_blocks, prepared, tried
 from .._data import check_quietly, classification_data, encode_labels, validate_quietly
 from .._params import check_classes, check_integer, check_positive
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
@@ -48,8 +48,8 @@ QUERIES_RATIO = 0.2
 #: Part of the budget, of the square of the GDP parameter, that a test of agreement takes.
 THRESHOLD_SHARE = 0.25
 
-#: Most rows that a trial of teachers and students is made on, and how many it has of each class.
-_TRIAL_ROWS, _TRIAL_ROWS_PER_CLASS = 1000, 10
+#: Most rows of a trial of teachers and students, fewest of each class, and most for the default student.
+_TRIAL_ROWS, _TRIAL_ROWS_PER_CLASS, _TRIAL_ROWS_OF_DEFAULT = 1000, 10, 50
 
 
 def votes_l2(n_queries: int) -> float:
@@ -206,6 +206,15 @@ def _fit_and_ask(estimator: Any, rows: Array, labels: NDArray) -> Any:
     return prepared(estimator, 0).fit(rows, labels).predict(rows[:2].copy())
 
 
+def _fit_default(rows: Array, classes: NDArray) -> None:
+    """Fit the default student to the largest rows."""
+    some = rows[np.argsort(-np.abs(rows).max(axis=1), kind="stable")[:_TRIAL_ROWS_OF_DEFAULT]]
+    parts = np.eye(len(classes))[np.arange(len(some)) % len(classes)] - 1 / len(classes)
+    said = VoteRegressor().fit(some, parts, 0.0, rows, classes).predict_proba(rows)
+    if not np.all(np.isfinite(said)):
+        raise ValueError("numbers are too large")
+
+
 def _default_queries(epsilon: float, delta: float, n_teachers: int) -> int:
     if delta > 0 or epsilon == math.inf:
         return MOST_QUERIES
@@ -302,12 +311,13 @@ class PATEClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
     rows by :math:`\sqrt Q`. Both releases are Gaussian with independent noise, and every row that is tested is charged
     for, whether or not it is answered. The cost is the same for all data: how much teachers agree is private, and a
     smaller epsilon by agreement would be a release. A teacher that fails, for whatever data, abstains; so does one
-    without records; one that sees a single class says that. Teachers are clones with seeds of their own. What they warn
-    of, print or log is lost; global generators and settings are put back after each. An interrupt from the keyboard
-    ends the fit. Not covered: that `fit` raises an error for values that are not finite, how long it takes, a process
-    that runs out of memory or is killed (a ``MemoryError`` is a teacher's failure like any other), what teachers write
-    to files, and a teacher that remembers one block when it is fitted to the next, through something that ``clone``
-    does not copy, such as a global generator of another library.
+    without records; one that sees a single class says that. Teachers are clones with seeds of their own, without
+    callbacks, and in one process each (`n_jobs` is 1). What they warn of, print or log is lost; global generators and
+    settings are put back after each. An interrupt from the keyboard ends the fit. Not covered: that `fit` raises an
+    error for values that are not finite, how long it takes, a process that runs out of memory or is killed (a
+    ``MemoryError`` is a teacher's failure like any other), what teachers write to files, and a teacher that remembers
+    one block when it is fitted to the next, through something that ``clone`` does not copy, such as a global generator
+    of another library.
 
     References
     ----------
@@ -399,6 +409,7 @@ class PATEClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         parameters = self._check_parameters(len(rows))
         teacher = RandomForestClassifier(10) if self.teacher is None else self.teacher
         self._try_out(teacher, rows, classes)
+        check_sent(partial(teacher_votes, teacher, rows[:1], classes), "teacher", self.n_jobs)
         guarantee = parameters.plan(len(classes))
 
         session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
@@ -560,9 +571,11 @@ class PATEClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
 
     def _try_out(self, teacher: Any, rows: Array, classes: NDArray) -> None:
         """Fit teacher and student to public rows with labels in turn: what cannot be fitted is to cost nothing."""
-        n = min(max(len(rows), _TRIAL_ROWS_PER_CLASS * len(classes)), max(_TRIAL_ROWS, 2 * len(classes)))
+        n = max(min(len(rows), _TRIAL_ROWS), _TRIAL_ROWS_PER_CLASS * len(classes))
         some = rows[np.arange(n) % len(rows)]
         labels = classes[np.arange(n) % len(classes)]
+        if self.student is None:
+            tried(partial(_fit_default, rows, classes), "the default student")
         for name, inner in (("teacher", teacher), ("student", self.student)):
             if inner is not None:
                 said = tried(partial(_fit_and_ask, inner, some, labels), name)

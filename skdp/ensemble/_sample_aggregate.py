@@ -21,7 +21,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import block_labels, block_seeds, check_inner, over_blocks, prepared, tried
+from .._blocks import block_labels, block_seeds, check_inner, check_sent, over_blocks, prepared, tried
 from .._data import classification_data, regression_data, validate_quietly
 from .._params import check_bounds, check_choice, check_classes, check_integer, check_positive, columns_of
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
@@ -62,6 +62,9 @@ ROWS_PER_NUMBER = 20
 
 #: Rows of a trial on made-up data.
 _TRIAL_ROWS, _TRIAL_ROWS_PER_CLASS = 50, 10
+
+# What may be asked of a model.
+_METHODS = ("predict", "predict_proba", "decision_function")
 
 # Anything beyond is as good as infinite.
 _MOST = 1e150
@@ -158,7 +161,8 @@ def block_result(
     if len(rows) == 0:
         raise ValueError
     if not attributes:
-        result = as_numbers(estimator(rows))
+        # It may remember what it sees, or have a generator of its own.
+        result = as_numbers(deepcopy(estimator)(rows))
         found: tuple[tuple[int, ...], ...] = (result.shape,)
     else:
         model = prepared(estimator, seed)
@@ -237,6 +241,17 @@ class Template:
         return sum(math.prod(shape) for shape in self.shapes)
 
 
+def _say_the_same(models: list[Any], rows: Array) -> bool:
+    """Tell whether two models say the same of public rows, by each way that there is to ask."""
+    for method in _METHODS:
+        if hasattr(models[0], method):
+            one, other = (np.asarray(getattr(model, method)(rows)) for model in models)
+            numeric = one.dtype.kind == "f"
+            if one.shape != other.shape or not (np.allclose(one, other) if numeric else np.array_equal(one, other)):
+                return False
+    return True
+
+
 def _has(name: str) -> Any:
     def has(self: Any) -> bool:
         return hasattr(vars(self).get("estimator_", self.estimator), name)
@@ -256,11 +271,13 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
     ----------
     estimator : estimator or callable
         What is fitted to each block; or a function that maps rows to a number or an array, always of the same shape,
-        which is evaluated on each block. The fitted meta-estimator then has no ``predict``.
+        which is evaluated on each block. The fitted meta-estimator then has no ``predict``. Each block gets a deep copy
+        as it was before the fit, with the same generator of random numbers if it holds one. Plain functions and modules
+        are not copied: a function must not remember anything, in a closure or elsewhere.
     attributes : tuple of str, default=None
         Fitted attributes that make up the result, of public shapes. Predictions of the aggregate use these, and
-        nothing else that the estimator learns. None is ``("coef_", "intercept_")``, or ``("coef_",)`` if `estimator`
-        has ``fit_intercept=False``.
+        nothing else that the estimator learns; one that needs more is refused. None is ``("coef_", "intercept_")``, or
+        ``("coef_",)`` if `estimator` has ``fit_intercept=False``.
     aggregator : {"mean", "median"}, default="mean"
         The mean over blocks with noise, or a median for each number, chosen by the exponential mechanism (with
         ``delta=0``, by permute-and-flip) among the cells of a grid. The median suits few numbers within wide bounds:
@@ -323,10 +340,11 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
     result moves from any point of the bounds to any other. In units of half the widths, the sum over blocks of
     :math:`p` numbers moves by :math:`2\sqrt p` in L2 norm (by 2 within a ball), and the score of a cell for the median
     by 1. Blocks whose estimator fails, for whatever data, say the centre. Estimators are clones with seeds of their
-    own. What they warn of, print or log is lost; global generators and settings are put back after each. An interrupt
-    from the keyboard ends the fit. Not covered: that `fit` raises an error for values that are not finite, how long it
-    takes, a process that runs out of memory or is killed, what estimators write to files, and one that remembers a
-    block when it is fitted to the next, through something that ``clone`` does not copy.
+    own, without callbacks, and in one process each; functions are deep copies. What they warn of, print or log is lost;
+    global generators and settings are put back after each. An interrupt from the keyboard ends the fit. Not covered:
+    that `fit` raises an error for values that are not finite, how long it takes, a process that runs out of memory or
+    is killed, what estimators write to files, and one that remembers a block when it is fitted to the next, through
+    something that ``clone`` (or ``deepcopy``, of a function) does not copy.
 
     References
     ----------
@@ -428,12 +446,13 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
         template = self._template(X.shape[1], classes, n_targets)
         region = self._region(template)
         guarantee = parameters.plan(region)
+        compute = partial(block_result, self.estimator, template.attributes, template.shapes, classes)
+        check_sent(compute, "estimator", self.n_jobs)
 
         session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
         n_blocks = self._number_of_blocks(template.size)
         labels = block_labels(len(X), n_blocks, source.stream("blocks"))
         seeds = block_seeds(n_blocks, source.stream("seeds"))
-        compute = partial(block_result, self.estimator, template.attributes, template.shapes, classes)
         found = over_blocks(compute, X, targets, n_blocks, labels, seeds, self.n_jobs)
         results = [region.centre if result is None else result for result in found]
         if parameters.aggregator == "mean":
@@ -618,33 +637,56 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
         return Parameters(epsilon, delta, aggregator, grid_size)
 
     def _template(self, n_features: int, classes: NDArray | None, n_targets: tuple[int, ...]) -> Template:
-        """Fit the estimator to made-up rows: what cannot be fitted is to cost nothing, and shapes are public."""
-        n = _TRIAL_ROWS if classes is None else max(_TRIAL_ROWS, _TRIAL_ROWS_PER_CLASS * len(classes))
-        rows = made_up_rows(n, n_features)
+        """Fit the estimator to made-up rows, twice: what cannot be fitted, or aggregated, is to cost nothing."""
+        trials = [self._made_up(more, n_features, classes, n_targets) for more in (False, True)]
         if self._is_statistic():
-            found = tried(lambda: as_numbers(self.estimator(rows)), "estimator")
-            return Template(None, (), ((found.size,),))
+            sizes = tried(lambda: [as_numbers(deepcopy(self.estimator)(rows)).size for rows, _ in trials], "estimator")
+            if sizes[0] != sizes[1]:
+                raise ValueError("estimator must return as many numbers for any number of rows")
+            return Template(None, (), ((sizes[0],),))
         attributes = self.attributes
         if attributes is None:
             attributes = ATTRIBUTES if getattr(self.estimator, "fit_intercept", True) else ATTRIBUTES[:1]
         attributes = tuple(attributes)
 
-        def trial() -> Any:
-            model = prepared(self.estimator, 0)
-            if classes is not None:
-                model.fit(rows, classes[np.arange(n) % len(classes)])
-            elif self._is_regressor():
-                model.fit(rows, made_up_rows(n, 1 + math.prod(n_targets))[:, 1:].reshape(n, *n_targets))
-            else:
-                model.fit(rows)
-            shapes = tuple(np.shape(getattr(model, name)) for name in attributes)
-            model = postprocess_model(model, numbers_of(model, attributes), attributes)
-            if hasattr(model, "predict"):
-                model.predict(rows)
-            return Template(model, attributes, shapes)
+        def trial() -> tuple[list[Any], list[tuple[tuple[int, ...], ...]], bool]:
+            models = []
+            for rows, targets in trials:
+                model = prepared(self.estimator, 0)
+                models.append(model.fit(rows) if targets is None else model.fit(rows, targets))
+            shapes = [tuple(np.shape(getattr(model, name)) for name in attributes) for model in models]
+            if shapes[0] != shapes[1]:
+                return models, shapes, False
+            result = numbers_of(models[0], attributes)
+            models = [postprocess_model(model, result, attributes) for model in models]
+            return models, shapes, _say_the_same(models, trials[0][0])
 
-        template: Template = tried(trial, "estimator")
-        return template
+        models, shapes, same = tried(trial, "estimator")
+        if shapes[0] != shapes[1]:
+            raise ValueError(f"attributes {attributes} of estimator must have shapes that do not depend on the data")
+        if not same:
+            raise ValueError(
+                f"estimator predicts by more than its attributes {attributes}, and nothing else is kept of what it "
+                "learns: name all that it predicts by in attributes, or pass a function that returns the numbers"
+            )
+        return Template(models[0], attributes, shapes[0])
+
+    def _made_up(
+        self, more: bool, n_features: int, classes: NDArray | None, n_targets: tuple[int, ...]
+    ) -> tuple[Array, NDArray | None]:
+        """Return rows and targets of a trial; or more of them, elsewhere in the unit box, and unbalanced."""
+        least = _TRIAL_ROWS if classes is None else max(_TRIAL_ROWS, _TRIAL_ROWS_PER_CLASS * len(classes))
+        n = least + least // 2 if more else least
+        rows = made_up_rows(n, n_features)
+        targets = None
+        if classes is not None:
+            codes = np.arange(n) % len(classes)
+            codes[least:] = 0
+            targets = classes[codes]
+        elif self._is_regressor():
+            targets = made_up_rows(n, 1 + math.prod(n_targets))[:, 1:].reshape(n, *n_targets)
+            targets = (1 + targets) / 2 if more else targets
+        return (1 + rows) / 2 if more else rows, targets
 
     def _region(self, template: Template) -> Region:
         """Return the bounds of a result of this shape."""

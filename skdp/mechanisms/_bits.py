@@ -122,6 +122,8 @@ def global_generators(seed: int) -> Iterator[None]:
         While they are exchanged.
     """
     numpy_generator = np.random.get_bit_generator()  # type: ignore[attr-defined]
+    # With the second normal number of a pair, which is forgotten when generators are exchanged.
+    numpy_state = np.random.get_state(legacy=False)  # noqa: NPY002
     python_state = random.getstate()
     np.random.set_bit_generator(np.random.MT19937(seed))  # type: ignore[attr-defined]
     random.seed(seed)
@@ -129,4 +131,5 @@ def global_generators(seed: int) -> Iterator[None]:
         yield
     finally:
         np.random.set_bit_generator(numpy_generator)  # type: ignore[attr-defined]
+        np.random.set_state(numpy_state)  # noqa: NPY002
         random.setstate(python_state)

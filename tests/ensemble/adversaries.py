@@ -122,3 +122,27 @@ class Failing(Teacher):
                 "nan": np.full(len(X), np.nan),
             }[self.how]
         return super().predict(X)
+
+
+class Listener:
+    """A callback that keeps what it is told."""
+
+    def __init__(self):
+        self.told = []
+
+    def setup(self, *args, **kwargs):
+        self.told.append((args, kwargs))
+
+    teardown = on_fit_task_begin = on_fit_task_end = setup
+
+
+class Listed(Teacher):
+    """Fits estimators of a list, which `get_params` does not go into."""
+
+    def __init__(self, parts=()):
+        self.parts = parts
+
+    def fit(self, X, y):
+        for part in self.parts:
+            part.fit(X, y)
+        return super().fit(X, y)

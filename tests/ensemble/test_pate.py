@@ -23,6 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skdp import BudgetAccountant, PATEClassifier, allocate
 from skdp._blocks import block_labels, block_seeds, over_blocks
+from skdp._release import ReleaseSession
 from skdp.accounting import gaussian_mu
 from skdp.ensemble import _pate
 from skdp.ensemble._pate import (
@@ -339,6 +340,43 @@ def test_student_of_ones_own():
     np.testing.assert_allclose(model.predict_proba(X), theirs.predict_proba(X))
     assert not hasattr(student[-1], "coef_")
     assert not hasattr(model_of(student=Teacher()).fit(X, y), "predict_proba")
+
+
+class Copycat(Teacher):
+    """Keeps what it is shown."""
+
+    def fit(self, X, y):
+        self.shown_ = (X.copy(), np.array(y))
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("student", [None, Copycat()], ids=["default", "own"])
+@pytest.mark.parametrize("parameters", [{}, {"delta": 1e-5}, {"delta": 1e-5, "threshold": 0.5}], ids=str)
+def test_a_student_sees_what_was_released_and_nothing_else(parameters, student, monkeypatch):
+    shown = []
+    fit = VoteRegressor.fit
+
+    def spy(self, *arguments):
+        shown.append(arguments)
+        return fit(self, *arguments)
+
+    def released(self, label, value):
+        if label == AGREEMENT:
+            return np.linspace(0, 6, len(value))
+        return np.arange(len(value)) % 3 if not parameters else np.sin(np.arange(value.size)).reshape(value.shape)
+
+    monkeypatch.setattr(VoteRegressor, "fit", spy)
+    monkeypatch.setattr(ReleaseSession, "release", released)
+    X, y = blobs(3, 60, 5, 0)
+    # The same releases, of other data.
+    models = []
+    for data in ((X, y), (2 - X[:30], (y[:30] + 1) % 3)):
+        shown.clear()
+        model = model_of(student=student, epsilon=1.0, classes=[0, 1, 2], max_queries=40, **parameters).fit(*data)
+        models.append((*(shown[-1] if student is None else model.student_.shown_), model.answered_, model.answers_))
+    assert len(models[0]) == (7 if student is None else 4)
+    for one, other in zip(*models, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_default_student_regresses_on_votes():

@@ -9,18 +9,36 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier, is_regressor
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.datasets import make_regression
-from sklearn.linear_model import HuberRegressor, LinearRegression, LogisticRegression, Ridge
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import (
+    BayesianRidge,
+    ElasticNet,
+    GammaRegressor,
+    HuberRegressor,
+    LinearRegression,
+    LogisticRegression,
+    Perceptron,
+    PoissonRegressor,
+    Ridge,
+    RidgeClassifier,
+    RidgeCV,
+    SGDClassifier,
+    TheilSenRegressor,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC, LinearSVR
 from sklearn.tree import DecisionTreeRegressor
 
 from skdp import BudgetAccountant, SampleAggregate, allocate
 from skdp._blocks import block_labels
+from skdp.accounting import gaussian_mu
 from skdp.ensemble._sample_aggregate import MEDIAN, SUM, Region, block_result, cell_scores, made_up_rows
 from skdp.mechanisms import NoiseSource
 from tests.ensemble.adversaries import MARK, Panic
@@ -141,6 +159,22 @@ def test_law_of_the_median(delta, bounded):
     e = math.exp(-release.mechanism.epsilon / 4)
     law = e / (1 + e) if bounded else e / 2
     assert stats.binomtest(int(second), 3000, law).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("p", [1, 2, 7, 60])
+def test_numbers_share_the_budget_of_a_median(p):
+    def plan_of(delta):
+        return model_of(lambda X: np.zeros(p), aggregator="median", epsilon=2.0, delta=delta).privacy_plan(n_features=1)
+
+    (release,) = plan_of(0.0).releases
+    assert 1.999 <= p * release.mechanism.epsilon <= 2.0
+    plan = plan_of(1e-5)
+    (release,) = plan.releases
+    # An epsilon-bounded-range choice has the mu of epsilon / 2 in pure privacy.
+    each = 2 * stats.norm.ppf(special.expit(release.mechanism.epsilon / 2))
+    mu = gaussian_mu(2.0, 1e-5)
+    assert 0.999 * mu <= math.sqrt(p) * each <= mu
+    assert plan.cost.mu() == pytest.approx(mu)
 
 
 # --- sensitivity --------------------------------------------------------------------------------------------------
@@ -327,6 +361,53 @@ def test_bad_parameter_is_named_and_costs_nothing(parameters, error, match):
     with pytest.raises(error, match=match):
         model.fit(X, y > 0 if isinstance(model.estimator, SVC) else y)
     assert len(accountant) == 0
+
+
+@pytest.mark.parametrize(
+    ("estimator", "attributes", "match"),
+    [
+        (PLSRegression(1), None, "predicts by more"),
+        (KernelRidge(), ("dual_coef_",), "shapes"),
+        (GaussianNB(), ("theta_", "var_"), "predicts by more"),
+        (GaussianNB(), ("theta_", "class_prior_"), "predicts by more"),
+        (lambda X: X[:, 0], None, "as many numbers"),
+    ],
+    ids=["means", "shapes", "priors", "variances", "function"],
+)
+def test_what_predicts_by_more_than_the_result_is_refused(estimator, attributes, match):
+    X, y = regression()
+    accountant = BudgetAccountant(10.0)
+    parameters = {"attributes": attributes, "classes": [0, 1] if isinstance(estimator, GaussianNB) else None}
+    model = model_of(estimator, epsilon=1.0, random_state=None, accountant=accountant, **parameters)
+    with pytest.raises(ValueError, match=match):
+        model.fit(X, y > 0 if parameters["classes"] else y)
+    assert len(accountant) == 0
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        BayesianRidge(),
+        ElasticNet(),
+        GammaRegressor(),
+        HuberRegressor(),
+        LinearSVR(),
+        PoissonRegressor(),
+        RidgeCV(),
+        TheilSenRegressor(max_subpopulation=50),
+        LinearDiscriminantAnalysis(),
+        LinearSVC(),
+        LogisticRegression(),
+        Perceptron(),
+        RidgeClassifier(),
+        SGDClassifier(loss="log_loss"),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_linear_models_are_taken(estimator):
+    for classes in ([0, 1], ["a", "b", "c"]) if is_classifier(estimator) else [None]:
+        plan = model_of(estimator, epsilon=1.0, classes=classes).privacy_plan(n_features=3)
+        assert plan.epsilon == 1.0
 
 
 def test_number_of_blocks_follows_public_numbers():
