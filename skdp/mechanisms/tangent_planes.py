@@ -138,6 +138,8 @@ class _Boxes:
         Number of dimensions.
     """
 
+    _COLUMNS = ("_low", "_bits", "_slope", "_falls", "_height", "_mass")
+
     def __init__(self, potential: Potential, rate: float, radius: float, size: int) -> None:
         self._potential, self._rate, self._radius = potential, rate, radius
         self._unit = math.ldexp(radius, -_POINT_BITS)
@@ -148,7 +150,6 @@ class _Boxes:
         # Fall of the exponent from one point to the next, and whether it falls as the coordinate grows.
         self._slope = np.empty((0, size))
         self._falls = np.empty((0, size), dtype=bool)
-        self._cut = np.empty(0, dtype=np.intp)
         # Logarithms of the envelope's height at its highest corner, and of its mass.
         self._height = np.empty(0)
         self._mass = np.empty(0)
@@ -167,38 +168,44 @@ class _Boxes:
         centre = low * self._unit + side / 2
         nearest = np.maximum(np.abs(centre) - side / 2, 0.0)
         near = np.einsum("ij,ij->i", nearest, nearest) <= self._farthest**2
-        low, bits, side, centre = low[near], bits[near], side[near], centre[near]
-        values, gradients, curvatures = self._potential.tangents(centre, side / 2)
+        low, bits, centre = low[near], bits[near], centre[near]
+        values, gradients = self._potential.slopes(centre)
         slope = self._rate * np.abs(gradients) * self._unit
-        count = np.ldexp(1.0, bits)
-        height = -self._rate * values + (slope * (count - 1) / 2).sum(axis=1)
-        # A box of one point has no side to halve. Rough curvatures may be wrong: now and then, the longest side is cut.
-        longest = bits.sum(axis=1, keepdims=True) % _TURN == 0
-        cut = np.where(bits > 0, np.where(longest, 1.0, curvatures) * side**2, -1.0).argmax(axis=1)
-        self._low = np.concatenate([self._low, low])
-        self._bits = np.concatenate([self._bits, bits])
-        self._slope = np.concatenate([self._slope, slope])
-        self._falls = np.concatenate([self._falls, gradients > 0])
-        self._cut = np.concatenate([self._cut, cut])
-        self._height = np.concatenate([self._height, height])
-        self._mass = np.concatenate([self._mass, height + _log_geometric(slope, bits).sum(axis=1)])
+        height = -self._rate * values + (slope * (np.ldexp(1.0, bits) - 1) / 2).sum(axis=1)
+        mass = height + _log_geometric(slope, bits).sum(axis=1)
+        for name, column in zip(self._COLUMNS, (low, bits, slope, gradients > 0, height, mass), strict=True):
+            setattr(self, name, np.concatenate([getattr(self, name), column]))
 
     def halve(self, chosen: NDArray[np.intp]) -> None:
         """Replace boxes by their halves."""
-        cut = self._cut[chosen]
-        whole = self._bits[chosen, cut] > 0
-        chosen, cut = chosen[whole], cut[whole]
-        bits = self._bits[chosen].copy()
-        rows = np.arange(len(chosen))
+        chosen = chosen[self._bits[chosen].any(axis=1)]
+        low, bits = self._low[chosen], self._bits[chosen]
+        rows, cut = np.arange(len(chosen)), self._axes(low, bits)
         bits[rows, cut] -= 1
-        low = self._low[chosen]
         high = low.copy()
         high[rows, cut] += np.int64(1) << bits[rows, cut]
         keep = np.ones(len(self), dtype=bool)
         keep[chosen] = False
-        for name in ("_low", "_bits", "_slope", "_falls", "_cut", "_height", "_mass"):
+        for name in self._COLUMNS:
             setattr(self, name, getattr(self, name)[keep])
         self._append(np.concatenate([low, high]), np.concatenate([bits, bits]))
+
+    def _axes(self, low: NDArray[np.int64], bits: NDArray[np.int64]) -> NDArray[np.intp]:
+        """Return the axes along which boxes are to be halved.
+
+        That is where the function bends most within the box: by how much its mean on two opposite faces exceeds its
+        value in the centre. One curvature for all boxes would not do: a sum of kinks is flat in one box, and in the
+        next it bends along another axis. Every so often it is the longest side.
+        """
+        size = low.shape[1]
+        side = np.ldexp(self._unit, bits)
+        centre = low * self._unit + side / 2
+        step = np.eye(size) * side[:, None] / 2
+        around = np.concatenate([centre[:, None] + step, centre[:, None] - step], axis=1)
+        values = self._potential.values(around.reshape(-1, size)).reshape(-1, 2, size)
+        excess = values.sum(axis=1) - 2 * self._potential.values(centre)[:, None]
+        longest = bits.sum(axis=1, keepdims=True) % _TURN == 0
+        return np.where(bits > 0, np.where(longest, side, np.maximum(excess, 0.0)), -1.0).argmax(axis=1)
 
     def propose(self, count: int, stream: BitStream) -> tuple[NDArray[np.intp], NDArray[np.int64], Array]:
         """Draw points from the envelope.
