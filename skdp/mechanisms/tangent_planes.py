@@ -77,6 +77,9 @@ _WEIGHT_BITS = 40
 # Every so many times that a box is halved, it is its longest side.
 _TURN = 8
 
+# A box that wastes less than this, in logarithms of its mass, along any axis was refused for other reasons.
+_LITTLE_WASTE = 0.01
+
 # Proposals at a time: few while there are few boxes, which all have the same fate.
 _MOST_PROPOSALS = 48
 
@@ -180,7 +183,7 @@ class _Boxes:
         """Replace boxes by their halves."""
         chosen = chosen[self._bits[chosen].any(axis=1)]
         low, bits = self._low[chosen], self._bits[chosen]
-        rows, cut = np.arange(len(chosen)), self._axes(low, bits)
+        rows, cut = np.arange(len(chosen)), self._axes(chosen)
         bits[rows, cut] -= 1
         high = low.copy()
         high[rows, cut] += np.int64(1) << bits[rows, cut]
@@ -190,22 +193,25 @@ class _Boxes:
             setattr(self, name, getattr(self, name)[keep])
         self._append(np.concatenate([low, high]), np.concatenate([bits, bits]))
 
-    def _axes(self, low: NDArray[np.int64], bits: NDArray[np.int64]) -> NDArray[np.intp]:
+    def _axes(self, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return the axes along which boxes are to be halved.
 
-        That is where the function bends most within the box: by how much its mean on two opposite faces exceeds its
-        value in the centre. One curvature for all boxes would not do: a sum of kinks is flat in one box, and in the
-        next it bends along another axis. Every so often it is the longest side.
+        That is where the plane wastes most mass on the axis through the centre, against the function, or rather its
+        secants. One curvature for all boxes would not do: a sum of kinks is flat in one box, and in the next it bends
+        along another axis. Where nothing is wasted, and every so often, it is the longest side.
         """
+        low, bits = self._low[chosen], self._bits[chosen]
         size = low.shape[1]
         side = np.ldexp(self._unit, bits)
         centre = low * self._unit + side / 2
         step = np.eye(size) * side[:, None] / 2
-        around = np.concatenate([centre[:, None] + step, centre[:, None] - step], axis=1)
-        values = self._potential.values(around.reshape(-1, size)).reshape(-1, 2, size)
-        excess = values.sum(axis=1) - 2 * self._potential.values(centre)[:, None]
-        longest = bits.sum(axis=1, keepdims=True) % _TURN == 0
-        return np.where(bits > 0, np.where(longest, side, np.maximum(excess, 0.0)), -1.0).argmax(axis=1)
+        around = np.concatenate([centre[:, None], centre[:, None] + step, centre[:, None] - step], axis=1)
+        values = self._rate * self._potential.values(around.reshape(-1, size)).reshape(len(chosen), -1)
+        up, down = values[:, 1 : size + 1] - values[:, :1], values[:, size + 1 :] - values[:, :1]
+        plane = np.ldexp(self._slope[chosen], bits) / 2
+        wasted = np.logaddexp(_log_mean(plane), _log_mean(-plane)) - np.logaddexp(_log_mean(up), _log_mean(down))
+        longest = (bits.sum(axis=1) % _TURN == 0) | (wasted.max(axis=1) < _LITTLE_WASTE)
+        return np.where(bits > 0, np.where(longest[:, None], side, np.maximum(wasted, 0.0)), -1.0).argmax(axis=1)
 
     def propose(self, count: int, stream: BitStream) -> tuple[NDArray[np.intp], NDArray[np.int64], Array]:
         """Draw points from the envelope.
@@ -242,6 +248,12 @@ def _log_geometric(slope: Array, bits: NDArray[np.int64]) -> Array:
     s = np.where(flat, 1.0, slope)
     sums = np.log(-np.expm1(-s * np.ldexp(1.0, bits))) - np.log(-np.expm1(-s))
     return np.where(flat, bits * math.log(2), sums)
+
+
+def _log_mean(fall: Array) -> Array:
+    """Return the logarithm of the mean of e^(-fall t) for t from 0 to 1."""
+    size = np.maximum(np.abs(fall), 1e-9)
+    return np.log(-np.expm1(-size) / size) + np.maximum(-fall, 0.0)
 
 
 def _geometric_digits(slope: Array, bits: NDArray[np.int64], stream: BitStream) -> NDArray[np.int64]:
