@@ -104,15 +104,13 @@ class Potential(Protocol):  # numpydoc ignore=PR01
         """
         ...
 
-    def tangents(self, points: Array, half: Array) -> tuple[Array, Array, Array]:
-        """Return its values, subgradients, and how strongly it is curved along the axes.
+    def slopes(self, points: Array) -> tuple[Array, Array]:
+        """Return its values and subgradients.
 
         Parameters
         ----------
         points : ndarray of shape (n_points, size)
             Points.
-        half : ndarray of shape (n_points, size)
-            Half the sides of boxes around the points.
 
         Returns
         -------
@@ -120,8 +118,6 @@ class Potential(Protocol):  # numpydoc ignore=PR01
             One per point.
         gradients : ndarray of shape (n_points, size)
             A subgradient per point.
-        curvatures : ndarray of shape (n_points, size)
-            Rough second derivatives within the boxes; they only decide where boxes are cut.
         """
         ...
 
