@@ -9,13 +9,13 @@ exponent: a record is added or removed, not replaced.
 The sampler. A convex function lies above its tangent planes. On a box, the plane at the centre makes an envelope that
 is a product of truncated exponentials: its mass is known in closed form, and drawing from it is easy. The ball is cut
 into boxes; a box is chosen by mass, a point is drawn in it and is accepted with probability
-:math:`e^{-(\text{target} - \text{plane})}`. Boxes of refused points are halved, and those outside of the ball are
-dropped. An envelope is fixed before a point is drawn from it, so that the law of what is accepted is exact, however far
+:math:`e^{-(\text{target} - \text{plane})}`. Boxes of refused points are halved, along the axis on which
+the plane wastes most of its mass, and those outside of the ball are dropped. An envelope is fixed before a point is drawn from it, so that the law of what is accepted is exact, however far
 the boxes were refined: no Markov chain, no delta. The number of boxes grows exponentially with the dimension. Boxes lie
 along the axes of a frame that depends on the data; a good one saves work, and any one is right.
 
 Nothing is limited: a limit on refusals could be met with some data and not with others. The search ends with
-probability one, and quickly, because every refusal makes the envelope tighter. How long it takes depends on the data.
+probability one, because every refusal makes the envelope tighter. How long it takes depends on the data.
 
 Doubles. Points are dyadic: each coordinate in the frame is one of :math:`2^{51}`. On them, the envelope of a box is a
 product of truncated geometric distributions, whose binary digits are independent. Digits, boxes (which have integer
@@ -74,6 +74,9 @@ _FRAME_BITS = 53
 # Weights of boxes are integers of this many bits; lighter boxes have weight 1.
 _WEIGHT_BITS = 40
 
+# Where a slope is below this, the law of an axis of 2**51 points is uniform to 2**-61.
+_FLAT = 2.0**-112
+
 # Every so many times that a box is halved, it is its longest side.
 _TURN = 8
 
@@ -122,6 +125,19 @@ class Potential(Protocol):  # numpydoc ignore=PR01
         ...
 
 
+class _Zero:
+    """The function that is 0, in the original axes."""
+
+    def __init__(self, size: int) -> None:
+        self.frame = np.eye(size)
+
+    def values(self, points: Array) -> Array:
+        return np.zeros(len(points))
+
+    def slopes(self, points: Array) -> tuple[Array, Array]:
+        return np.zeros(len(points)), np.zeros(points.shape)
+
+
 class _Boxes:
     """Boxes of points, each with the tangent plane at its centre.
 
@@ -137,6 +153,7 @@ class _Boxes:
         Number of dimensions.
     """
 
+    # What there is of each box: rows of arrays.
     _COLUMNS = ("_low", "_bits", "_slope", "_falls", "_height", "_mass")
 
     def __init__(self, potential: Potential, rate: float, radius: float, size: int) -> None:
@@ -240,7 +257,8 @@ class _Boxes:
 
 def _log_geometric(slope: Array, bits: NDArray[np.int64]) -> Array:
     """Return log(1 + e^-s + ... + e^-((2^bits - 1) s))."""
-    flat = slope < 1e-290
+    # The logarithms of smaller numbers would be large, and so would be their rounding errors.
+    flat = slope < _FLAT
     s = np.where(flat, 1.0, slope)
     sums = np.log(-np.expm1(-s * np.ldexp(1.0, bits))) - np.log(-np.expm1(-s))
     return np.where(flat, bits * math.log(2), sums)
@@ -371,6 +389,13 @@ class TangentPlaneMechanism(Mechanism):
     name = "exponential (tangent planes)"
     norm = "range"
 
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "sensitivity", "radius"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)!r}")
+        if self.n_parameters not in range(1, MOST_PARAMETERS + 1):
+            raise ValueError(f"n_parameters must be an integer from 1 to {MOST_PARAMETERS}, got {self.n_parameters!r}")
+
     @property
     def scale(self) -> float:
         """Sum of losses that a factor of e in the density stands for; epsilons beyond 1000 count as that."""
@@ -391,8 +416,9 @@ class TangentPlaneMechanism(Mechanism):
         released : ndarray of shape (n_parameters,)
             On a public lattice, within the ball.
         """
-        rate = 1 / self.scale if self.epsilon >= _LEAST_EPSILON else 0.0
+        looked_at = self.epsilon >= _LEAST_EPSILON
+        rate, potential = (1 / self.scale, value) if looked_at else (0.0, _Zero(self.n_parameters))
         # Whether a number underflows depends on the data, and is not to be heard of.
         with np.errstate(all="ignore"):
-            point = sample_ball(value, rate, self.radius, self.n_parameters, stream)
+            point = sample_ball(potential, rate, self.radius, self.n_parameters, stream)
         return from_lattice(point, math.ldexp(self.radius, -LATTICE_BITS))
