@@ -9,10 +9,11 @@ exponent: a record is added or removed, not replaced.
 The sampler. A convex function lies above its tangent planes. On a box, the plane at the centre makes an envelope that
 is a product of truncated exponentials: its mass is known in closed form, and drawing from it is easy. The ball is cut
 into boxes; a box is chosen by mass, a point is drawn in it and is accepted with probability
-:math:`e^{-(\text{target} - \text{plane})}`. Boxes of refused points are halved, along the axis on which
-the plane wastes most of its mass, and those outside of the ball are dropped. An envelope is fixed before a point is drawn from it, so that the law of what is accepted is exact, however far
-the boxes were refined: no Markov chain, no delta. The number of boxes grows exponentially with the dimension. Boxes lie
-along the axes of a frame that depends on the data; a good one saves work, and any one is right.
+:math:`e^{-(\text{target} - \text{plane})}`. Boxes of refused points are halved, along the axis on which their plane
+wastes most mass, and those outside of the ball are dropped. An envelope is fixed before a point is drawn from it, so
+that the law of what is accepted is exact, however far the boxes were refined: no Markov chain, no delta. The number of
+boxes grows exponentially with the dimension. Boxes lie along the axes of a frame that depends on the data; a good one
+saves work, and any one is right.
 
 Nothing is limited: a limit on refusals could be met with some data and not with others. The search ends with
 probability one, because every refusal makes the envelope tighter. How long it takes depends on the data.
@@ -27,7 +28,7 @@ where, for :math:`n` records, :math:`\eta` is at most the sum of
 
 - :math:`\varepsilon n 2^{-42} s`, for scores, planes and steps between points in doubles, where a record adds at
   most :math:`s\Delta`, with :math:`s \le 2^4`;
-- :math:`2^{-44}`, for the weights of boxes and the digits;
+- :math:`2^{-43}`, for the weights of boxes and the digits;
 - :math:`2^{-56}`, for cubes that are cut out of a point set in another frame: a cube of the lattice has :math:`2^{70}`
   positions along an edge, and those next to its surface may be on either side.
 

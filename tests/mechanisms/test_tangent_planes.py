@@ -224,7 +224,7 @@ def test_the_margin_has_room():
     # 4 eta, for as many records as are promised and for the least epsilon at which the data count.
     left = 1 - 1 / (1 + MARGIN)
     for epsilon in (2.0**-30, 1.0, 1000.0):
-        eta = epsilon * 2.0 ** (26 - 42 + 4) + 2.0**-44 + 2.0**-56
+        eta = epsilon * 2.0 ** (26 - 42 + 4) + 2.0**-43 + 2.0**-56
         assert 4 * eta <= epsilon * left
 
 
