@@ -460,6 +460,7 @@ class ExpMechERM(LinearRule, DPEstimatorMixin, BaseEstimator):
         score : float
             At most 1.
         """
+        check_is_fitted(self, "coef_")
         metric = accuracy_score if self._loss in CLASSIFICATION else r2_score
         return float(metric(y, self.predict(X), sample_weight=sample_weight))
 

@@ -38,6 +38,9 @@ Array = NDArray[np.float64]
 # Steps to a rough minimiser, around which the sampler's frame is made. Any frame is right.
 _FRAME_STEPS = 25
 
+# How far they go, in multiples of the step to the minimum of a majorant.
+_LENGTHS = 2.0 ** np.arange(12)
+
 # Curvature along an axis that is taken to be there, relative to the largest one.
 _LEAST_CURVATURE = 1e-6
 
@@ -111,6 +114,10 @@ class _ResidualLoss(ScoreLoss):
     def value(self, z: Array, target: Array) -> Array:
         return self.of(z - target)
 
+    def curvature(self, z: Array, target: Array) -> Array:
+        # Second derivatives are zero far from the target, and say nothing of a kink that is close.
+        return self.majorant(z, target)
+
 
 class SquaredError(_ResidualLoss):
     """Half the squared residual."""
@@ -121,9 +128,6 @@ class SquaredError(_ResidualLoss):
     def value_and_slope(self, z: Array, target: Array) -> tuple[Array, Array]:
         residual = z - target
         return residual**2 / 2, residual
-
-    def curvature(self, z: Array, target: Array) -> Array:
-        return np.ones_like(z)
 
     def majorant(self, z: Array, target: Array) -> Array:
         return np.ones_like(z)
@@ -152,9 +156,6 @@ class Huber(_ResidualLoss):
         slope = np.clip(residual, -self.threshold, self.threshold)
         return slope * (residual - slope / 2), slope
 
-    def curvature(self, z: Array, target: Array) -> Array:
-        return (np.abs(z - target) <= self.threshold).astype(np.float64)
-
     def majorant(self, z: Array, target: Array) -> Array:
         above: Array = self.threshold / np.maximum(np.abs(z - target), self.threshold)
         return above
@@ -169,11 +170,6 @@ class AbsoluteError(_ResidualLoss):
     def value_and_slope(self, z: Array, target: Array) -> tuple[Array, Array]:
         residual = z - target
         return np.abs(residual), np.sign(residual)
-
-    def curvature(self, z: Array, target: Array) -> Array:
-        # A kink turns the slope by 2 at one place; here it turns it within this width.
-        width = 0.1
-        return 2 / width * np.maximum(1 - np.abs(z - target) / width, 1e-3)
 
     def majorant(self, z: Array, target: Array) -> Array:
         # Of a function that is rounded off where the residual is small.
@@ -199,7 +195,7 @@ class LossSum:
     def __init__(self, rows: Array, target: Array, loss: ScoreLoss, radius: float) -> None:
         self._rows, self._target, self._loss = rows, target, loss
         self.frame = np.eye(rows.shape[1])
-        self.frame, self._curved = _frame(self, radius)
+        self.frame = _frame(self, radius)
         self._rows = rows @ self.frame
 
     def values(self, points: Array) -> Array:
@@ -210,13 +206,8 @@ class LossSum:
 
         return sum_over_rows(block, self._rows, self._target)
 
-    def tangents(self, points: Array, half: Array) -> tuple[Array, Array, Array]:
-        """Return values, subgradients and curvatures; see `skdp.mechanisms.tangent_planes.Potential`."""
-        values, gradients = self.slopes(points)
-        return values, gradients, np.broadcast_to(self._curved, points.shape)
-
     def slopes(self, points: Array) -> tuple[Array, Array]:
-        """Return values and subgradients."""
+        """Return values and subgradients; see `skdp.mechanisms.tangent_planes.Potential`."""
 
         def block(rows: Array, target: Array) -> Array:
             cost, slope = self._loss.value_and_slope(points @ rows.T, target)
@@ -256,7 +247,7 @@ class SquaredErrorSum(LossSum):
         moments = sum_over_rows(block, rows, target)
         self._gram, self._cross, self._square = moments[:-1, :-1], moments[:-1, -1], float(moments[-1, -1])
         self.frame = np.eye(rows.shape[1])
-        self.frame, self._curved = _frame(self, radius)
+        self.frame = _frame(self, radius)
         self._gram = self.frame.T @ self._gram @ self.frame
         self._cross = self.frame.T @ self._cross
 
@@ -272,8 +263,8 @@ class SquaredErrorSum(LossSum):
         return self._gram
 
 
-def _frame(losses: LossSum, radius: float) -> tuple[Array, Array]:
-    """Return axes along which boxes are cut, and curvatures along them, from a rough minimiser on the ball.
+def _frame(losses: LossSum, radius: float) -> Array:
+    """Return axes along which boxes are cut, in columns, from a rough minimiser on the ball.
 
     In the inside, the axes are those of the second derivative. On the boundary, one is the ray from the origin; across
     it, the function and the boundary both curve.
@@ -283,16 +274,17 @@ def _frame(losses: LossSum, radius: float) -> tuple[Array, Array]:
     for _ in range(_FRAME_STEPS):
         gradient = losses.slopes(point[None])[1][0]
         above = _regular(losses.bend(point, above=True))
-        point, shift = _step_on_ball(above, above @ point - gradient, radius)
+        step, shift = _step_on_ball(above, above @ point - gradient, radius)
+        # Majorants of kinks make short steps: longer ones in the same direction are tried.
+        tried = point + (step - point) * _LENGTHS[:, None]
+        tried /= np.maximum(np.linalg.norm(tried, axis=1) / radius, 1.0)[:, None]
+        point = tried[losses.values(tried).argmin()]
     hessian = _regular(losses.bend(point, above=False))
     if shift == 0:
-        values, vectors = np.linalg.eigh(hessian)
-        return vectors, values
+        return np.linalg.eigh(hessian)[1]
     ray = point / np.linalg.norm(point)
     across = np.linalg.qr(np.column_stack([ray, np.eye(size)]))[0][:, 1:size]
-    values, vectors = np.linalg.eigh(across.T @ hessian @ across)
-    frame = np.column_stack([ray, across @ vectors])
-    return frame, np.concatenate([[ray @ hessian @ ray], values + shift])
+    return np.column_stack([ray, across @ np.linalg.eigh(across.T @ hessian @ across)[1]])
 
 
 def _regular(hessian: Array) -> Array:

@@ -9,13 +9,14 @@ exponent: a record is added or removed, not replaced.
 The sampler. A convex function lies above its tangent planes. On a box, the plane at the centre makes an envelope that
 is a product of truncated exponentials: its mass is known in closed form, and drawing from it is easy. The ball is cut
 into boxes; a box is chosen by mass, a point is drawn in it and is accepted with probability
-:math:`e^{-(\text{target} - \text{plane})}`. Boxes of refused points are halved, and those outside of the ball are
-dropped. An envelope is fixed before a point is drawn from it, so that the law of what is accepted is exact, however far
-the boxes were refined: no Markov chain, no delta. The number of boxes grows exponentially with the dimension. Boxes lie
-along the axes of a frame that depends on the data; a good one saves work, and any one is right.
+:math:`e^{-(\text{target} - \text{plane})}`. Boxes of refused points are halved, along the axis on which their plane
+wastes most mass, and those outside of the ball are dropped. An envelope is fixed before a point is drawn from it, so
+that the law of what is accepted is exact, however far the boxes were refined: no Markov chain, no delta. The number of
+boxes grows exponentially with the dimension. Boxes lie along the axes of a frame that depends on the data; a good one
+saves work, and any one is right.
 
 Nothing is limited: a limit on refusals could be met with some data and not with others. The search ends with
-probability one, and quickly, because every refusal makes the envelope tighter. How long it takes depends on the data.
+probability one, because every refusal makes the envelope tighter. How long it takes depends on the data.
 
 Doubles. Points are dyadic: each coordinate in the frame is one of :math:`2^{51}`. On them, the envelope of a box is a
 product of truncated geometric distributions, whose binary digits are independent. Digits, boxes (which have integer
@@ -27,7 +28,7 @@ where, for :math:`n` records, :math:`\eta` is at most the sum of
 
 - :math:`\varepsilon n 2^{-42} s`, for scores, planes and steps between points in doubles, where a record adds at
   most :math:`s\Delta`, with :math:`s \le 2^4`;
-- :math:`2^{-44}`, for the weights of boxes and the digits;
+- :math:`2^{-43}`, for the weights of boxes and the digits;
 - :math:`2^{-56}`, for cubes that are cut out of a point set in another frame: a cube of the lattice has :math:`2^{70}`
   positions along an edge, and those next to its surface may be on either side.
 
@@ -74,8 +75,14 @@ _FRAME_BITS = 53
 # Weights of boxes are integers of this many bits; lighter boxes have weight 1.
 _WEIGHT_BITS = 40
 
+# Where a slope is below this, the law of an axis of 2**51 points is uniform to 2**-61.
+_FLAT = 2.0**-112
+
 # Every so many times that a box is halved, it is its longest side.
 _TURN = 8
+
+# A box that wastes less than this, in logarithms of its mass, along any axis was refused for other reasons.
+_LITTLE_WASTE = 0.01
 
 # Proposals at a time: few while there are few boxes, which all have the same fate.
 _MOST_PROPOSALS = 48
@@ -101,15 +108,13 @@ class Potential(Protocol):  # numpydoc ignore=PR01
         """
         ...
 
-    def tangents(self, points: Array, half: Array) -> tuple[Array, Array, Array]:
-        """Return its values, subgradients, and how strongly it is curved along the axes.
+    def slopes(self, points: Array) -> tuple[Array, Array]:
+        """Return its values and subgradients.
 
         Parameters
         ----------
         points : ndarray of shape (n_points, size)
             Points.
-        half : ndarray of shape (n_points, size)
-            Half the sides of boxes around the points.
 
         Returns
         -------
@@ -117,10 +122,21 @@ class Potential(Protocol):  # numpydoc ignore=PR01
             One per point.
         gradients : ndarray of shape (n_points, size)
             A subgradient per point.
-        curvatures : ndarray of shape (n_points, size)
-            Rough second derivatives within the boxes; they only decide where boxes are cut.
         """
         ...
+
+
+class _Zero:
+    """The function that is 0, in the original axes."""
+
+    def __init__(self, size: int) -> None:
+        self.frame = np.eye(size)
+
+    def values(self, points: Array) -> Array:
+        return np.zeros(len(points))
+
+    def slopes(self, points: Array) -> tuple[Array, Array]:
+        return np.zeros(len(points)), np.zeros(points.shape)
 
 
 class _Boxes:
@@ -138,6 +154,9 @@ class _Boxes:
         Number of dimensions.
     """
 
+    # What there is of each box: rows of arrays.
+    _COLUMNS = ("_low", "_bits", "_slope", "_falls", "_height", "_mass")
+
     def __init__(self, potential: Potential, rate: float, radius: float, size: int) -> None:
         self._potential, self._rate, self._radius = potential, rate, radius
         self._unit = math.ldexp(radius, -_POINT_BITS)
@@ -148,7 +167,6 @@ class _Boxes:
         # Fall of the exponent from one point to the next, and whether it falls as the coordinate grows.
         self._slope = np.empty((0, size))
         self._falls = np.empty((0, size), dtype=bool)
-        self._cut = np.empty(0, dtype=np.intp)
         # Logarithms of the envelope's height at its highest corner, and of its mass.
         self._height = np.empty(0)
         self._mass = np.empty(0)
@@ -167,38 +185,47 @@ class _Boxes:
         centre = low * self._unit + side / 2
         nearest = np.maximum(np.abs(centre) - side / 2, 0.0)
         near = np.einsum("ij,ij->i", nearest, nearest) <= self._farthest**2
-        low, bits, side, centre = low[near], bits[near], side[near], centre[near]
-        values, gradients, curvatures = self._potential.tangents(centre, side / 2)
+        low, bits, centre = low[near], bits[near], centre[near]
+        values, gradients = self._potential.slopes(centre)
         slope = self._rate * np.abs(gradients) * self._unit
-        count = np.ldexp(1.0, bits)
-        height = -self._rate * values + (slope * (count - 1) / 2).sum(axis=1)
-        # A box of one point has no side to halve. Rough curvatures may be wrong: now and then, the longest side is cut.
-        longest = bits.sum(axis=1, keepdims=True) % _TURN == 0
-        cut = np.where(bits > 0, np.where(longest, 1.0, curvatures) * side**2, -1.0).argmax(axis=1)
-        self._low = np.concatenate([self._low, low])
-        self._bits = np.concatenate([self._bits, bits])
-        self._slope = np.concatenate([self._slope, slope])
-        self._falls = np.concatenate([self._falls, gradients > 0])
-        self._cut = np.concatenate([self._cut, cut])
-        self._height = np.concatenate([self._height, height])
-        self._mass = np.concatenate([self._mass, height + _log_geometric(slope, bits).sum(axis=1)])
+        height = -self._rate * values + (slope * (np.ldexp(1.0, bits) - 1) / 2).sum(axis=1)
+        mass = height + _log_geometric(slope, bits).sum(axis=1)
+        for name, column in zip(self._COLUMNS, (low, bits, slope, gradients > 0, height, mass), strict=True):
+            setattr(self, name, np.concatenate([getattr(self, name), column]))
 
     def halve(self, chosen: NDArray[np.intp]) -> None:
         """Replace boxes by their halves."""
-        cut = self._cut[chosen]
-        whole = self._bits[chosen, cut] > 0
-        chosen, cut = chosen[whole], cut[whole]
-        bits = self._bits[chosen].copy()
-        rows = np.arange(len(chosen))
+        chosen = chosen[self._bits[chosen].any(axis=1)]
+        low, bits = self._low[chosen], self._bits[chosen]
+        rows, cut = np.arange(len(chosen)), self._axes(chosen)
         bits[rows, cut] -= 1
-        low = self._low[chosen]
         high = low.copy()
         high[rows, cut] += np.int64(1) << bits[rows, cut]
         keep = np.ones(len(self), dtype=bool)
         keep[chosen] = False
-        for name in ("_low", "_bits", "_slope", "_falls", "_cut", "_height", "_mass"):
+        for name in self._COLUMNS:
             setattr(self, name, getattr(self, name)[keep])
         self._append(np.concatenate([low, high]), np.concatenate([bits, bits]))
+
+    def _axes(self, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the axes along which boxes are to be halved.
+
+        That is where the plane wastes most mass on the axis through the centre, against the function, or rather its
+        secants. One curvature for all boxes would not do: a sum of kinks is flat in one box, and in the next it bends
+        along another axis. Where nothing is wasted, and every so often, it is the longest side.
+        """
+        low, bits = self._low[chosen], self._bits[chosen]
+        size = low.shape[1]
+        side = np.ldexp(self._unit, bits)
+        centre = low * self._unit + side / 2
+        step = np.eye(size) * side[:, None] / 2
+        around = np.concatenate([centre[:, None], centre[:, None] + step, centre[:, None] - step], axis=1)
+        values = self._rate * self._potential.values(around.reshape(-1, size)).reshape(len(chosen), -1)
+        up, down = values[:, 1 : size + 1] - values[:, :1], values[:, size + 1 :] - values[:, :1]
+        plane = np.ldexp(self._slope[chosen], bits) / 2
+        wasted = np.logaddexp(_log_mean(plane), _log_mean(-plane)) - np.logaddexp(_log_mean(up), _log_mean(down))
+        longest = (bits.sum(axis=1) % _TURN == 0) | (wasted.max(axis=1) < _LITTLE_WASTE)
+        return np.where(bits > 0, np.where(longest[:, None], side, np.maximum(wasted, 0.0)), -1.0).argmax(axis=1)
 
     def propose(self, count: int, stream: BitStream) -> tuple[NDArray[np.intp], NDArray[np.int64], Array]:
         """Draw points from the envelope.
@@ -231,10 +258,17 @@ class _Boxes:
 
 def _log_geometric(slope: Array, bits: NDArray[np.int64]) -> Array:
     """Return log(1 + e^-s + ... + e^-((2^bits - 1) s))."""
-    flat = slope < 1e-290
+    # The logarithms of smaller numbers would be large, and so would be their rounding errors.
+    flat = slope < _FLAT
     s = np.where(flat, 1.0, slope)
     sums = np.log(-np.expm1(-s * np.ldexp(1.0, bits))) - np.log(-np.expm1(-s))
     return np.where(flat, bits * math.log(2), sums)
+
+
+def _log_mean(fall: Array) -> Array:
+    """Return the logarithm of the mean of e^(-fall t) for t from 0 to 1."""
+    size = np.maximum(np.abs(fall), 1e-9)
+    return np.log(-np.expm1(-size) / size) + np.maximum(-fall, 0.0)
 
 
 def _geometric_digits(slope: Array, bits: NDArray[np.int64], stream: BitStream) -> NDArray[np.int64]:
@@ -356,6 +390,13 @@ class TangentPlaneMechanism(Mechanism):
     name = "exponential (tangent planes)"
     norm = "range"
 
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "sensitivity", "radius"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)!r}")
+        if self.n_parameters not in range(1, MOST_PARAMETERS + 1):
+            raise ValueError(f"n_parameters must be an integer from 1 to {MOST_PARAMETERS}, got {self.n_parameters!r}")
+
     @property
     def scale(self) -> float:
         """Sum of losses that a factor of e in the density stands for; epsilons beyond 1000 count as that."""
@@ -376,8 +417,9 @@ class TangentPlaneMechanism(Mechanism):
         released : ndarray of shape (n_parameters,)
             On a public lattice, within the ball.
         """
-        rate = 1 / self.scale if self.epsilon >= _LEAST_EPSILON else 0.0
+        looked_at = self.epsilon >= _LEAST_EPSILON
+        rate, potential = (1 / self.scale, value) if looked_at else (0.0, _Zero(self.n_parameters))
         # Whether a number underflows depends on the data, and is not to be heard of.
         with np.errstate(all="ignore"):
-            point = sample_ball(value, rate, self.radius, self.n_parameters, stream)
+            point = sample_ball(potential, rate, self.radius, self.n_parameters, stream)
         return from_lattice(point, math.ldexp(self.radius, -LATTICE_BITS))
