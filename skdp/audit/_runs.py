@@ -19,7 +19,7 @@ from ..accounting import check_delta
 from ._bounds import epsilons, mus
 from ._data import as_data_set, check_fresh_noise, fitted_numbers, runner, seeds
 
-# Of the runs, these choose the event. A third was best over mock audits of eight mechanisms.
+# Of the runs, these choose the event; the others count.
 _PILOT = 0.35
 _QUANTILES = np.linspace(0.02, 0.98, 49)
 # Statistics with more numbers than these are looked at along one direction only.

@@ -533,7 +533,7 @@ def test_composed_steps_go_to_workers(n_jobs):
 
 
 def test_the_number_of_runs_has_its_law(monkeypatch):
-    """With a mean of 6 runs, a logarithmic number is 1 with a probability of about a third, and more than 12 often."""
+    """With a mean of 6 runs, a logarithmic number is 1 with probability .32, and more than 12 with .13."""
     counts = []
     fit = _strategies.Workshop.fit
 
