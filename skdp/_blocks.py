@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
@@ -20,10 +20,9 @@ from joblib import effective_n_jobs, parallel_config
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils.parallel import Parallel, delayed
 
-from ._silence import silence
+from ._silence import parts_of, silence, take_off_callbacks
 from .mechanisms import BitStream, global_generators
 
 #: Computes something from rows, targets and a seed; the targets may be None.
@@ -126,10 +125,8 @@ def prepared(estimator: Any, seed: int) -> Any:
         Not fitted.
     """
     model = clone(estimator)
-    for part in _parts(model):
-        # A clone keeps callbacks, which would tell the user about rows.
-        if hasattr(part, "set_callbacks"):
-            part.set_callbacks()
+    take_off_callbacks(model)
+    for part in parts_of(model):
         own: dict[str, Any] = {}
         for name, value in part.get_params(deep=True).items():
             last = name.split("__")[-1]
@@ -141,20 +138,6 @@ def prepared(estimator: Any, seed: int) -> Any:
                 own[name] = False if isinstance(value, bool) else 0
         part.set_params(**own)
     return model
-
-
-def _parts(value: Any) -> Iterator[Any]:
-    """Go through an estimator and those within it, lists of steps included."""
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, list | tuple | set | frozenset):
-        for each in value:
-            yield from _parts(each)
-    # A frozen estimator is not copied, nor fitted: it is the user's.
-    elif hasattr(value, "get_params") and not isinstance(value, type | FrozenEstimator):
-        yield value
-        for each in value.get_params(deep=False).values():
-            yield from _parts(each)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Silence around code whose warnings would tell about private data."""
+"""Silence around code whose warnings would tell about private data, and of estimators that would tell by other ways."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+
+from sklearn.frozen import FrozenEstimator
 
 # Threads that silence warnings at the same time may leave them silenced. One may do so within its own silence.
 _LOCK = threading.RLock()
@@ -71,3 +73,40 @@ def _put_back(names: dict[str, Any], notes: dict[Any, Any] | None) -> None:
         registry = names.setdefault(_REGISTRY, {})
         registry.clear()
         registry.update(notes)
+
+
+def parts_of(value: Any) -> Iterator[Any]:
+    """Go through an estimator and those within it, lists of steps included.
+
+    Parameters
+    ----------
+    value : object
+        An estimator, or a parameter of one.
+
+    Yields
+    ------
+    part : estimator
+        A frozen estimator is left out: it is neither copied nor fitted, and is the user's.
+    """
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple | set | frozenset):
+        for each in value:
+            yield from parts_of(each)
+    elif hasattr(value, "get_params") and not isinstance(value, type | FrozenEstimator):
+        yield value
+        for each in value.get_params(deep=False).values():
+            yield from parts_of(each)
+
+
+def take_off_callbacks(model: Any) -> None:
+    """Take off the callbacks of an estimator and its parts, which a clone keeps: they would be told about its rows.
+
+    Parameters
+    ----------
+    model : estimator
+        A clone, to be changed.
+    """
+    for part in parts_of(model):
+        if hasattr(part, "set_callbacks"):
+            part.set_callbacks()

@@ -29,7 +29,7 @@ from sklearn.preprocessing import Binarizer, Normalizer, OneHotEncoder, OrdinalE
 
 from .._allocation import _has_public_categories, _is_private
 from .._data import FLOATS, check_quietly
-from .._silence import silence
+from .._silence import parts_of, silence, take_off_callbacks
 from ..preprocessing import BoundsScaler, NormClipper, PublicBinner
 from ._scoring import take
 
@@ -390,17 +390,12 @@ def without_records(model: Any) -> Any:
     return _changed(model, wrapped)
 
 
-def _quieten(step: Any) -> None:
-    """Take away what would tell about single fits: callbacks, which a clone keeps, and lines that are printed."""
-    if step is None or isinstance(step, str):
-        return
-    if hasattr(step, "set_callbacks"):
-        step.set_callbacks()
-    if "verbose" in step.get_params(deep=False):
-        step.set_params(verbose=False)
-    if type(step) in _COMPOSED:
-        for _, part in _parts(step):
-            _quieten(part)
+def _quieten(model: Any) -> None:
+    """Take away what would tell about single fits: callbacks, and lines that are printed."""
+    take_off_callbacks(model)
+    for part in parts_of(model):
+        if "verbose" in part.get_params(deep=False):
+            part.set_params(verbose=False)
 
 
 def as_released(model: Any) -> Any:

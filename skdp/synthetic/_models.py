@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._data import validate_quietly
 from .._params import check_classes, check_integer
-from .._silence import silence
+from .._silence import silence, take_off_callbacks
 from ..mechanisms import NoiseSource
 from ._base import DTYPES, LABELS, NUMBER, HistogramBase, checked_bounds_y
 from ._grid import Array, Grid
@@ -95,10 +95,8 @@ class HistogramModel(HistogramBase):
         if self.estimator is None:
             return
         trial = clone(self.estimator)
-        for part in (trial, *trial.get_params().values()):
-            # A clone shares callbacks, and those are to hear of the fit alone.
-            if hasattr(part, "set_callbacks") and not isinstance(part, type):
-                part.set_callbacks()
+        # They are to hear of the fit alone.
+        take_off_callbacks(trial)
         values = made_up_rows(grid, self.n_samples)
         targets = values[:, -1] if classes is None else classes[values[:, -1].astype(np.intp)]
         weights = np.full(len(values), 100.0) if self.n_samples is None else None
