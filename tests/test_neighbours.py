@@ -9,9 +9,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from skdp._release import ReleaseSession
 from skdp.mechanisms import TangentPlaneMechanism
 from tests.estimators import VARIANTS, data_for, declared, is_local, is_search, name_of, needs_y
+from tests.trust.transcripts import transcript
 
 # The minimiser itself moves further than the noise on top of it is made for; the objective's noise covers that. In a
 # search fits of the same releases follow each other; local estimators release each record by itself.
@@ -56,39 +56,22 @@ MOVED = {
 }
 
 
-def inputs(estimator, monkeypatch, *data):
+def inputs(estimator, *data):
     """Return what goes into each release, for data sets that get the same values out."""
-    found, released = [], {}
-    release, steps = ReleaseSession.release, ReleaseSession.steps
+    n_most = max(len(rows[0]) for rows in data)
 
-    def same_steps(self, label, n_rows):
+    def sample(mechanism, rows, n_rows, number):
         # The record that may be added is the last one: samples are the same but for it, which is always in.
-        mechanism = self._planned(label)
-        rng = np.random.default_rng(0)
-        for number, (rows, send) in enumerate(steps(self, label, n_rows)):
-            if rows is not None:
-                rows = np.flatnonzero(rng.random(n_most) < mechanism.rate)
-                rows = np.append(rows[rows < n_most - 1], np.arange(n_most - 1, n_rows))
+        if number == 0:
+            sample.rng = np.random.default_rng(0)
+        if rows is None:
+            return None
+        rows = np.flatnonzero(sample.rng.random(n_most) < mechanism.rate)
+        return np.append(rows[rows < n_most - 1], np.arange(n_most - 1, n_rows))
 
-            def note(total, number=number, send=send):
-                found[-1][label, number] = mechanism, np.array(total, dtype=float)
-                return released.setdefault((label, number), send(total)).copy()
-
-            yield rows, note
-
-    def same(self, label, value):
-        mechanism = self._waiting[label]
-        found[-1][label] = mechanism, numbers(value, mechanism)
-        out = release(self, label, value)
-        return released.setdefault(label, out).copy()
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ReleaseSession, "release", same)
-        patch.setattr(ReleaseSession, "steps", same_steps)
-        n_most = max(len(rows[0]) for rows in data)
-        for rows in data:
-            found.append({})
-            estimator.fit(*rows)
+    found = []
+    for rows in data:
+        found.append(transcript(estimator, rows, found[0] if found else None, numbers=numbers, sample=sample))
     return found
 
 
@@ -103,7 +86,7 @@ def records(X, y, rng):
 
 @pytest.mark.parametrize("estimator", COMPARED, ids=name_of)
 @pytest.mark.parametrize("epsilon", [0.5, 30.0])
-def test_no_release_moves_by_more_than_it_says(estimator, epsilon, monkeypatch):
+def test_no_release_moves_by_more_than_it_says(estimator, epsilon):
     rng = np.random.default_rng(0)
     most = {}
     for n_rows in (0, 1, 60):
@@ -113,12 +96,10 @@ def test_no_release_moves_by_more_than_it_says(estimator, epsilon, monkeypatch):
         for row, label in records(*pool, rng):
             model = declared(estimator, epsilon=epsilon, random_state=3)
             targets = (np.concatenate([y, label]),) if needs_y(model) else ()
-            without, with_it = inputs(
-                model, monkeypatch, (X, *(t[:-1] for t in targets)), (np.concatenate([X, row]), *targets)
-            )
+            without, with_it = inputs(model, (X, *(t[:-1] for t in targets)), (np.concatenate([X, row]), *targets))
             assert without.keys() == with_it.keys()
-            for name, (mechanism, value) in without.items():
-                difference = with_it[name][1] - value
+            for name, release in without.items():
+                mechanism, difference = release.mechanism, with_it[name].value - release.value
                 if mechanism.norm == "score" and type(estimator).__name__ not in IN_ALL_GROUPS:
                     assert (difference != 0).any(axis=1).sum() <= 1
                 moved = MOVED[mechanism.norm]

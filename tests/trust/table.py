@@ -1,0 +1,5 @@
+"""All subjects."""
+
+from tests.trust import linear
+
+SUBJECTS = [*linear.SUBJECTS]

@@ -1,0 +1,47 @@
+"""Does every estimator keep what it claims, and would it be seen if it did not?
+
+Each reading is wrong with a probability of at most 1e-6 (`subjects.ERROR`); there are about a thousand. Seeds are fixed,
+but in `make audit-long`. `kill_table.py` prints which mutants are killed, by what, and at which claim.
+"""
+
+import pytest
+
+from tests.trust.table import SUBJECTS
+
+pytestmark = pytest.mark.audit
+
+CLAIMS = [
+    pytest.param(subject, claim, id=f"{subject.name}-{claim[0]:g}-{claim[1]:g}")
+    for subject in SUBJECTS
+    for claim in subject.claims
+]
+
+MUTANTS = [
+    pytest.param(subject, name, claim, id=f"{subject.name}-{name}-{claim[0]:g}-{claim[1]:g}")
+    for subject in SUBJECTS
+    for name in subject.all_mutants()
+    for claim in subject.claims
+    if name not in subject.survives and (name, claim) not in subject.survives
+]
+
+
+@pytest.mark.parametrize(("subject", "claim"), CLAIMS)
+def test_claim_stands_and_is_nearly_used(subject, claim):
+    floors = [subject.floor] if subject.reading is not None else []
+    floors.append(subject.run_floor.get(claim, 0.0))
+    for reading, floor in zip(subject.readings(*claim), floors, strict=False):
+        assert reading.recorded <= claim[0] * (1 + 1e-9)
+        assert not reading.violated, reading
+        assert reading.estimate >= floor * claim[0], f"{reading}: too blunt to mean anything"
+
+
+@pytest.mark.parametrize(("subject", "name", "claim"), MUTANTS)
+def test_mutant_is_killed(subject, name, claim):
+    breakage, broken = subject.all_mutants()[name]
+    with breakage():
+        assert any(reading.violated for reading in broken.readings(*claim))
+
+
+def test_names_are_unique():
+    names = [subject.name for subject in SUBJECTS]
+    assert len(set(names)) == len(names)
