@@ -1,7 +1,7 @@
 """Does every estimator keep what it claims, and would it be seen if it did not?
 
-Each reading is wrong with a probability of at most 1e-6 (`subjects.ERROR`); there are about a thousand. Seeds are fixed,
-but in `make audit-long`. `kill_table.py` prints which mutants are killed, by what, and at which claim.
+Each reading is wrong with a probability of at most 1e-6 (`subjects.ERROR`). Seeds are fixed, but in `make audit-long`.
+`kill_table.py` prints which mutants are killed, by what, and at which claim.
 """
 
 import pytest
