@@ -8,6 +8,8 @@ WORKERS ?= 2
 PYTEST_ARGS ?=
 # The extra whose environment `make versions` shows.
 EXTRA ?= test
+# The first seed of `make audit-long`.
+AUDIT_SEED := $(or $(AUDIT_SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 
 # The first that runs and is new enough: python3.11, else python3. A PYTHON that is given is taken at its word.
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -23,11 +25,11 @@ MADE_FOR := $(strip $(SKLEARN))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format docs versions clean FORCE
+.PHONY: help demo test audit-long lint format docs versions clean FORCE
 
 help: ## show this text
 	@echo "make TARGET [VARIABLE=value ...]"
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
 	  while IFS='|' read -r name text; do printf '%-12s %s\n' "$$name" "$$text"; done
 	@echo "Variables: VENV=$(VENV) PYTHON=$(PYTHON) WORKERS=$(WORKERS) SKLEARN='$(SKLEARN)' PYTEST_ARGS='$(PYTEST_ARGS)'"
 	@echo "Another scikit-learn: make test VENV=.venv-oldest SKLEARN='scikit-learn==1.6.*'"
@@ -43,6 +45,13 @@ test: export BLIS_NUM_THREADS = 1
 test: export VECLIB_MAXIMUM_THREADS = 1
 test: $(VENV)/.stamp-test ## run the tests (PYTEST_ARGS='-m audit' for a part of them)
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+# Seeds are fresh, and printed, so that a failure can be looked at: make audit-long AUDIT_SEED=...
+audit-long: export SKDP_AUDIT_TIMES = 10
+audit-long: export SKDP_AUDIT_SEED = $(AUDIT_SEED)
+audit-long: ## run the audits with ten times the runs and fresh seeds
+	@echo "AUDIT_SEED=$(AUDIT_SEED)"
+	$(MAKE) --no-print-directory test PYTEST_ARGS='tests/trust -m audit $(PYTEST_ARGS)'
 
 lint: $(VENV)/.stamp-lint ## check style, types and docstrings
 	$(BIN)/ruff check .

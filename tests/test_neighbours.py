@@ -56,9 +56,8 @@ MOVED = {
 }
 
 
-def inputs(estimator, *data):
-    """Return what goes into each release, for data sets that get the same values out."""
-    n_most = max(len(rows[0]) for rows in data)
+def inputs(estimator, data, n_most, forced=None):
+    """Return what goes into each release; with `forced`, a transcript of a neighbour, where the same values get out."""
 
     def sample(mechanism, rows, n_rows, number):
         # The record that may be added is the last one: samples are the same but for it, which is always in.
@@ -69,10 +68,7 @@ def inputs(estimator, *data):
         rows = np.flatnonzero(sample.rng.random(n_most) < mechanism.rate)
         return np.append(rows[rows < n_most - 1], np.arange(n_most - 1, n_rows))
 
-    found = []
-    for rows in data:
-        found.append(transcript(estimator, rows, found[0] if found else None, numbers=numbers, sample=sample))
-    return found
+    return transcript(estimator, data, forced, numbers=numbers, sample=sample)
 
 
 def records(X, y, rng):
@@ -93,10 +89,11 @@ def test_no_release_moves_by_more_than_it_says(estimator, epsilon):
         X, y = data_for(estimator, n_rows=max(n_rows, 2), seed=n_rows)
         X, y = X[:n_rows], (y[:n_rows] if n_rows else y[:0])
         pool = data_for(estimator, n_rows=50)
+        model = declared(estimator, epsilon=epsilon, random_state=3)
+        without = inputs(model, (X, y)[: 1 + needs_y(model)], n_rows + 1)
         for row, label in records(*pool, rng):
-            model = declared(estimator, epsilon=epsilon, random_state=3)
-            targets = (np.concatenate([y, label]),) if needs_y(model) else ()
-            without, with_it = inputs(model, (X, *(t[:-1] for t in targets)), (np.concatenate([X, row]), *targets))
+            data = (np.concatenate([X, row]), np.concatenate([y, label]))[: 1 + needs_y(model)]
+            with_it = inputs(model, data, n_rows + 1, without)
             assert without.keys() == with_it.keys()
             for name, release in without.items():
                 mechanism, difference = release.mechanism, with_it[name].value - release.value
