@@ -1,0 +1,234 @@
+"""Attacks on floating point, repeated: which outputs are possible, what their low-order bits say, and how sums round.
+
+Noise as NumPy draws it gives itself away; releases of the library do not. Guesses are tested at tiny epsilons, where
+hardly anything but bits could tell neighbours apart. Each such test fails with probability 1e-6 at most if nothing is
+wrong.
+"""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from skdp._release import ReleaseSession
+from skdp.decomposition import ExpMechPCA
+from skdp.linear_model import ExpMechERM, OutputPertLogReg
+from skdp.local import LocalLaplace, PiecewiseMechanism
+from skdp.mechanisms import (
+    BinghamMechanism,
+    DiscreteLaplaceMechanism,
+    GammaMechanism,
+    GaussianMechanism,
+    LocalMechanism,
+    SampledGaussianMechanism,
+    TangentPlaneMechanism,
+    bingham,
+    tangent_planes,
+)
+from skdp.mechanisms._base import from_lattice, lattice_step, to_lattice
+from skdp.mechanisms._rounded import RoundedMechanism
+from skdp.preprocessing import DPStandardScaler, _standard_scaler
+from tests.bit_attacks import NumPySampler, attack, bits_of, most_right, read
+from tests.estimators import ONE_EACH, PERTURBATION, data_for, declared, is_local, is_search, name_of, needs_y, released
+from tests.mechanisms.streams import Replay, stream
+from tests.neighbours import COMPARED, inputs
+
+#: At these, nobody who sees an output can be right with probability 1/2 + 1e-5.
+EPSILON, DELTA = 1e-6, 1e-5
+
+
+def tells_nothing(outcome, epsilon=EPSILON, delta=DELTA):
+    assert outcome.surely <= most_right(epsilon, delta), f"{outcome.correct} of {outcome.trials} guesses are right"
+
+
+def tells(outcome):
+    assert outcome.surely > 0.6, f"{outcome.correct} of {outcome.trials} guesses are right: the attack has no teeth"
+
+
+# --- Possible outputs ---------------------------------------------------------------------------------------------
+
+#: How noise is drawn, what undoes it, and the least share of outputs that one of two values is excluded by.
+NAIVE = {
+    "Generator.laplace": (lambda scale: np.random.default_rng(1).laplace(0, scale, 300), "reaches_laplace", 0.7),
+    "RandomState.normal": (lambda scale: np.random.RandomState(1).normal(0, scale, (200, 2)), "reaches_polar", 0.85),
+    "Generator.normal": (lambda scale: np.random.default_rng(1).normal(0, scale, 2000), "reaches_ziggurat", 0.02),
+}
+
+
+@pytest.mark.parametrize("name", NAIVE)
+@pytest.mark.parametrize("scale", [1.0, 1e6], ids=["noise of one record", "noise of a million"])
+def test_outputs_of_naive_noise_exclude_one_of_two_values(name, scale):
+    draw, reaches, least = NAIVE[name]
+    reaches = getattr(NumPySampler(), reaches)
+    excluded = []
+    for value, other in ((0.0, 1.0), (1.0, 0.0)):
+        outputs = value + draw(scale)
+        assert all(reaches(output, value, scale) for output in outputs)
+        excluded += [not reaches(output, other, scale) for output in outputs]
+    assert np.mean(excluded) > least
+
+
+def words_for(mechanism, steps):
+    """Words that the sampler makes noise of so many steps of: a point of the disk for each pair."""
+    scale, after = mechanism.scale / mechanism.step, []
+    if isinstance(mechanism, GammaMechanism):
+        # Uniforms of 1/2 for the factor.
+        after = [2**63] * ((mechanism.size + 1) // 2)
+        scale *= math.sqrt(-2 * len(after) * math.log(0.5 + 2.0**-54))
+    normals = np.append(steps / scale, [0.7] * (len(steps) % 2)).reshape(-1, 2)
+    squares = (normals**2).sum(axis=1, keepdims=True)
+    points = normals * np.exp(-squares / 4) / np.sqrt(squares)
+    words = [int(place) << 11 for place in np.floor((points + 1) * 2.0**52).ravel()]
+    # More pairs are drawn than needed.
+    drawn = 2 * (int(len(points) * 1.3) + 16)
+    return [*words, *[0] * (drawn - len(words)), *after]
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [GaussianMechanism(1.0, 1.0, 2), GaussianMechanism(EPSILON, 1.0, 4), GammaMechanism(1.0, 1.0, 3)],
+    ids=repr,
+)
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e3, -1e-300])
+def test_every_output_of_the_library_is_possible_for_its_neighbour(mechanism, value):
+    # Not by argument, but with bits that make it.
+    bits = stream("possible")
+    first, second = np.full(mechanism.size, value), np.full(mechanism.size, value)
+    second[0] += 1.0
+    for _ in range(100):
+        output = mechanism.release(first, bits)
+        steps = output / mechanism.step - to_lattice(second, mechanism.step)
+        again = mechanism.release(second, Replay(words_for(mechanism, steps), bits))
+        np.testing.assert_array_equal(again, output)
+
+
+# --- Low-order bits -----------------------------------------------------------------------------------------------
+
+
+def granularity(mechanism):
+    """The step of the lattice that releases lie on, from public parameters; None if they are positions in a list."""
+    if isinstance(mechanism, BinghamMechanism):
+        return 2.0**-bingham.LATTICE_BITS
+    if isinstance(mechanism, TangentPlaneMechanism):
+        return math.ldexp(mechanism.radius, -tangent_planes.LATTICE_BITS)
+    return getattr(mechanism, "step", None)
+
+
+def draws(mechanism, value, n, label):
+    """Release a value again and again."""
+    bits = stream(label)
+    if isinstance(mechanism, SampledGaussianMechanism):
+        many = replace(mechanism, n_steps=n, rate=1.0)
+        return np.array([send(np.copy(value)).ravel() for _, send in many.steps(0, bits, bits)])
+    return np.array([np.ravel(mechanism.release(value, bits)) for _ in range(n)])
+
+
+MECHANISMS = [
+    GaussianMechanism(EPSILON, 1.0, 3),
+    GammaMechanism(EPSILON, 1.0, 3),
+    DiscreteLaplaceMechanism(EPSILON, 1.0, 3),
+    DiscreteLaplaceMechanism(EPSILON, 1.0, 3, 2.0**-20),
+    SampledGaussianMechanism(EPSILON, 1.0, 3, 1),
+]
+
+#: Values of neighbours: round numbers, those with many bits, small ones, beyond what doubles count, out of the lattice.
+PAIRS = [(0.0, 1.0), (0.1, 1.1), (0.0, 5e-324), (2.0**53 - 1, 2.0**53), (-1e300, 1e-300 - 1e300)]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_bits_of_noisy_numbers_tell_nothing(mechanism, pair):
+    values = [np.array([0.3, value, -7.0]) for value in pair]
+    if isinstance(mechanism, DiscreteLaplaceMechanism) and pair[0] == 0.1:
+        values = [np.rint(value / mechanism.step) * mechanism.step for value in values]
+    both = [draws(mechanism, value, 400, f"draws {value}") for value in values]
+    tells_nothing(attack(*(read(outputs, values, mechanism.step) for outputs in both)))
+
+
+def neighbours(estimator, n_rows=60):
+    """Data, and the same with one record more, at the corner of the bounds."""
+    X, y = data_for(estimator, n_rows=n_rows)
+    corner = np.where(np.arange(X.shape[1]) % 2, 5.0, -5.0)[None]
+    without, with_it = (X,), (np.concatenate([X, corner]),)
+    return (without + (y,), with_it + (np.append(y, y[:1]),)) if needs_y(estimator) else (without, with_it)
+
+
+def in_brief(estimator):
+    """A copy with a tiny budget, that takes few steps."""
+    steps = {"n_steps": 2} if "n_steps" in estimator.get_params() else {}
+    return declared(estimator, epsilon=EPSILON, random_state=3, **steps)
+
+
+def guesses(estimator, monkeypatch, data=None, reaches=None):
+    """Attack what a fit releases of two neighbours: yield a label, and how often the attacker is right."""
+    model = in_brief(estimator)
+    without, with_it = inputs(model, monkeypatch, *(data or neighbours(estimator)), read=lambda value, _: value)
+    for label, (mechanism, value) in without.items():
+        step = granularity(mechanism)
+        # Of a descent, the first step.
+        if step is None or (isinstance(label, tuple) and label[1]):
+            continue
+        other = with_it[label][1]
+        if isinstance(mechanism, BinghamMechanism | TangentPlaneMechanism):
+            # The release is no noisy version of what goes into it.
+            values, moved = [np.zeros(1)] * 2, slice(None)
+        else:
+            moved = np.flatnonzero(np.ravel(value) != np.ravel(other))
+            values = [np.ravel(v)[moved] for v in (value, other)]
+            if not len(moved):
+                continue
+        n = 120 if np.size(value) < 500 else 60
+        outputs = [draws(mechanism, v, n, f"{label} {k}")[:, moved] for k, v in enumerate((value, other))]
+        sampler = reaches and (lambda output, value, scale=mechanism.scale: reaches(output, value, scale))
+        yield label, attack(*(read(output, values, step, sampler) for output in outputs))
+
+
+@pytest.mark.parametrize("estimator", COMPARED, ids=name_of)
+def test_bits_of_what_fits_release_tell_nothing(estimator, monkeypatch):
+    for _, outcome in guesses(estimator, monkeypatch):
+        tells_nothing(outcome)
+
+
+RELEASE = RoundedMechanism.release
+
+
+def naive(self, value, stream):
+    """What is common: noise in doubles on top of the value."""
+    return value + np.random.default_rng(stream.words(4)).laplace(0, self.scale, np.shape(value))
+
+
+def in_single_precision(self, value, stream):
+    """Noise of few bits, on the lattice."""
+    steps = np.random.default_rng(stream.words(4)).normal(size=np.shape(value)).astype(np.float32)
+    steps *= np.float32(2.0 ** round(math.log2(self.scale / self.step)))
+    return from_lattice(to_lattice(value, self.step) + steps.astype(np.int64), self.step)
+
+
+def not_rounded(self, value, stream):
+    """Exact noise on top of a value that is not on the lattice."""
+    return value + RELEASE(self, np.zeros(np.shape(value)), stream)
+
+
+def lattice_of_the_data(self, value, stream):
+    """As fine as numbers of the size of the value are."""
+    step = lattice_step(np.abs(value).max(), 10)
+    return from_lattice(to_lattice(RELEASE(self, value, stream), step), step)
+
+
+@pytest.mark.parametrize("leak", [naive, in_single_precision, not_rounded, lattice_of_the_data])
+def test_attack_has_teeth(leak, monkeypatch):
+    estimator = OutputPertLogReg(data_norm=5.0, delta=DELTA)
+    data, reaches = None, None
+    if leak is lattice_of_the_data:
+        # The largest of the numbers is that of the records: 63, or 64.
+        estimator = DPStandardScaler(bounds=(-5.0, 5.0), delta=DELTA)
+        data = neighbours(estimator, n_rows=63)
+    if leak is naive:
+        reaches = NumPySampler().reaches_laplace
+    for _, outcome in guesses(estimator, monkeypatch, data, reaches):
+        tells_nothing(outcome)
+    monkeypatch.setattr(RoundedMechanism, "release", leak)
+    for _, outcome in guesses(estimator, monkeypatch, data, reaches):
+        tells(outcome)
