@@ -14,7 +14,7 @@ import pytest
 
 from skdp._release import ReleaseSession
 from skdp.decomposition import ExpMechPCA
-from skdp.linear_model import ExpMechERM, OutputPertLogReg
+from skdp.linear_model import ExpMechERM, ObjPertLogReg, OutputPertLogReg
 from skdp.local import LocalLaplace, PiecewiseMechanism
 from skdp.mechanisms import (
     BinghamMechanism,
@@ -30,8 +30,8 @@ from skdp.mechanisms import (
 from skdp.mechanisms._base import from_lattice, lattice_step, to_lattice
 from skdp.mechanisms._rounded import RoundedMechanism
 from skdp.preprocessing import DPStandardScaler, _standard_scaler
-from tests.bit_attacks import NumPySampler, attack, bits_of, most_right, read
-from tests.estimators import ONE_EACH, PERTURBATION, data_for, declared, is_local, is_search, name_of, needs_y, released
+from tests.bit_attacks import NumPySampler, attack, most_right, read
+from tests.estimators import ONE_EACH, PERTURBATION, SUPPORT_VECTOR, data_for, declared, name_of, needs_y, released
 from tests.mechanisms.streams import Replay, stream
 from tests.neighbours import COMPARED, inputs
 
@@ -152,7 +152,7 @@ def neighbours(estimator, n_rows=60):
     X, y = data_for(estimator, n_rows=n_rows)
     corner = np.where(np.arange(X.shape[1]) % 2, 5.0, -5.0)[None]
     without, with_it = (X,), (np.concatenate([X, corner]),)
-    return (without + (y,), with_it + (np.append(y, y[:1]),)) if needs_y(estimator) else (without, with_it)
+    return ((*without, y), (*with_it, np.append(y, y[:1]))) if needs_y(estimator) else (without, with_it)
 
 
 def in_brief(estimator):
@@ -232,3 +232,203 @@ def test_attack_has_teeth(leak, monkeypatch):
     monkeypatch.setattr(RoundedMechanism, "release", leak)
     for _, outcome in guesses(estimator, monkeypatch, data, reaches):
         tells(outcome)
+
+
+# --- Fitted models ------------------------------------------------------------------------------------------------
+
+#: Those whose attributes are made of more than counts.
+SOLVED = [
+    estimator
+    for estimator in [*ONE_EACH, *PERTURBATION, *SUPPORT_VECTOR]
+    if type(estimator).__module__.split(".")[1] in ("linear_model", "neural_network", "decomposition", "preprocessing")
+    or type(estimator).__name__ in ("DPKMeans", "DPNaiveBayes", "DPRandomTree")
+]
+
+
+@pytest.mark.parametrize("estimator", SOLVED, ids=name_of)
+def test_bits_of_fitted_attributes_tell_nothing(estimator):
+    model = in_brief(estimator)
+    fits = [
+        np.array([released(model.set_params(random_state=100 * k + i).fit(*data)) for i in range(50)])
+        for k, data in enumerate(neighbours(estimator))
+    ]
+    step = granularity(model.privacy_.releases[-1].mechanism)
+    tells_nothing(attack(*(read(numbers, (np.zeros(1),), step) for numbers in fits)))
+
+
+def steps_of_the_objective(model, X, y):
+    """What the objective's noise must have been for data, in steps of its lattice, from the solution alone."""
+    theta, sign = model.coef_[0], np.where(y == 1, 1.0, -1.0)
+    pull = (sign / (1 + np.exp(sign * (X @ theta)))) @ X
+    return (model.C_ * pull - theta) / model.privacy_.releases[0].mechanism.step
+
+
+@pytest.mark.parametrize("noise_on_top", [True, False])
+def test_a_solution_does_not_tell_which_objective_it_solves(noise_on_top, monkeypatch):
+    # The objective's noise lies on a lattice. For the right data, an exact solution leads back to it.
+    model = in_brief(ObjPertLogReg(data_norm=20.0, fit_intercept=False, delta=DELTA))
+    both = neighbours(model)
+    if not noise_on_top:
+        release = ReleaseSession.release
+        monkeypatch.setattr(
+            ReleaseSession,
+            "release",
+            lambda self, label, value: value if np.any(value) else release(self, label, value),
+        )
+    features = []
+    for k, data in enumerate(both):
+        places = []
+        for i in range(60):
+            model.set_params(random_state=100 * k + i).fit(*data)
+            places.append([steps_of_the_objective(model, *other) % 1 for other in both])
+        features.append((np.array(places) * 64).astype(int).transpose(1, 0, 2))
+    (tells_nothing if noise_on_top else tells)(attack(*features))
+
+
+# --- Sums ---------------------------------------------------------------------------------------------------------
+
+#: Released are functions of sums of what each record adds by itself. Others find a minimum, by a stated residual, or
+#: draw at random which block a row belongs to.
+SUMMED = [
+    estimator
+    for estimator in COMPARED
+    if type(estimator).__name__
+    not in ("OutputPertLogReg", "OutputPertSVC", "ExpMechERM", "SampleAggregate", "SampleAggKMeans", "PATEClassifier")
+]
+
+
+def awkward(estimator, n_rows, order, dtype):
+    """Rows of very different sizes, most of which round when they are added."""
+    X, y = data_for(estimator, n_rows=n_rows)
+    X *= 10.0 ** np.random.default_rng(1).integers(-9, 3, size=(n_rows, 1))
+    return np.asarray(X, dtype=dtype, order=order), y
+
+
+def order_matters(estimator, monkeypatch, n_rows, order, dtype):
+    """Whether any release of a fit is of another number if the rows are in another order."""
+    model = in_brief(estimator).set_params(epsilon=1.0)
+    if getattr(model, "batch_size", None) is not None:
+        model.set_params(batch_size=1.0)
+    X, y = awkward(model, n_rows, order, dtype)
+    turned = np.asarray(X[::-1], order=order)
+    first, second = inputs(model, monkeypatch, *([(X, y), (turned, y[::-1])] if needs_y(model) else [(X,), (turned,)]))
+    return any(not np.array_equal(value, second[label][1]) for label, (_, value) in first.items())
+
+
+@pytest.mark.parametrize("estimator", SUMMED, ids=name_of)
+def test_the_order_of_rows_does_not_matter_in_any_bit(estimator, monkeypatch):
+    # One row more than blocks have, so that another row is alone.
+    assert not order_matters(estimator, monkeypatch, 2049, "C", np.float64)
+    assert not order_matters(estimator, monkeypatch, 129, "F", np.float32)
+
+
+def in_floating_point(monkeypatch):
+    """Add up numbers of all their bits, as is common."""
+    monkeypatch.setattr(_standard_scaler, "moment_bits", lambda *_: None)
+
+
+def test_sums_in_floating_point_depend_on_the_order(monkeypatch):
+    in_floating_point(monkeypatch)
+    assert order_matters(DPStandardScaler(bounds=(-5.0, 5.0), delta=DELTA), monkeypatch, 2049, "C", np.float64)
+
+
+def moved_too_far(mechanism, first, second):
+    """Whether the points that are noised are further apart than the noise is made for, in exact arithmetic."""
+    step, scale = Fraction(mechanism.step), Fraction(mechanism.scale)
+    points = [[round(Fraction(v) / step) for v in np.ravel(value).tolist()] for value in (first, second)]
+    distances = [a - b for a, b in zip(*points, strict=True)]
+    if mechanism.norm == "L1":
+        return step * sum(map(abs, distances)) > mechanism.lattice_scale * step * Fraction(mechanism.epsilon)
+    return step**2 * sum(d * d for d in distances) > (scale * Fraction(mechanism.parameter)) ** 2
+
+
+def growing(estimator, n_rows, half_unit=2.0**-51):
+    """Rows of 5 and 2.5 units of its last place: they round down, or up if another 5 makes the sum's units larger."""
+    X, y = data_for(estimator, n_rows=n_rows)
+    X[:] = 2.5 * half_unit
+    X[0] = 5.0
+    return X, y
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_one_record_moves_a_sum_in_floating_point_by_more_than_itself(dtype):
+    # The example of Casacuberta and others.
+    unit = 4 * float(np.finfo(dtype).eps)
+    rows = growing(DPStandardScaler(), 500, unit / 2)[0].astype(dtype)
+    sums = [float(part.sum(axis=0)[0]) for part in (rows, np.concatenate([rows[:1], rows]))]
+    assert sums[1] - sums[0] == 5 + 499 * unit
+    if dtype is np.float32:
+        assert moved_too_far(GaussianMechanism(1.0, 5.0, 1), *sums)
+        assert not moved_too_far(GaussianMechanism(1.0, 5.0, 1), sums[0], sums[0] + 5.0)
+
+
+@pytest.mark.parametrize("estimator", COMPARED, ids=name_of)
+def test_rounding_adds_nothing_to_what_a_record_moves(estimator, monkeypatch):
+    model = in_brief(estimator).set_params(epsilon=1.0)
+    # In the middle, unless bits are drawn for rows one after the other.
+    in_order = estimator not in SUMMED or getattr(model, "batch_size", None) not in (None, 1.0)
+    for X, y in (awkward(model, 130, "C", np.float64), growing(model, 130)):
+        place = len(X) if in_order else 17
+        for size in (-5.0, 1e300):
+            with_it = np.insert(X, place, size, axis=0), np.insert(y, place, y[0])
+            data = [(X, y), with_it] if needs_y(model) else [(X,), with_it[:1]]
+            first, second = inputs(model, monkeypatch, *data)
+            noisy = [label for label, (mechanism, _) in first.items() if hasattr(mechanism, "step")]
+            assert not any(moved_too_far(*first[label], second[label][1]) for label in noisy)
+            if not noisy:
+                # What is released is a position in a list.
+                return
+
+
+# --- Lattices -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+@pytest.mark.parametrize("size", [0.0, -0.0, 5e-324, 1e-3, 2.0**53, 2.0**61, 1e300, math.inf])
+def test_whatever_is_released_lies_on_a_public_lattice(mechanism, size):
+    for value in (size, -size):
+        outputs = draws(mechanism, np.full(3, value), 20, f"lattice {size}")
+        steps = outputs / mechanism.step
+        assert np.array_equal(steps, np.rint(steps))
+        assert np.isfinite(outputs).all()
+        # The sign of a zero would be one of what it was rounded from.
+        assert not np.signbit(outputs[outputs == 0]).any()
+
+
+def test_directions_and_points_lie_on_a_public_lattice():
+    X, y = data_for(ExpMechERM(data_norm=1.0))
+    for estimator in (ExpMechPCA(2, data_norm=4.0), ExpMechERM(data_norm=4.0, classes=[0, 1])):
+        kept = []
+
+        class Kept(ReleaseSession):
+            def release(self, label, value, kept=kept):
+                mechanism = self._planned(label)
+                kept.append((mechanism, super().release(label, value)))
+                return kept[-1][1]
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(f"{type(estimator).__module__}.ReleaseSession", Kept)
+            for scale in (1e-6, 1.0, 1e6):
+                estimator.set_params(random_state=1).fit(scale * X, y)
+        for mechanism, output in kept:
+            steps = output / granularity(mechanism)
+            assert np.array_equal(steps, np.rint(steps))
+
+
+@pytest.mark.parametrize("kind", [LocalLaplace, PiecewiseMechanism])
+@pytest.mark.parametrize("n_reported", ["all", 1])
+def test_local_reports_are_functions_of_integers(kind, n_reported, monkeypatch):
+    # Two data sets share all reports that have the same integer.
+    release, integers = LocalMechanism.release, []
+
+    def kept(self, value, stream):
+        integers.append(release(self, value, stream))
+        return integers[-1]
+
+    monkeypatch.setattr(LocalMechanism, "release", kept)
+    X = np.random.default_rng(0).normal(size=(400, 2)) * [0.1, 1e3]
+    local = kind((-1.0, 1.0), epsilon=2.0, n_reported=n_reported, random_state=0)
+    reports = [local.fit_transform(rows) for rows in (X, np.nextafter(X, 2), -1e-300 * X)]
+    for column in (0, 1):
+        codes, values = (np.concatenate([part[:, column] for part in parts]) for parts in (integers, reports))
+        assert len(set(zip(codes.tolist(), values.tolist(), strict=True))) == len(set(codes.tolist()))
