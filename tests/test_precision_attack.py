@@ -148,9 +148,11 @@ def test_bits_of_noisy_numbers_tell_nothing(mechanism, pair):
 
 
 def neighbours(estimator, n_rows=60):
-    """Data, and the same with one record more, at the corner of the bounds."""
+    """Data, and the same with one record more, at an edge of the bounds."""
     X, y = data_for(estimator, n_rows=n_rows)
     corner = np.where(np.arange(X.shape[1]) % 2, 5.0, -5.0)[None]
+    # Also a category.
+    corner[0, 0] = 1.0
     without, with_it = (X,), (np.concatenate([X, corner]),)
     return ((*without, y), (*with_it, np.append(y, y[:1]))) if needs_y(estimator) else (without, with_it)
 
@@ -179,16 +181,18 @@ def guesses(estimator, monkeypatch, data=None, reaches=None):
             values = [np.ravel(v)[moved] for v in (value, other)]
             if not len(moved):
                 continue
-        n = 120 if np.size(value) < 500 else 60
-        outputs = [draws(mechanism, v, n, f"{label} {k}")[:, moved] for k, v in enumerate((value, other))]
+        outputs = [draws(mechanism, v, 60, f"{label} {k}")[:, moved] for k, v in enumerate((value, other))]
         sampler = reaches and (lambda output, value, scale=mechanism.scale: reaches(output, value, scale))
         yield label, attack(*(read(output, values, step, sampler) for output in outputs))
 
 
 @pytest.mark.parametrize("estimator", COMPARED, ids=name_of)
 def test_bits_of_what_fits_release_tell_nothing(estimator, monkeypatch):
-    for _, outcome in guesses(estimator, monkeypatch):
+    outcomes = [outcome for _, outcome in guesses(estimator, monkeypatch)]
+    for outcome in outcomes:
         tells_nothing(outcome)
+    plan = in_brief(estimator).fit(*neighbours(estimator)[0]).privacy_
+    assert bool(outcomes) == any(granularity(release.mechanism) is not None for release in plan.releases)
 
 
 RELEASE = RoundedMechanism.release
@@ -245,15 +249,25 @@ SOLVED = [
 ]
 
 
-@pytest.mark.parametrize("estimator", SOLVED, ids=name_of)
-def test_bits_of_fitted_attributes_tell_nothing(estimator):
+def guess_by_attributes(estimator):
+    """Attack fitted attributes of two neighbours."""
     model = in_brief(estimator)
     fits = [
         np.array([released(model.set_params(random_state=100 * k + i).fit(*data)) for i in range(50)])
         for k, data in enumerate(neighbours(estimator))
     ]
     step = granularity(model.privacy_.releases[-1].mechanism)
-    tells_nothing(attack(*(read(numbers, (np.zeros(1),), step) for numbers in fits)))
+    return attack(*(read(numbers, (np.zeros(1),), step) for numbers in fits))
+
+
+@pytest.mark.parametrize("estimator", SOLVED, ids=name_of)
+def test_bits_of_fitted_attributes_tell_nothing(estimator):
+    tells_nothing(guess_by_attributes(estimator))
+
+
+def test_attack_on_attributes_has_teeth(monkeypatch):
+    monkeypatch.setattr(RoundedMechanism, "release", in_single_precision)
+    tells(guess_by_attributes(OutputPertLogReg(data_norm=5.0, delta=DELTA)))
 
 
 def steps_of_the_objective(model, X, y):
