@@ -36,8 +36,8 @@ from skdp.linear_model import _functional, _moments
 from skdp.mechanisms import NoiseSource
 from skdp.sensitivity import group_sensitivity
 from tests.estimators import VARIANTS, released
+from tests.neighbours import MOVED
 from tests.statistics import accept, chi_square
-from tests.test_neighbours import MOVED
 
 BOX = {"bounds": (-1.0, 1.0)}
 LABELS = {"classes": [0, 1]}

@@ -20,12 +20,20 @@ from ._bits import BitStream
 
 LATTICE_BITS = 30
 
+# Lattice steps from here on are normal doubles, as are their multiples and inverses.
+_LEAST_STEP = 2.0**-900
+
 
 class RoundedMechanism(Mechanism):
     """Noise of a scale that is the sensitivity over a privacy parameter, rounded to a lattice."""
 
     size: int
     lattice_bits: int
+
+    def __post_init__(self) -> None:
+        scale = self.sensitivity / self.parameter
+        if self.parameter < math.inf and not (self.step >= _LEAST_STEP and scale <= 1 / _LEAST_STEP):
+            raise ValueError(f"noise of a scale of {scale:.3g} is out of the range of doubles; choose other units")
 
     @property
     @abstractmethod

@@ -31,9 +31,6 @@ _CHUNK_NUMBERS = 2**16
 
 _LARGEST = 2.0**52
 
-# Lattice steps whose multiples, and whose inverse, are normal doubles.
-_LEAST_STEP = 2.0**-900
-
 
 @dataclass(frozen=True)
 class SampledGaussianMechanism(RoundedMechanism):
@@ -69,11 +66,6 @@ class SampledGaussianMechanism(RoundedMechanism):
         """What it is, in words: with the number of steps, and the rate."""
         rows = "all rows" if self.rate == 1 else f"samples at rate {self.rate:.3g}"
         return f"Gaussian in {self.n_steps} steps on {rows}"
-
-    def __post_init__(self) -> None:
-        if self.mu < math.inf and not _LEAST_STEP <= self.step <= 1 / _LEAST_STEP:
-            scale = self.sensitivity / self.mu
-            raise ValueError(f"noise of a scale of {scale:.3g} is out of the range of doubles; choose other units")
 
     @property
     def parameter(self) -> float:

@@ -7,6 +7,7 @@ import copy
 import math
 import pickle
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from skdp.mechanisms import (
     GammaMechanism,
     GaussianMechanism,
     NoNoise,
+    SampledGaussianMechanism,
 )
 from skdp.mechanisms._base import from_lattice, lattice_step, to_lattice
 from tests.mechanisms.streams import stream
@@ -157,3 +159,10 @@ def test_any_unit_gives_the_same_noise_in_that_unit(kind, sensitivity):
     one = kind(0.5, 1.0, 3).release(np.zeros(3), stream("unit"))
     other = kind(0.5, unit, 3).release(np.zeros(3), stream("unit"))
     assert np.array_equal(one * unit, other)
+
+
+@pytest.mark.parametrize("kind", [GaussianMechanism, GammaMechanism, partial(SampledGaussianMechanism, n_steps=1)])
+@pytest.mark.parametrize(("parameter", "sensitivity"), [(1.0, 5e-324), (1.0, 1e-290), (1.0, 1e300), (1e-9, 1e305)])
+def test_noise_whose_lattice_doubles_do_not_hold_is_refused(kind, parameter, sensitivity):
+    with pytest.raises(ValueError, match="out of the range of doubles"):
+        kind(parameter, sensitivity, 2)
