@@ -389,9 +389,9 @@ def test_rounding_adds_nothing_to_what_a_record_moves(estimator):
             with_it = np.insert(X, place, size, axis=0), np.insert(y, place, y[0])
             data = [(X, y), with_it] if needs_y(model) else [(X,), with_it[:1]]
             first, second = inputs_of_both(model, *data)
-            noisy = {place: release for place, release in first.items() if hasattr(release.mechanism, "step")}
-            for place, release in noisy.items():
-                assert not moved_too_far(release.mechanism, release.value, second[place].value)
+            noisy = {at: release for at, release in first.items() if hasattr(release.mechanism, "step")}
+            for at, release in noisy.items():
+                assert not moved_too_far(release.mechanism, release.value, second[at].value)
             if not noisy:
                 # What is released is a position in a list.
                 return
