@@ -28,6 +28,8 @@ Array = NDArray[np.float64]
 #: The stream that puts public centres in their places.
 DIRECTIONS = "directions"
 
+_MOST_CLUSTERS = 10**4
+
 
 @dataclass(frozen=True)
 class Parameters:
@@ -45,7 +47,7 @@ class Parameters:
 def check_common(estimator: Any) -> Parameters:
     """Check what all private k-means estimators have."""
     return Parameters(
-        check_integer(estimator.n_clusters, "n_clusters", least=1),
+        check_integer(estimator.n_clusters, "n_clusters", least=1, most=_MOST_CLUSTERS),
         check_epsilon(estimator.epsilon),
         check_delta(estimator.delta),
         check_bounds(estimator.bounds, "bounds", "the features"),

@@ -13,6 +13,7 @@ from .._callbacks import CallbackSupportMixin, with_callbacks
 from .._data import regression_data, single_target, validate_quietly
 from .._params import check_integer, check_positive
 from .._release import PrivacyGuarantee, check_accountant
+from .._values import shown
 from ..accounting import PrivacyCost
 from ..base import DPEstimatorMixin
 from ..mechanisms import NoiseSource
@@ -309,7 +310,7 @@ class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, Bas
                 if most < _LEAST_THRESHOLD:
                     raise ValueError(
                         f"huber_threshold must be at least {_LEAST_THRESHOLD:g} times half the range of the targets, "
-                        f"which is {targets.half:g}, got {self.huber_threshold!r}"
+                        f"which is {targets.half:g}, got {shown(self.huber_threshold)}"
                     )
                 most = min(most, _MOST_RESIDUAL)
         return Descent.of(self, settings, Residual(most), n_features)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._data import label_key
 from .._params import check_classes, check_integer
+from .._values import shown
 from ..mechanisms import UNKNOWN
 
 Integers = NDArray[np.int64]
@@ -161,7 +162,7 @@ def _listed(value: Any) -> list[Any]:
             return list(value)
         except TypeError:
             pass
-    raise ValueError(f"categories must be a number, a list, or a list of them, got {value!r}")
+    raise ValueError(f"categories must be a number, a list, or a list of them, got {shown(value)}")
 
 
 def _may_be_a_number_of_categories(entry: Any) -> bool:
@@ -170,11 +171,11 @@ def _may_be_a_number_of_categories(entry: Any) -> bool:
 
 def _one(value: Any) -> Categories:
     if isinstance(value, str):
-        raise ValueError(f"categories must be a number, a list, or a list of them, got {value!r}")
+        raise ValueError(f"categories must be a number, a list, or a list of them, got {shown(value)}")
     if np.isscalar(value):
         n = check_integer(value, "categories", least=2)
         if n > _MOST:
-            raise ValueError(f"categories must be at most {_MOST} for a column, got {value!r}")
+            raise ValueError(f"categories must be at most {_MOST} for a column, got {shown(value)}")
         values = np.arange(n)
         return Categories(values, values, values)
     listed = _listed(value)

@@ -53,6 +53,10 @@ def _has(method: str) -> Callable[[Any], bool]:
     return check
 
 
+# Rows that are drawn are held in memory.
+_MOST_SAMPLES = 10**8
+
+
 class HistogramModel(HistogramBase):
     """A histogram with a model that is fitted to its cells."""
 
@@ -62,7 +66,7 @@ class HistogramModel(HistogramBase):
     def _check_estimator(self) -> None:
         """Refuse what cannot be fitted, before anything is spent."""
         if self.n_samples is not None:
-            check_integer(self.n_samples, "n_samples", least=1)
+            check_integer(self.n_samples, "n_samples", least=1, most=_MOST_SAMPLES)
         if self.estimator is None:
             return
         if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
