@@ -79,6 +79,8 @@ def entries_of(X: Any) -> Any:
     rows : array-like of shape (n_samples, n_features)
         Lists as an array of objects, in which each entry is what it was.
     """
+    if np.ma.isMaskedArray(X):
+        return np.ma.filled(X.astype(object), None)
     if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
         return np.full(X.shape, None, dtype=object)
     if not isinstance(X, list | tuple) or not X or not all(map(_is_row, X)):
@@ -87,7 +89,7 @@ def entries_of(X: Any) -> Any:
     if len(widths) > 1:
         raise ValueError("rows must all have the same length")
     width = widths.pop()
-    return np.fromiter((entry for row in X for entry in row), dtype=object, count=len(X) * width).reshape(-1, width)
+    return np.fromiter((entry for row in X for entry in row), dtype=object, count=len(X) * width).reshape(len(X), width)
 
 
 def _is_row(row: Any) -> bool:
@@ -112,7 +114,7 @@ def encode_labels(y: Any, classes: NDArray) -> Integers:
     if isinstance(y, list | tuple):
         labels = np.fromiter((row[0] if _is_row(row) and len(row) == 1 else row for row in y), object, count=len(y))
     else:
-        labels = np.asarray(y)
+        labels = np.ma.filled(y.astype(object), None) if np.ma.isMaskedArray(y) else np.asarray(y)
         if labels.ndim == 2 and labels.shape[1] == 1:
             labels = labels[:, 0]
     if labels.ndim != 1:

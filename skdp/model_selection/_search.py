@@ -185,10 +185,10 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         if is_classifier(self.estimator) and declared_classes(self.estimator) is None:
             return None
         try:
-            settings = self._settings(None)
+            self._settings(None)
         except TypeError:
             return None
-        return self.privacy_plan().cost if settings else None
+        return self.privacy_plan().cost
 
     def _check_parameters(self) -> Budget:
         if isinstance(self.estimator, type) or not (
