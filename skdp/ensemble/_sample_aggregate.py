@@ -68,6 +68,8 @@ _THEOREM = "Sample and aggregate, theorem 1"
 #: Number of blocks where the number of records is not declared; otherwise a block has so many records for each number
 #: of the result, as far as there are.
 DEFAULT_BLOCKS = 100
+
+_MOST_CELLS = 2**20
 ROWS_PER_NUMBER = 20
 
 #: Rows of a trial on made-up data.
@@ -619,7 +621,7 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
     def _check_parameters(self) -> Parameters:
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         aggregator = check_choice(self.aggregator, "aggregator", AGGREGATORS)
-        grid_size = check_integer(self.grid_size, "grid_size", least=2)
+        grid_size = check_integer(self.grid_size, "grid_size", least=2, most=_MOST_CELLS)
         check_n_jobs(self.n_jobs)
         if not self._is_statistic():
             check_inner(self.estimator, "estimator", "classifier, regressor or other estimator")

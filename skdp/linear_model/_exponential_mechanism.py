@@ -246,7 +246,7 @@ class ExpMechERM(LinearRule, DPEstimatorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        if self.loss in CLASSIFICATION:
+        if isinstance(self.loss, str) and self.loss in CLASSIFICATION:
             tags.estimator_type = "classifier"
             tags.classifier_tags = ClassifierTags(multi_class=False)
         else:

@@ -153,7 +153,7 @@ def check_categories(value: Any, n_features: int) -> tuple[Categories, ...]:
         else:
             every = [_one(entry) for entry in entries]
     if len(every) != n_features:
-        raise ValueError(f"categories has lists for {len(every)} columns, and there are {n_features}")
+        raise ValueError(f"categories must hold one list for each of the {n_features} columns, or one for all")
     return tuple(every)
 
 
@@ -162,7 +162,8 @@ def _listed(value: Any) -> list[Any]:
     if not isinstance(value, Set | Mapping | Iterator):
         try:
             return list(value)
-        except TypeError:
+        except Exception:
+            # An object may do anything.
             pass
     raise ValueError(f"categories must be a number, a list, or a list of them, got {shown(value)}")
 

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from .._data import FLOATS, check_quietly, validate_quietly
 from .._params import real_numbers
+from ..base import all_or_nothing
 from .._values import shown
 
 Array = NDArray[np.float64]
@@ -95,6 +96,7 @@ class PublicTransformer(NumericTransformer):
         """Check parameters for so many columns, and return what follows from them."""
         raise NotImplementedError
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check parameters, and note number and names of the columns. Nothing is learned from values.
 
