@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from .._data import FLOATS, check_quietly, validate_quietly
 from .._params import real_numbers
-from ..base import all_or_nothing
 from .._values import shown
+from ..base import all_or_nothing
 
 Array = NDArray[np.float64]
 
