@@ -18,11 +18,14 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.compose import make_column_transformer
 from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
 import skdp
-from skdp import BudgetAccountant, DPRandomizedSearchCV, PrivateLabelSet
+from skdp import BudgetAccountant, DPGridSearchCV, DPRandomizedSearchCV, ObjPertLogReg, PrivateLabelSet
 from skdp._release import check_accountant
 from skdp.accounting import check_epsilon
 from skdp.exceptions import BudgetError, LedgerError
@@ -71,6 +74,9 @@ def label(subject):
 every_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=label)
 every_variant = pytest.mark.parametrize("estimator", VARIANTS, ids=name_of)
 one_of_each = pytest.mark.parametrize("estimator", ONE_EACH, ids=label)
+one_of_each_regressor = pytest.mark.parametrize(
+    "estimator", [estimator for estimator in ONE_EACH if is_regressor(estimator)], ids=label
+)
 one_of_each_classifier = pytest.mark.parametrize(
     "estimator", [estimator for estimator in ONE_EACH if is_classifier(estimator)], ids=label
 )
@@ -346,10 +352,8 @@ def test_good_parameters(subject):
         np.testing.assert_array_equal(results[0], results[1], err_msg=str(chosen))
 
 
-@one_of_each
+@pytest.mark.parametrize("estimator", [e for e in ONE_EACH if "delta" in e.get_params()], ids=label)
 def test_delta_zero(estimator):
-    if "delta" not in parameters_of(estimator):
-        pytest.skip("has no delta")
     X, y = data_of(estimator)
     accountant = wide_accountant()
     model = declared(estimator, delta=0.0, accountant=accountant)
@@ -358,19 +362,25 @@ def test_delta_zero(estimator):
     assert (found == []) == (label(estimator) in without_pure_variant)
 
 
-@one_of_each
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        estimator
+        for estimator in ONE_EACH
+        if "bounds" in estimator.get_params() and label(estimator) != "SampleAggregate"
+    ],
+    ids=label,
+)
 def test_narrow_bounds(estimator):
-    if parameters_of(estimator).get("bounds") is None or label(estimator) == "SampleAggregate":
-        pytest.skip("has no bounds of features")
     X, y = data_of(estimator)
     model = declared(estimator, bounds=([-1e-11, 9e-9, -1, 0, 1], [1e-11, 2e-8, 1, 1e-5, 1e5])).fit(X, y)
     assert np.all(np.isfinite(released(model)))
 
 
-@one_of_each
+@one_of_each_regressor
 def test_targets_beyond_their_bounds_are_clipped(estimator):
-    if not is_regressor(estimator) or parameters_of(estimator).get("bounds_y") is None:
-        pytest.skip("has no bounds of targets")
+    if "bounds_y" not in parameters_of(estimator):
+        pytest.skip("bounds the result of each block")
     X, y = data_of(estimator)
     low, high = estimator.bounds_y
     plain = seeded(declared(estimator)).fit(X, np.where(y > 0, high, low))
@@ -433,10 +443,8 @@ def test_values_are_checked_whatever_scikit_learn_assumes(estimator):
         assert len(accountant) == 0
 
 
-@one_of_each
+@one_of_each_regressor
 def test_targets_of_several_columns_are_not_counted_in_rows(estimator):
-    if not is_regressor(estimator):
-        pytest.skip("has no targets")
     X, y = data_of(estimator)
     act = partial(run, X=X, y=np.stack([y, y, y], axis=1), like=estimator)
     found = faults_of(quick(declared(estimator)), act, ValueError, "y", wide_accountant(), secrets_in(X))
@@ -509,6 +517,34 @@ def test_empty_data_without_declared_labels(estimator):
     with pytest.raises(ValueError, match="0 sample"):
         clone(estimator).set_params(accountant=accountant).fit(np.empty((0, 3)), np.empty(0))
     assert len(accountant) == 0
+
+
+@pytest.mark.parametrize("subject", filter(reads_categories, SUBJECTS), ids=label)
+def test_masked_categories_are_unknown(subject):
+    X, _ = data_of(subject, whole=True)
+    masked, unknown = np.ma.array(X % 3, mask=X > 1), np.where(X > 1, 99.0, X % 3)
+    results = [seeded(declared(subject)).fit_transform(rows) for rows in (masked, unknown)]
+    np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("estimator", filter(is_local, ONE_EACH), ids=label)
+def test_masked_labels_are_unknown_in_the_local_model(estimator):
+    X, y = data_of(estimator)
+    results = [
+        seeded(declared(estimator)).fit(X, target) for target in (np.ma.array(y, mask=y > 0), np.where(y > 0, 99, y))
+    ]
+    np.testing.assert_array_equal(*map(released, results))
+
+
+def test_lists_with_text_reach_the_steps_of_a_pipeline_that_read_it():
+    X = [["ash" if i % 3 else "beech", i / N_ROWS] for i in range(N_ROWS)]
+    columns = make_column_transformer(
+        (OneHotEncoder(categories=[["ash", "beech"]], handle_unknown="ignore", sparse_output=False), [0]),
+        sparse_threshold=0,
+    )
+    model = make_pipeline(columns, ObjPertLogReg(data_norm=1.0, classes=[0, 1]))
+    search = DPGridSearchCV(model, {"objpertlogreg__C": [0.1, 1.0]}, epsilon=2000.0, delta=1e-5, strategy="holdout")
+    assert len(search.fit(X, [i % 2 for i in range(N_ROWS)]).predict(X)) == N_ROWS
 
 
 @one_of_each
