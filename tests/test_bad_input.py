@@ -18,14 +18,11 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
-from sklearn.compose import make_column_transformer
 from sklearn.exceptions import DataConversionWarning, NotFittedError
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
 import skdp
-from skdp import BudgetAccountant, DPGridSearchCV, DPRandomizedSearchCV, ObjPertLogReg, PrivateLabelSet
+from skdp import BudgetAccountant, DPRandomizedSearchCV, PrivateLabelSet
 from skdp._release import check_accountant
 from skdp.accounting import check_epsilon
 from skdp.exceptions import BudgetError, LedgerError
@@ -534,17 +531,6 @@ def test_masked_labels_are_unknown_in_the_local_model(estimator):
         seeded(declared(estimator)).fit(X, target) for target in (np.ma.array(y, mask=y > 0), np.where(y > 0, 99, y))
     ]
     np.testing.assert_array_equal(*map(released, results))
-
-
-def test_lists_with_text_reach_the_steps_of_a_pipeline_that_read_it():
-    X = [["ash" if i % 3 else "beech", i / N_ROWS] for i in range(N_ROWS)]
-    columns = make_column_transformer(
-        (OneHotEncoder(categories=[["ash", "beech"]], handle_unknown="ignore", sparse_output=False), [0]),
-        sparse_threshold=0,
-    )
-    model = make_pipeline(columns, ObjPertLogReg(data_norm=1.0, classes=[0, 1]))
-    search = DPGridSearchCV(model, {"objpertlogreg__C": [0.1, 1.0]}, epsilon=2000.0, delta=1e-5, strategy="holdout")
-    assert len(search.fit(X, [i % 2 for i in range(N_ROWS)]).predict(X)) == N_ROWS
 
 
 @one_of_each
