@@ -92,7 +92,7 @@ def block_seeds(n_blocks: int, stream: BitStream) -> list[int]:
 
 
 #: Limit of their number: each costs time, and memory, whether or not there are rows in it.
-MOST_BLOCKS = 10**5
+MOST_BLOCKS = 10**6
 
 
 def check_inner(estimator: Any, name: str, kind: str) -> None:

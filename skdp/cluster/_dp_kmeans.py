@@ -63,7 +63,7 @@ class DPKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     n_clusters : int, default=8
-        Number of clusters.
+        Number of clusters, 10,000 at most.
     epsilon : float, default=1.0
         Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
     delta : float, default=0.0

@@ -130,7 +130,7 @@ class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     n_clusters : int, default=8
-        Number of clusters.
+        Number of clusters, 10,000 at most.
     epsilon : float, default=1.0
         Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
     delta : float, default=0.0

@@ -259,7 +259,7 @@ class PATEClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         by permute-and-flip; otherwise votes have Gaussian noise, and many times as many rows can be answered. Choose it
         far below one over the number of records.
     n_teachers : int, default=None
-        Number of teachers. None takes three times the square root of `expected_n`, or 250.
+        Number of teachers, a million at most. None takes three times the square root of `expected_n`, or 250.
     max_queries : int, default=None
         Most public rows that are answered, chosen at random. None is 1000, or with ``delta=0`` a fifth of epsilon times
         the number of teachers.

@@ -307,10 +307,10 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
     center : float or array-like, default=0.0
         The centre of that ball.
     n_blocks : int, default=None
-        Number of blocks. None takes 20 records of `expected_n` for each number of the result, but 10 blocks at least;
-        100 if `expected_n` is not given.
+        Number of blocks, a million at most. None takes 20 records of `expected_n` for each number of the result, but
+        10 blocks at least; 100 if `expected_n` is not given.
     grid_size : int, default=256
-        Number of cells that bounds are divided into for the median.
+        Number of cells that bounds are divided into for the median, 2**20 at most.
     expected_n : float, default=None
         Number of records, as far as publicly known. It decides the number of blocks alone.
     classes : array-like, default=None

@@ -372,7 +372,7 @@ class DPMLPClassifier(ClassifierMixin, PrivateNetwork):
         records, which needs `expected_n`. None is a probability of 0.1, or 16,384 of `expected_n` records if that is
         less.
     n_steps : int, default=None
-        Number of gradient steps. None is 1000, unless `epochs` is set.
+        Number of gradient steps, 1e9 at most. None is 1000, unless `epochs` is set.
     epochs : float, default=None
         The number of steps in other words: steps times the probability above.
     expected_n : float, default=None
@@ -647,7 +647,7 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, PrivateNetwork):
         records, which needs `expected_n`. None is a probability of 0.1, or 16,384 of `expected_n` records if that is
         less.
     n_steps : int, default=None
-        Number of gradient steps. None is 1000, unless `epochs` is set.
+        Number of gradient steps, 1e9 at most. None is 1000, unless `epochs` is set.
     epochs : float, default=None
         The number of steps in other words: steps times the probability above.
     expected_n : float, default=None

@@ -195,7 +195,8 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         `sample_weight`, or a pipeline that ends in one. None is logistic regression of scaled columns, with categories
         in columns of their own.
     n_samples : int, default=None
-        Fit to so many synthetic rows instead. This is for what takes no weights: a grid search, nearest neighbours.
+        Fit to so many synthetic rows instead, 1e8 at most. This is for what takes no weights: a grid search, nearest
+        neighbours.
     epsilon : float, default=1.0
         Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
     delta : float, default=0.0
@@ -404,7 +405,8 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         `sample_weight`, or a pipeline that ends in one. None is linear regression of scaled columns, with categories in
         columns of their own.
     n_samples : int, default=None
-        Fit to so many synthetic rows instead. This is for what takes no weights: a grid search, nearest neighbours.
+        Fit to so many synthetic rows instead, 1e8 at most. This is for what takes no weights: a grid search, nearest
+        neighbours.
     epsilon : float, default=1.0
         Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
     delta : float, default=0.0
