@@ -33,6 +33,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from sklearn.utils import get_tags
 
 from ._release import check_accountant
+from ._values import shown
 from .accounting import (
     Budget,
     BudgetAccountant,
@@ -577,7 +578,7 @@ def _parts(private: list[_Place], weights: Mapping[str, float] | None) -> list[F
         raise ValueError(f"weights name no private step: {', '.join(unknown)}; the private steps are {names}")
     for name, weight in given.items():
         if isinstance(weight, bool) or not 0 < weight < math.inf:
-            raise ValueError(f"the weight of {name!r} must be positive, got {weight!r}")
+            raise ValueError(f"the weight of {name!r} must be positive, got {shown(weight)}")
     shares = [Fraction(repr(float(given.get(name, 1.0)))) for name in names]
     return [share / sum(shares) for share in shares]
 

@@ -23,6 +23,7 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from ._silence import parts_of, silence, take_off_callbacks
+from ._values import shown
 from .mechanisms import BitStream, global_generators
 
 #: Computes something from rows, targets and a seed; the targets may be None.
@@ -90,6 +91,10 @@ def block_seeds(n_blocks: int, stream: BitStream) -> list[int]:
     return [int(word) for word in stream.words(n_blocks) >> np.uint64(33)]
 
 
+#: Limit of their number: each costs time, and memory, whether or not there are rows in it.
+MOST_BLOCKS = 10**6
+
+
 def check_inner(estimator: Any, name: str, kind: str) -> None:
     """Refuse what cannot be fitted to blocks, or should not be.
 
@@ -103,7 +108,7 @@ def check_inner(estimator: Any, name: str, kind: str) -> None:
         What it has to be.
     """
     if isinstance(estimator, type) or not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
-        raise TypeError(f"{name} must be an instance of a {kind}, got {estimator!r}")
+        raise TypeError(f"{name} must be an instance of a {kind}, got {shown(estimator)}")
     for parameter, value in estimator.get_params(deep=True).items():
         if parameter.split("__")[-1] == "accountant" and value is not None:
             raise ValueError(f"{name} must have no accountant: which blocks it would charge depends on the data")

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._params import check_bounds, check_integer, columns_of
+from ._params import check_bounds, check_integer, columns_of, is_list
+from ._values import shown
 
 Array = NDArray[np.float64]
 
@@ -64,7 +65,7 @@ def column_name(value: Any, name: str) -> Any:
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 0:
-        raise ValueError(f"{name} must hold positions, from 0, or names of columns, got {value!r}")
+        raise ValueError(f"{name} must hold positions, from 0, or names of columns, got {shown(value)}")
     return int(value)
 
 
@@ -91,9 +92,10 @@ def check_n_categories(value: Any, n_columns: int, most: int) -> tuple[int, ...]
             "n_categories must be given: the number of categories of each categorical feature, from its code book. "
             "Categories are coded 0, 1, ... They are never read from the data, because that would be a release"
         )
-    counts = [value] * max(n_columns, 1) if np.ndim(value) == 0 else np.asarray(value).tolist()
+    one_by_one = is_list(value)
+    counts = list(value) if one_by_one else [value] * max(n_columns, 1)
     checked = tuple(check_integer(count, "n_categories", least=1) for count in counts)
-    if np.ndim(value) == 0:
+    if not one_by_one:
         checked = checked[:n_columns]
     if len(checked) != n_columns:
         raise ValueError(

@@ -60,9 +60,10 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
 
     def validate() -> Any:
         if not times:
-            _refuse_times(X, "X")
+            # What is not made numbers of here may hold text.
+            _refuse_odd(X, "X", text=kwargs.get("skip_check_array", False))
         if not isinstance(y, str):
-            _refuse_times(y, "y")
+            _refuse_odd(y, "y")
         return validate_data(estimator, X, y, **kwargs)
 
     return _quietly(validate)
@@ -84,7 +85,7 @@ def check_quietly(X: Any, **kwargs: Any) -> NDArray:
     """
 
     def validate() -> Any:
-        _refuse_times(X, "X")
+        _refuse_odd(X, "X")
         return check_array(X, **kwargs)
 
     array: NDArray = _quietly(validate)
@@ -111,11 +112,19 @@ def _quietly(validate: Callable[[], Any]) -> Any:
     raise failure
 
 
-def _refuse_times(data: Any, name: str) -> None:
-    """Refuse points in time and durations, which NumPy would read as integers in whatever unit they come in."""
+def _refuse_odd(data: Any, name: str, *, text: bool = True) -> None:
+    """Refuse what NumPy would read as numbers that are not there.
+
+    Points in time and durations would be integers in whatever unit they come in, and what is masked would be shown.
+    In lists, one text would have all numbers read as text, so that one record decides how others are read.
+    """
     if data is None:
         return
+    if np.ma.is_masked(data):
+        raise ValueError(f"Input {name} contains NaN, or what is masked.")
     kinds = _kinds(data)
+    if not text and is_sequence(data) and kinds & set("US"):
+        raise ValueError("could not convert")
     if "O" in kinds and any(isinstance(entry, _TIMES) for entry in np.asarray(data).flat):
         raise TypeError(_NO_NUMBER)
     for kind in sorted(kinds & set("mM")):
@@ -176,6 +185,7 @@ def regression_data(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tu
         {"dtype": kinds, "ensure_min_samples": 0},
         {"dtype": kinds, "ensure_min_samples": 0, "ensure_2d": False},
     )
+    _quietly(lambda: _refuse_odd(y, "y", text=False))
     X, y = validate_quietly(estimator, X, y, reset=reset, validate_separately=separately)
     if y.ndim == 0 or (y.ndim == 2 and y.shape[1] == 0):
         raise ValueError("y must have one column or more, and one row for each row of X")
@@ -328,6 +338,8 @@ def labels_of(y: Any) -> NDArray:
     -------
     labels : ndarray of shape (n_samples,)
     """
+    if np.ma.is_masked(y):
+        raise ValueError(f"y holds missing labels. {_LEAVE_OUT}")
     if not is_sequence(y):
         array = np.asarray(y)
     elif any(isinstance(label, list | tuple | np.ndarray) for label in y):

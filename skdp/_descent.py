@@ -20,6 +20,8 @@ COUNT_SHARE = 0.02
 GRADIENTS = "gradients"
 COUNT = "number of records"
 
+_MOST_STEPS = 10**9
+
 
 @dataclass(frozen=True)
 class Course:
@@ -75,8 +77,12 @@ class Course:
             raise ValueError("n_steps and epochs are two ways to say the same: set one of them to None")
         if epochs is not None:
             steps = math.ceil(check_positive(epochs, "epochs", most=1e9) / rate - 1e-9)
+            if steps > _MOST_STEPS:
+                raise ValueError(f"epochs must be at most {_MOST_STEPS * rate:.6g} for this batch_size")
         else:
-            steps = default_steps if n_steps is None else check_integer(n_steps, "n_steps", least=1)
+            steps = default_steps
+            if n_steps is not None:
+                steps = check_integer(n_steps, "n_steps", least=1, most=_MOST_STEPS)
         return cls(rate, max(steps, 1), n)
 
     def plan(self, epsilon: float, delta: float, sensitivity: float, size: int, theorem: str) -> PrivacyGuarantee:

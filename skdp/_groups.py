@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ._data import is_sequence, label_key
 from ._params import check_integer
 from ._release import PrivacyGuarantee
+from ._values import shown
 from .mechanisms import BitStream, NoiseSource
 
 _MOST_ROWS = 10**6
@@ -58,7 +59,7 @@ class Unit:
             return cls()
         rows = check_integer(rows_per_group, "rows_per_group", least=1)
         if rows > _MOST_ROWS:
-            raise ValueError(f"rows_per_group must be at most {_MOST_ROWS}, got {rows_per_group!r}")
+            raise ValueError(f"rows_per_group must be at most {_MOST_ROWS}, got {shown(rows_per_group)}")
         return cls(rows)
 
     @property

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._values import as_float, shown
+
 _MOST_LABEL = 2.0**53
 
 # Norms whose squares are finite and normal.
 _LEAST, _MOST = 1e-100, 1e100
+
+# A misprint rather than a wish.
+_MOST_JOBS = 10**4
 
 
 def check_positive(value: object, name: str, *, least: float = _LEAST, most: float = _MOST) -> float:
@@ -33,10 +38,10 @@ def check_positive(value: object, name: str, *, least: float = _LEAST, most: flo
     value : float
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a real number, got {value!r}")
-    number = float(value)
+        raise TypeError(f"{name} must be a real number, got {shown(value)}")
+    number = as_float(value)
     if not least <= number <= most or not math.isfinite(number):
-        raise ValueError(f"{name} must lie in [{least:g}, {most:g}], got {value!r}")
+        raise ValueError(f"{name} must lie in [{least:g}, {most:g}], got {shown(value)}")
     return number
 
 
@@ -61,8 +66,8 @@ def check_data_norm(value: object) -> float:
     return check_positive(value, "data_norm")
 
 
-def check_integer(value: object, name: str, *, least: int) -> int:
-    """Return an integer of at least `least`.
+def check_integer(value: object, name: str, *, least: int, most: int | None = None) -> int:
+    """Return an integer within limits.
 
     Parameters
     ----------
@@ -70,18 +75,116 @@ def check_integer(value: object, name: str, *, least: int) -> int:
         What a user passed.
     name : str
         The parameter's name.
-    least : int
-        Limit, inclusive.
+    least, most : int
+        Limits, inclusive.
 
     Returns
     -------
     value : int
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value!r}")
-    return int(value)
+        raise TypeError(f"{name} must be an integer, got {shown(value)}")
+    number = int(value)
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, got {shown(value)}")
+    if most is not None and number > most:
+        raise ValueError(f"{name} must be at most {most}, got {shown(value)}")
+    return number
+
+
+def check_zero_or_positive(value: object, name: str, *, most: float = _MOST) -> float:
+    """Return 0, or a finite positive real number as a float.
+
+    Parameters
+    ----------
+    value : object
+        What a user passed.
+    name : str
+        The parameter's name.
+    most : float
+        Limit, inclusive.
+
+    Returns
+    -------
+    value : float
+    """
+    if check_positive(value, name, least=0.0, most=most) == 0:
+        return 0.0
+    return check_positive(value, name, most=most)
+
+
+def check_n_jobs(value: object) -> int | None:
+    """Return a number of processes, as joblib counts them.
+
+    Parameters
+    ----------
+    value : object
+        What a user passed.
+
+    Returns
+    -------
+    n_jobs : int or None
+    """
+    if value is None:
+        return None
+    n_jobs = check_integer(value, "n_jobs", least=-_MOST_JOBS, most=_MOST_JOBS)
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0")
+    return n_jobs
+
+
+def is_list(value: object) -> bool:
+    """Return whether entries have an order, and can be read more than once; text is one entry.
+
+    Parameters
+    ----------
+    value : object
+        What a user passed.
+
+    Returns
+    -------
+    is_list : bool
+    """
+    if hasattr(value, "__array__"):
+        return np.ndim(value) > 0
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def real_numbers(value: Any) -> NDArray[np.float64] | None:
+    """Return public numbers as doubles.
+
+    NumPy would read text, dates and truth values as numbers, and leave out what is imaginary, or masked.
+
+    Parameters
+    ----------
+    value : object
+        What a user passed.
+
+    Returns
+    -------
+    numbers : ndarray or None
+        None where anything is no real number, or where it has no order that can be relied on.
+    """
+    if isinstance(value, str | bytes | Set | Mapping | Iterator) or np.ma.is_masked(value):
+        return None
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind == "O":
+            flat = [_real(entry) for entry in array.ravel().tolist()]
+            return np.array(flat, dtype=np.float64).reshape(array.shape)
+        if array.dtype.kind not in "iuf":
+            return None
+        with np.errstate(over="ignore"):
+            return array.astype(np.float64)
+    except Exception:
+        # A ragged sequence; or an object, which may do anything.
+        return None
+
+
+def _real(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError
+    return as_float(value)
 
 
 def check_boolean(value: object, name: str) -> bool:
@@ -99,7 +202,7 @@ def check_boolean(value: object, name: str) -> bool:
     value : bool
     """
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
+        raise TypeError(f"{name} must be True or False, got {shown(value)}")
     return bool(value)
 
 
@@ -120,7 +223,7 @@ def check_choice(value: object, name: str, choices: Collection[str]) -> str:
     value : str
     """
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {shown(value)}")
     return value
 
 
@@ -140,7 +243,13 @@ def check_classes(classes: Any, name: str = "classes") -> NDArray | None:
     """
     if classes is None:
         return None
-    array = np.asarray(classes)
+    try:
+        array = np.asarray(classes)
+    except Exception:
+        array = np.empty((0, 0))
+    if isinstance(classes, list | tuple) and len({isinstance(label, str) for label in classes}) > 1:
+        # NumPy would turn numbers into text.
+        raise ValueError(f"{name} must be all text, or all numbers, and hold no missing values")
     if array.dtype.kind == "T" or (array.dtype.kind == "O" and all(isinstance(label, str) for label in array.flat)):
         array = np.array(array.tolist(), dtype=str)
     if array.ndim != 1:
@@ -149,9 +258,15 @@ def check_classes(classes: Any, name: str = "classes") -> NDArray | None:
         raise ValueError(f"{name} must contain numbers or text; write points in time as text")
     if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
         raise ValueError(f"{name} must not contain NaN or infinity")
-    if array.dtype.kind == "O" and any(c is None or c != c for c in array):
+    if np.ma.is_masked(classes):
         raise ValueError(f"{name} must not contain missing values")
-    if array.dtype.kind in "iuf" and len(array) and np.abs(array.astype(np.float64)).max() >= _MOST_LABEL:
+    size = array
+    if array.dtype.kind == "O":
+        if not all(isinstance(label, str) for label in array) and not all(map(_is_number, array)):
+            raise ValueError(f"{name} must be all text, or all numbers, and hold no missing values")
+        if all(map(_is_number, array)):
+            size = np.array([as_float(label) for label in array])
+    if size.dtype.kind in "iuf" and len(size) and not np.abs(size.astype(np.float64)).max() < _MOST_LABEL:
         # Labels may come as doubles, which larger integers are not told apart as.
         raise ValueError(f"{name} must contain numbers below 2**53, or text")
     distinct = np.unique(array)
@@ -160,6 +275,10 @@ def check_classes(classes: Any, name: str = "classes") -> NDArray | None:
     if len(distinct) < 2:
         raise ValueError(f"{name} must contain at least 2 labels, got {len(distinct)}")
     return distinct
+
+
+def _is_number(label: object) -> bool:
+    return isinstance(label, numbers.Real | np.bool_) and label == label
 
 
 def check_bounds(value: Any, name: str, hint: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -183,11 +302,7 @@ def check_bounds(value: Any, name: str, hint: str) -> tuple[NDArray[np.float64],
             f"{name} must be given: (lower, upper) of {hint}, numbers or one per column, from what is publicly known. "
             "Values beyond are clipped. They are never read from the data, because that would be a release"
         )
-    try:
-        lower, upper = (np.array(end, dtype=np.float64) for end in value)
-        lower, upper = (np.array(end) for end in np.broadcast_arrays(lower, upper))
-    except (TypeError, ValueError):
-        lower = upper = np.empty((0, 0))
+    lower, upper = _ends(value)
     if lower.ndim > 1 or lower.size == 0:
         raise ValueError(f"{name} must be a pair (lower, upper) of numbers, or of sequences with one number per column")
     with np.errstate(over="ignore", invalid="ignore"):
@@ -198,6 +313,20 @@ def check_bounds(value: Any, name: str, hint: str) -> tuple[NDArray[np.float64],
             f"{name} must have each lower bound below its upper bound, by {_LEAST:g} at least, and both in "
             f"[{-_MOST:g}, {_MOST:g}]"
         )
+    return lower, upper
+
+
+def _ends(value: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    nothing = np.empty((0, 0)), np.empty((0, 0))
+    if isinstance(value, str | bytes | Set | Mapping | Iterator):
+        return nothing
+    try:
+        lower, upper = (real_numbers(end) for end in value)
+        if lower is None or upper is None:
+            return nothing
+        lower, upper = (np.array(end) for end in np.broadcast_arrays(lower, upper))
+    except Exception:
+        return nothing
     return lower, upper
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ._class_sums import scaled
 from ._columns import bounds_of_columns, check_n_categories, column_name, named_columns, positions_of
-from ._params import check_bounds, check_integer
+from ._params import check_bounds, check_integer, real_numbers
 
 Array = NDArray[np.float64]
 
@@ -145,9 +145,7 @@ def check_columns(
     taken = [*categorical, *(name for name, _ in edges)]
     if len(set(taken)) < len(taken):
         raise ValueError("a column may occur once only in categorical_features and bin_edges together")
-    bins = check_integer(n_bins, "n_bins", least=2)
-    if bins > _MOST_CELLS:
-        raise ValueError(f"n_bins must be at most {_MOST_CELLS}, got {n_bins!r}")
+    bins = check_integer(n_bins, "n_bins", least=2, most=_MOST_CELLS)
     return Parameters(
         categorical=categorical,
         n_categories=check_n_categories(n_categories, len(categorical), _MOST_CELLS),
@@ -166,11 +164,14 @@ def _check_edges(value: Any) -> tuple[tuple[Any, Array], ...]:
         raise TypeError(f"bin_edges must map columns to edges, got {type(value).__name__}")
     checked = []
     for name, edges in value.items():
-        try:
-            array = np.array(edges, dtype=np.float64)
-        except (TypeError, ValueError):
-            array = np.empty(0)
-        if array.ndim != 1 or len(array) < 2 or not np.all(np.isfinite(array)) or not np.all(array[:-1] < array[1:]):
+        array = real_numbers(edges)
+        if (
+            array is None
+            or array.ndim != 1
+            or len(array) < 2
+            or not np.all(np.isfinite(array))
+            or not np.all(array[:-1] < array[1:])
+        ):
             raise ValueError(f"bin_edges must have two finite edges or more for a column, increasing; {name!r} has not")
         checked.append((column_name(name, "bin_edges"), array))
     return tuple(checked)

@@ -16,11 +16,21 @@ from .accounting import PrivacyCost
 from .exceptions import NotEnoughDataError
 
 
-def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
+def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
     """Let a fit that fails leave the estimator as it was.
 
     Validation notes the number and the names of the columns before the accountant has agreed. An earlier fit stays
     whole, and data that were refused leave no trace.
+
+    Parameters
+    ----------
+    fit : callable
+        A method that fits.
+
+    Returns
+    -------
+    fit : callable
+        The same, all or nothing.
     """
 
     @wraps(fit)
@@ -55,7 +65,7 @@ class DPEstimatorMixin(ABC):
         super().__init_subclass__(**kwargs)
         for name in ("fit", "partial_fit", "fit_reports", "randomize"):
             if name in vars(cls):
-                setattr(cls, name, _all_or_nothing(vars(cls)[name]))
+                setattr(cls, name, all_or_nothing(vars(cls)[name]))
 
     @abstractmethod
     def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:

@@ -31,6 +31,7 @@ from skdp.local import (
     UnaryEncoder,
 )
 from skdp.model_selection import DPGridSearchCV
+from skdp.model_selection._search import PrivateSearch
 from skdp.naive_bayes import DPNaiveBayes
 from skdp.neural_network import DPMLPClassifier, DPMLPRegressor
 from skdp.preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner
@@ -491,7 +492,7 @@ def declared(estimator, n_classes=2, **parameters):
 
 def is_search(estimator):
     """Whether fits of another estimator take place inside."""
-    return isinstance(estimator, DPGridSearchCV)
+    return isinstance(estimator, PrivateSearch)
 
 
 def data_for(estimator, n_classes=2, n_rows=400, n_features=None, seed=0):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from .._values import shown
 from ..exceptions import BudgetError, LedgerError, passing
 from . import _view
 from ._budget import UNITS, Budget, check_delta, check_epsilon, check_same_unit
@@ -131,9 +132,9 @@ class BudgetAccountant:
         if hasattr(self, "_rule"):
             raise RuntimeError("an accountant cannot be initialised again: its records would be lost")
         if composition not in RULES:
-            raise ValueError(f"composition must be one of {', '.join(RULES)}, got {composition!r}")
+            raise ValueError(f"composition must be one of {', '.join(RULES)}, got {shown(composition)}")
         if unit not in UNITS:
-            raise ValueError(f"unit must be one of {', '.join(UNITS)}, got {unit!r}")
+            raise ValueError(f"unit must be one of {', '.join(UNITS)}, got {shown(unit)}")
         epsilon, delta = check_epsilon(epsilon), check_delta(delta)
         rule: Rule
         if plan is None:
@@ -368,9 +369,9 @@ class BudgetAccountant:
             plan it is 0: nothing fits but the entries in `planned`.
         """
         if isinstance(k, bool) or not hasattr(k, "__index__"):
-            raise TypeError(f"k must be an integer, got {k!r}")
+            raise TypeError(f"k must be an integer, got {shown(k)}")
         if k < 1:
-            raise ValueError(f"k must be at least 1, got {k!r}")
+            raise ValueError(f"k must be at least 1, got {shown(k)}")
         return self._rule.remaining(self._store.state(), int(k), self._part)
 
     def parallel(self, by: ArrayLike, parts: Sequence[Any]) -> Parts:

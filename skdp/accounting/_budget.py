@@ -6,6 +6,7 @@ import math
 import numbers
 from typing import NamedTuple
 
+from .._values import as_float, shown
 from ..exceptions import BudgetError
 
 #: Whose presence a guarantee may be about: one record, or all records of one group.
@@ -50,16 +51,16 @@ def check_epsilon(epsilon: object, *, allow_zero: bool = False) -> float:
         Positive, or 0 if allowed; possibly infinite.
     """
     if isinstance(epsilon, bool) or not isinstance(epsilon, numbers.Real):
-        raise TypeError(f"epsilon must be a real number, got {epsilon!r}")
-    value = float(epsilon)
+        raise TypeError(f"epsilon must be a real number, got {shown(epsilon)}")
+    value = as_float(epsilon)
     if allow_zero and value == 0:
         return 0.0
     if not value > 0:
-        raise ValueError(f"epsilon must be positive, got {epsilon!r}")
+        raise ValueError(f"epsilon must be positive, got {shown(epsilon)}")
     if value < MIN_EPSILON:
-        raise ValueError(f"epsilon is too small, got {epsilon!r}; the least is 2**-20, about 1e-6")
+        raise ValueError(f"epsilon is too small, got {shown(epsilon)}; the least is 2**-20, about 1e-6")
     if MAX_EPSILON < value < math.inf:
-        raise ValueError(f"epsilon is too large, got {epsilon!r}; the most is 1e9, or inf for no privacy")
+        raise ValueError(f"epsilon is too large, got {shown(epsilon)}; the most is 1e9, or inf for no privacy")
     return value
 
 
@@ -77,13 +78,13 @@ def check_delta(delta: object) -> float:
         The number.
     """
     if isinstance(delta, bool) or not isinstance(delta, numbers.Real):
-        raise TypeError(f"delta must be a real number, got {delta!r}")
-    value = float(delta)
-    if not 0 <= value < 1:
-        raise ValueError(f"delta must lie in [0, 1), got {delta!r}")
+        raise TypeError(f"delta must be a real number, got {shown(delta)}")
+    value = as_float(delta)
+    if not 0 <= value < 1 or delta < 0:
+        raise ValueError(f"delta must lie in [0, 1), got {shown(delta)}")
     if 0 < value < _LEAST_DELTA:
-        raise ValueError(f"delta must be 0, or at least {_LEAST_DELTA:g}, got {delta!r}")
-    return value
+        raise ValueError(f"delta must be 0, or at least {_LEAST_DELTA:g}, got {shown(delta)}")
+    return value or 0.0
 
 
 def check_same_unit(charged: str, counted: str) -> None:

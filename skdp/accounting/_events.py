@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from .._values import shown
 from ._gaussian import bounded_range_mu, gaussian_delta, pure_dp_mu
 from ._objective import ObjectiveCurve
 
@@ -31,7 +32,7 @@ _MOST_RANGE = 50.0
 
 def _check(value: float, name: str) -> None:
     if not value >= 0:
-        raise ValueError(f"{name} must be at least 0, got {value!r}")
+        raise ValueError(f"{name} must be at least 0, got {shown(value)}")
 
 
 def pair_distribution(epsilon: float, delta: float, interval: float) -> PrivacyLossDistribution:
@@ -285,7 +286,7 @@ class ApproximateEvent(PrivacyEvent):
     def __post_init__(self) -> None:
         _check(self.epsilon, "epsilon")
         if not 0 <= self.delta < 1:
-            raise ValueError(f"delta must lie in [0, 1), got {self.delta!r}")
+            raise ValueError(f"delta must lie in [0, 1), got {shown(self.delta)}")
 
     def mu(self) -> float:
         return math.inf
@@ -344,7 +345,9 @@ class PrivacyCost:
     def __post_init__(self) -> None:
         object.__setattr__(self, "events", tuple(self.events))
         if not (self.epsilon >= 0 and 0 <= self.delta < 1):
-            raise ValueError(f"a cost must have epsilon >= 0 and delta in [0, 1), got {self.epsilon!r}, {self.delta!r}")
+            raise ValueError(
+                f"a cost must have epsilon >= 0 and delta in [0, 1), got {shown(self.epsilon)}, {self.delta!r}"
+            )
         if not all(isinstance(event, PrivacyEvent) for event in self.events):
             raise TypeError("the events of a cost must be instances of PrivacyEvent")
         if not self._consistent():

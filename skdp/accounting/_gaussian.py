@@ -25,6 +25,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special
 
+from .._values import shown
+
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
@@ -99,9 +101,9 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
         Ratio of L2 sensitivity to standard deviation.
     """
     if not (0 <= epsilon < np.inf):
-        raise ValueError(f"epsilon must be finite and at least 0, got {epsilon!r}")
+        raise ValueError(f"epsilon must be finite and at least 0, got {shown(epsilon)}")
     if not (0 < delta < 1):
-        raise ValueError(f"delta must lie in (0, 1), got {delta!r}")
+        raise ValueError(f"delta must lie in (0, 1), got {shown(delta)}")
 
     def excess(log_mu: float) -> float:
         value = float(gaussian_delta(epsilon, np.exp(log_mu)))
@@ -154,7 +156,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         At least 0; infinite when `mu` is.
     """
     if not (0 < delta < 1):
-        raise ValueError(f"delta must lie in (0, 1), got {delta!r}")
+        raise ValueError(f"delta must lie in (0, 1), got {shown(delta)}")
     if mu == np.inf:
         return np.inf
     if float(gaussian_delta(0.0, mu)) <= delta:

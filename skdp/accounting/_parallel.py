@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._values import shown
+
 if TYPE_CHECKING:
     from ._accountant import BudgetAccountant
 
@@ -129,7 +131,7 @@ class Parts:
 def check_names(names: Sequence[Any]) -> tuple[Any, ...]:
     """Return the declared names of the parts."""
     if isinstance(names, str | bytes) or not hasattr(names, "__len__"):
-        raise TypeError(f"parts must be a list of names, got {names!r}")
+        raise TypeError(f"parts must be a list of names, got {shown(names)}")
     checked = tuple(name.item() if isinstance(name, np.generic) else name for name in names)
     if not 0 < len(checked) <= _MOST_PARTS:
         raise ValueError(f"parts must have between 1 and {_MOST_PARTS} names, got {len(checked)}")

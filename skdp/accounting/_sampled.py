@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
+from .._values import shown
 from ._events import GaussianEvent, PrivacyEvent, compose_events
 from ._gaussian import gaussian_delta, gaussian_mu
 
@@ -92,11 +93,11 @@ class SampledGaussianEvent(PrivacyEvent):
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
-            raise ValueError(f"rate must lie in (0, 1], got {self.rate!r}")
+            raise ValueError(f"rate must lie in (0, 1], got {shown(self.rate)}")
         if not 0 <= self.noise_mu < math.inf:
-            raise ValueError(f"noise_mu must be finite and at least 0, got {self.noise_mu!r}")
+            raise ValueError(f"noise_mu must be finite and at least 0, got {shown(self.noise_mu)}")
         if self.n_steps != int(self.n_steps) or self.n_steps < 1:
-            raise ValueError(f"n_steps must be a positive integer, got {self.n_steps!r}")
+            raise ValueError(f"n_steps must be a positive integer, got {shown(self.n_steps)}")
         object.__setattr__(self, "n_steps", int(self.n_steps))
 
     def mu(self) -> float:

@@ -25,6 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from .._values import shown
 from ..exceptions import LedgerError
 from ._ledger import alone, gate
 from ._record import (
@@ -355,10 +356,10 @@ def resolve(ledger: str | os.PathLike[str]) -> Path:
     """Return the absolute path that a user means by a path or an ``sqlite:///`` URL, links resolved."""
     text = os.fspath(ledger)
     if not isinstance(text, str) or not text:
-        raise TypeError(f"ledger must be a path or an sqlite:/// URL, got {ledger!r}")
+        raise TypeError(f"ledger must be a path or an sqlite:/// URL, got {shown(ledger)}")
     if text.startswith("sqlite:"):
         if not text.startswith("sqlite:///") or len(text) == len("sqlite:///"):
-            raise ValueError(f"ledger must be a path or an URL such as sqlite:///budget.db, got {ledger!r}")
+            raise ValueError(f"ledger must be a path or an URL such as sqlite:///budget.db, got {shown(ledger)}")
         text = text.removeprefix("sqlite:///")
     if text == ":memory:":
         raise ValueError("ledger=None keeps an accountant in memory")

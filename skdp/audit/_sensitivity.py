@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._params import check_integer
+from .._values import shown
 from ..mechanisms import NoiseSource
 from ._data import as_data_set, take
 
@@ -89,7 +90,7 @@ def brute_force_sensitivity(
     n_rows = check_integer(n_rows, "n_rows", least=0)
     n_pairs = check_integer(n_pairs, "n_pairs", least=1)
     if norm not in (1, 2, math.inf):
-        raise ValueError(f"norm must be 1, 2 or inf, got {norm!r}")
+        raise ValueError(f"norm must be 1, 2 or inf, got {shown(norm)}")
     parts = as_data_set(records)
     n_records = np.shape(parts[0])[0]
     if n_records == 0:

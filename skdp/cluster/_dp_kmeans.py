@@ -28,6 +28,8 @@ Array = NDArray[np.float64]
 #: The stream that puts public centres in their places.
 DIRECTIONS = "directions"
 
+_MOST_CLUSTERS = 10**4
+
 
 @dataclass(frozen=True)
 class Parameters:
@@ -45,7 +47,7 @@ class Parameters:
 def check_common(estimator: Any) -> Parameters:
     """Check what all private k-means estimators have."""
     return Parameters(
-        check_integer(estimator.n_clusters, "n_clusters", least=1),
+        check_integer(estimator.n_clusters, "n_clusters", least=1, most=_MOST_CLUSTERS),
         check_epsilon(estimator.epsilon),
         check_delta(estimator.delta),
         check_bounds(estimator.bounds, "bounds", "the features"),
@@ -61,7 +63,7 @@ class DPKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     n_clusters : int, default=8
-        Number of clusters.
+        Number of clusters, 10,000 at most.
     epsilon : float, default=1.0
         Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
     delta : float, default=0.0

@@ -17,11 +17,13 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import KMeans
 
+from .. import _blocks
 from .._blocks import attempt, block_labels, block_rows, block_seeds, check_inner, prepared
 from .._data import validate_quietly
-from .._params import check_bounds, check_integer, check_positive
+from .._params import check_bounds, check_integer, check_positive, real_numbers
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from .._silence import silence
+from .._values import shown
 from ..accounting import PrivacyCost
 from ..base import DPEstimatorMixin
 from ..mechanisms import NoiseSource
@@ -128,7 +130,7 @@ class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     n_clusters : int, default=8
-        Number of clusters.
+        Number of clusters, 10,000 at most.
     epsilon : float, default=1.0
         Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
     delta : float, default=0.0
@@ -318,11 +320,11 @@ class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
     def _check_parameters(self) -> Parameters:
         parameters = check_common(self)
         if self.n_blocks is not None:
-            check_integer(self.n_blocks, "n_blocks", least=1)
+            check_integer(self.n_blocks, "n_blocks", least=1, most=_blocks.MOST_BLOCKS)
         if self.radius is not None:
             check_positive(self.radius, "radius")
         if isinstance(self.reference, str) and self.reference != "private":
-            raise ValueError(f"reference must be 'private' or an array of centres, got {self.reference!r}")
+            raise ValueError(f"reference must be 'private' or an array of centres, got {shown(self.reference)}")
         if self.estimator is not None:
             check_inner(self.estimator, "estimator", "clusterer")
             number = clone(self.estimator).get_params(deep=False).get("n_clusters", parameters.n_clusters)
@@ -344,12 +346,9 @@ class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
     def _public_reference(self, n_clusters: int, lattice: RowLattice) -> Array | None:
         if isinstance(self.reference, str):
             return None
-        try:
-            centres = np.asarray(self.reference, dtype=np.float64)
-        except (TypeError, ValueError):
-            centres = np.empty(0)
+        centres = real_numbers(self.reference)
         n_features = len(lattice.lower)
-        if centres.shape != (n_clusters, n_features) or not np.all(np.isfinite(centres)):
+        if centres is None or centres.shape != (n_clusters, n_features) or not np.all(np.isfinite(centres)):
             raise ValueError(f"reference must hold {n_clusters} finite centres of {n_features} columns")
         if np.any((centres < lattice.lower) | (centres > lattice.upper)):
             raise ValueError("reference must hold centres within the bounds")

@@ -14,7 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._data import check_quietly, validate_quietly
-from .._params import check_boolean, check_data_norm, check_integer, check_positive
+from .._params import check_boolean, check_data_norm, check_integer, check_positive, real_numbers
+from .._values import shown
 from ..accounting import check_delta, check_epsilon
 from ..base import DPEstimatorMixin
 
@@ -48,7 +49,7 @@ class Parameters:
         if self.n_components is None:
             return n_features
         if self.n_components > n_features:
-            raise ValueError(f"n_components={self.n_components} must be at most n_features={n_features}")
+            raise ValueError(f"n_components must be at most n_features={n_features}, got {shown(self.n_components)}")
         return self.n_components
 
     def centre(self, n_features: int) -> Array:
@@ -66,13 +67,10 @@ def check_center(center: Any) -> tuple[str, Array | None]:
         if center in CENTRES:
             return center, None
     elif center is not None:
-        try:
-            vector = np.array(center, dtype=np.float64)
-        except (TypeError, ValueError):
-            vector = np.empty((0, 0))
-        if vector.ndim == 1 and vector.size and np.all(np.abs(vector) <= 1e100):
+        vector = real_numbers(center)
+        if vector is not None and vector.ndim == 1 and vector.size and np.all(np.abs(vector) <= 1e100):
             return "public", vector
-    raise ValueError(f"center must be 'none', 'private' or a vector of finite numbers, got {center!r}")
+    raise ValueError(f"center must be 'none', 'private' or a vector of finite numbers, got {shown(center)}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ import numpy as np
 
 from .._params import check_integer, check_positive
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from .._values import shown
 from ..accounting import (
     BoundedRangeEvent,
     PrivacyCost,
@@ -455,7 +456,9 @@ def check_exponential(common: dict[str, Any], centered_norm: Any, variance_share
     if not isinstance(variance_share, numbers.Real) or isinstance(variance_share, bool) or variance_share != 0:
         share = check_positive(variance_share, "variance_share", least=1e-6, most=0.9)
     if common["center"] == "private" and CENTRE_SHARE + share > 0.95:
-        raise ValueError(f"variance_share must be at most {0.95 - CENTRE_SHARE:g} with center='private', got {share!r}")
+        raise ValueError(
+            f"variance_share must be at most {0.95 - CENTRE_SHARE:g} with center='private', got {shown(share)}"
+        )
     if common["whiten"] and not share:
         raise ValueError("whiten=True needs variances: variance_share must be positive")
     return BinghamParameters(**common, centered_norm=norm, variance_share=share)

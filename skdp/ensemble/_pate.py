@@ -21,9 +21,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import block_labels, block_seeds, check_inner, check_sent, over_blocks, prepared, tried
+from .._blocks import MOST_BLOCKS, block_labels, block_seeds, check_inner, check_sent, over_blocks, prepared, tried
 from .._data import check_quietly, classification_data, encode_labels, validate_quietly
-from .._params import check_classes, check_integer, check_positive
+from .._params import check_classes, check_integer, check_n_jobs, check_positive
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
 from ..base import DPEstimatorMixin
@@ -224,7 +224,8 @@ def _default_queries(epsilon: float, delta: float, n_teachers: int) -> int:
 def _default_teachers(expected_n: Any) -> int:
     if expected_n is None:
         return DEFAULT_TEACHERS
-    return max(1, round(TEACHERS_RATIO * math.sqrt(check_positive(expected_n, "expected_n", least=1))))
+    wanted = round(TEACHERS_RATIO * math.sqrt(check_positive(expected_n, "expected_n", least=1)))
+    return min(max(1, wanted), MOST_BLOCKS)
 
 
 def _with_probabilities(self: Any) -> bool:
@@ -258,7 +259,7 @@ class PATEClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         by permute-and-flip; otherwise votes have Gaussian noise, and many times as many rows can be answered. Choose it
         far below one over the number of records.
     n_teachers : int, default=None
-        Number of teachers. None takes three times the square root of `expected_n`, or 250.
+        Number of teachers, a million at most. None takes three times the square root of `expected_n`, or 250.
     max_queries : int, default=None
         Most public rows that are answered, chosen at random. None is 1000, or with ``delta=0`` a fifth of epsilon times
         the number of teachers.
@@ -532,7 +533,8 @@ class PATEClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         n_teachers = _default_teachers(self.expected_n)
         if self.n_teachers is not None:
-            n_teachers = check_integer(self.n_teachers, "n_teachers", least=1)
+            n_teachers = check_integer(self.n_teachers, "n_teachers", least=1, most=MOST_BLOCKS)
+        check_n_jobs(self.n_jobs)
         most = _default_queries(epsilon, delta, n_teachers)
         if self.max_queries is not None:
             most = check_integer(self.max_queries, "max_queries", least=1)

@@ -8,7 +8,7 @@ it finds, clipped to public bounds, is aggregated: released is the sum over bloc
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -21,10 +21,20 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import block_labels, block_seeds, check_inner, check_sent, over_blocks, prepared, tried
+from .._blocks import MOST_BLOCKS, block_labels, block_seeds, check_inner, check_sent, over_blocks, prepared, tried
 from .._data import classification_data, regression_data, validate_quietly
-from .._params import check_bounds, check_choice, check_classes, check_integer, check_positive, columns_of
+from .._params import (
+    check_bounds,
+    check_choice,
+    check_classes,
+    check_integer,
+    check_n_jobs,
+    check_positive,
+    columns_of,
+    real_numbers,
+)
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from .._values import shown
 from ..accounting import (
     GaussianEvent,
     PrivacyCost,
@@ -58,6 +68,8 @@ _THEOREM = "Sample and aggregate, theorem 1"
 #: Number of blocks where the number of records is not declared; otherwise a block has so many records for each number
 #: of the result, as far as there are.
 DEFAULT_BLOCKS = 100
+
+_MOST_CELLS = 2**20
 ROWS_PER_NUMBER = 20
 
 #: Rows of a trial on made-up data.
@@ -295,10 +307,10 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
     center : float or array-like, default=0.0
         The centre of that ball.
     n_blocks : int, default=None
-        Number of blocks. None takes 20 records of `expected_n` for each number of the result, but 10 blocks at least;
-        100 if `expected_n` is not given.
+        Number of blocks, a million at most. None takes 20 records of `expected_n` for each number of the result, but
+        10 blocks at least; 100 if `expected_n` is not given.
     grid_size : int, default=256
-        Number of cells that bounds are divided into for the median.
+        Number of cells that bounds are divided into for the median, 2**20 at most.
     expected_n : float, default=None
         Number of records, as far as publicly known. It decides the number of blocks alone.
     classes : array-like, default=None
@@ -609,19 +621,16 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
     def _check_parameters(self) -> Parameters:
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         aggregator = check_choice(self.aggregator, "aggregator", AGGREGATORS)
-        grid_size = check_integer(self.grid_size, "grid_size", least=2)
+        grid_size = check_integer(self.grid_size, "grid_size", least=2, most=_MOST_CELLS)
+        check_n_jobs(self.n_jobs)
         if not self._is_statistic():
             check_inner(self.estimator, "estimator", "classifier, regressor or other estimator")
         elif self.attributes is not None:
             raise ValueError("attributes are of estimators: a function returns its result")
-        if self.attributes is not None and (
-            isinstance(self.attributes, str)
-            or not len(self.attributes)
-            or len(set(self.attributes)) < len(self.attributes)
-        ):
-            raise ValueError(f"attributes must be different names of fitted attributes, got {self.attributes!r}")
+        if self.attributes is not None and not _are_names(self.attributes):
+            raise ValueError(f"attributes must be different names of fitted attributes, got {shown(self.attributes)}")
         if self.n_blocks is not None:
-            check_integer(self.n_blocks, "n_blocks", least=1)
+            check_integer(self.n_blocks, "n_blocks", least=1, most=MOST_BLOCKS)
         if self.expected_n is not None:
             check_positive(self.expected_n, "expected_n", least=1)
         check_classes(self.classes)
@@ -692,10 +701,10 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
         """Return the bounds of a result of this shape."""
         p = template.size
         if self.radius is not None:
-            try:
-                centre = np.broadcast_to(np.asarray(self.center, dtype=np.float64), (p,)).copy()
-            except (TypeError, ValueError):
-                centre = np.full(1, np.nan)
+            given = real_numbers(self.center)
+            centre = np.full(p, np.nan)
+            if given is not None and given.shape in ((), (1,), (p,)):
+                centre[:] = given
             if not np.all(np.abs(centre) <= 1e100):
                 raise ValueError(f"center must be a finite number, or one for each of the {p} numbers of the result")
             return Region(centre, np.full(p, float(self.radius)), ball=True)
@@ -716,4 +725,11 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
             return int(self.n_blocks)
         if self.expected_n is None:
             return DEFAULT_BLOCKS
-        return max(10, round(float(self.expected_n) / (ROWS_PER_NUMBER * size)))
+        return min(max(10, round(float(self.expected_n) / (ROWS_PER_NUMBER * size))), MOST_BLOCKS)
+
+
+def _are_names(value: Any) -> bool:
+    # A set has no order.
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes) or not all(isinstance(n, str) for n in value):
+        return False
+    return 0 < len(value) == len(set(value))

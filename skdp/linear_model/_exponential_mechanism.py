@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._data import classification_data, regression_data, single_target, validate_quietly
 from .._params import check_boolean, check_choice, check_classes, check_data_norm, check_integer, check_positive
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from .._values import shown
 from ..accounting import BoundedRangeEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
 from ..base import DPEstimatorMixin
 from ..mechanisms import MOST_PARAMETERS, Mechanism, NoiseSource, NoNoise, TangentPlaneMechanism
@@ -245,7 +246,7 @@ class ExpMechERM(LinearRule, DPEstimatorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        if self.loss in CLASSIFICATION:
+        if isinstance(self.loss, str) and self.loss in CLASSIFICATION:
             tags.estimator_type = "classifier"
             tags.classifier_tags = ClassifierTags(multi_class=False)
         else:
@@ -368,7 +369,7 @@ class ExpMechERM(LinearRule, DPEstimatorMixin, BaseEstimator):
             if threshold < _LEAST_THRESHOLD:
                 raise ValueError(
                     f"huber_threshold must be at least {_LEAST_THRESHOLD:g} times half the range of the targets, "
-                    f"which is {targets.half:g}, got {self.huber_threshold!r}"
+                    f"which is {targets.half:g}, got {shown(self.huber_threshold)}"
                 )
             return Huber(threshold)
         if name == "squared_error":

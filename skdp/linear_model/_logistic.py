@@ -22,6 +22,7 @@ from .._params import (
     check_positive,
 )
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
+from .._values import shown
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..base import DPEstimatorMixin
 from ..mechanisms import NoiseSource
@@ -265,9 +266,11 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEsti
     def _checked_weight(self, parameters: Parameters, geometry: Geometry) -> float:
         C = self._weight(parameters, geometry)
         if C * geometry.norm**2 > _MOST_KAPPA:
-            raise ValueError(f"C must be at most {_MOST_KAPPA / geometry.norm**2:.3g} for this data_norm, got {C!r}")
+            raise ValueError(
+                f"C must be at most {_MOST_KAPPA / geometry.norm**2:.3g} for this data_norm, got {shown(C)}"
+            )
         if parameters.tol * C * geometry.norm < _LEAST_RESIDUAL:
-            raise ValueError(f"C is too small for this data_norm and tol, got {C!r}")
+            raise ValueError(f"C is too small for this data_norm and tol, got {shown(C)}")
         return C
 
     def _check_parameters(self) -> Parameters:

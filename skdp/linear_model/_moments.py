@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._groups import ONE_RECORD, Unit
-from .._params import check_positive, columns_of
+from .._params import check_zero_or_positive, columns_of
 from .._release import PrivacyGuarantee, Release, ReleaseSession
 from ..accounting import PrivacyEvent, PureEvent
 from ..mechanisms import (
@@ -358,6 +358,4 @@ def solve_positive(matrix: Array, right: Array) -> Array:
 
 def check_alpha(alpha: object) -> float | None:
     """Return a ridge, or None for the automatic one."""
-    if alpha is None or (not isinstance(alpha, bool) and alpha == 0):
-        return None if alpha is None else 0.0
-    return check_positive(alpha, "alpha")
+    return None if alpha is None else check_zero_or_positive(alpha, "alpha")

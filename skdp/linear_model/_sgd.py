@@ -78,7 +78,7 @@ class DPSGDClassifier(CallbackSupportMixin, LinearRule, ClassifierMixin, DPEstim
         which needs `expected_n`. None takes all records in each step; if `expected_n` says that this is more than 2e10
         products, a fifth of them.
     n_steps : int, default=None
-        Number of steps. None is 500, unless `epochs` is given.
+        Number of steps, 1e9 at most. None is 500, unless `epochs` is given.
     epochs : float, default=None
         The same, in units of one over the rate.
     expected_n : float, default=None

@@ -13,6 +13,7 @@ from .._callbacks import CallbackSupportMixin, with_callbacks
 from .._data import regression_data, single_target, validate_quietly
 from .._params import check_integer, check_positive
 from .._release import PrivacyGuarantee, check_accountant
+from .._values import shown
 from ..accounting import PrivacyCost
 from ..base import DPEstimatorMixin
 from ..mechanisms import NoiseSource
@@ -78,7 +79,7 @@ class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, Bas
         which needs `expected_n`. None takes all records in each step; if `expected_n` says that this is more than 2e10
         products, a fifth of them.
     n_steps : int, default=None
-        Number of steps. None is 500, unless `epochs` is given.
+        Number of steps, 1e9 at most. None is 500, unless `epochs` is given.
     epochs : float, default=None
         The same, in units of one over the rate.
     expected_n : float, default=None
@@ -309,7 +310,7 @@ class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, Bas
                 if most < _LEAST_THRESHOLD:
                     raise ValueError(
                         f"huber_threshold must be at least {_LEAST_THRESHOLD:g} times half the range of the targets, "
-                        f"which is {targets.half:g}, got {self.huber_threshold!r}"
+                        f"which is {targets.half:g}, got {shown(self.huber_threshold)}"
                     )
                 most = min(most, _MOST_RESIDUAL)
         return Descent.of(self, settings, Residual(most), n_features)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._data import check_quietly
 from .._params import check_integer
 from .._release import REPLACE_ONE, PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from .._values import shown
 from ..accounting import PrivacyCost, PureEvent, check_epsilon
 from ..base import DPEstimatorMixin
 from ..mechanisms import LocalMechanism, NoiseSource
@@ -59,10 +60,10 @@ def check_n_reported(value: Any, n_features: int, epsilon: float, error: Callabl
             # A row reports a column with probability k / d.
             costs = [sum(error(epsilon / k)) / k for k in range(1, n_features + 1)]
             return int(np.argmin(costs)) + 1
-        raise ValueError(f'n_reported must be "all", "auto" or a number of columns, got {value!r}')
+        raise ValueError(f'n_reported must be "all", "auto" or a number of columns, got {shown(value)}')
     k = check_integer(value, "n_reported", least=1)
     if k > n_features:
-        raise ValueError(f"n_reported must be at most the number of columns, {n_features}, got {value!r}")
+        raise ValueError(f"n_reported must be at most the number of columns, {n_features}, got {shown(value)}")
     return k
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._data import label_key
 from .._params import check_classes, check_integer
+from .._values import shown
 from ..mechanisms import UNKNOWN
 
 Integers = NDArray[np.int64]
@@ -78,6 +79,8 @@ def entries_of(X: Any) -> Any:
     rows : array-like of shape (n_samples, n_features)
         Lists as an array of objects, in which each entry is what it was.
     """
+    if np.ma.isMaskedArray(X):
+        return np.ma.filled(X.astype(object), None)
     if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
         return np.full(X.shape, None, dtype=object)
     if not isinstance(X, list | tuple) or not X or not all(map(_is_row, X)):
@@ -86,7 +89,7 @@ def entries_of(X: Any) -> Any:
     if len(widths) > 1:
         raise ValueError("rows must all have the same length")
     width = widths.pop()
-    return np.fromiter((entry for row in X for entry in row), dtype=object, count=len(X) * width).reshape(-1, width)
+    return np.fromiter((entry for row in X for entry in row), dtype=object, count=len(X) * width).reshape(len(X), width)
 
 
 def _is_row(row: Any) -> bool:
@@ -111,7 +114,7 @@ def encode_labels(y: Any, classes: NDArray) -> Integers:
     if isinstance(y, list | tuple):
         labels = np.fromiter((row[0] if _is_row(row) and len(row) == 1 else row for row in y), object, count=len(y))
     else:
-        labels = np.asarray(y)
+        labels = np.ma.filled(y.astype(object), None) if np.ma.isMaskedArray(y) else np.asarray(y)
         if labels.ndim == 2 and labels.shape[1] == 1:
             labels = labels[:, 0]
     if labels.ndim != 1:
@@ -150,7 +153,7 @@ def check_categories(value: Any, n_features: int) -> tuple[Categories, ...]:
         else:
             every = [_one(entry) for entry in entries]
     if len(every) != n_features:
-        raise ValueError(f"categories has lists for {len(every)} columns, and there are {n_features}")
+        raise ValueError(f"categories must hold one list for each of the {n_features} columns, or one for all")
     return tuple(every)
 
 
@@ -159,9 +162,10 @@ def _listed(value: Any) -> list[Any]:
     if not isinstance(value, Set | Mapping | Iterator):
         try:
             return list(value)
-        except TypeError:
+        except Exception:
+            # An object may do anything.
             pass
-    raise ValueError(f"categories must be a number, a list, or a list of them, got {value!r}")
+    raise ValueError(f"categories must be a number, a list, or a list of them, got {shown(value)}")
 
 
 def _may_be_a_number_of_categories(entry: Any) -> bool:
@@ -170,11 +174,11 @@ def _may_be_a_number_of_categories(entry: Any) -> bool:
 
 def _one(value: Any) -> Categories:
     if isinstance(value, str):
-        raise ValueError(f"categories must be a number, a list, or a list of them, got {value!r}")
+        raise ValueError(f"categories must be a number, a list, or a list of them, got {shown(value)}")
     if np.isscalar(value):
         n = check_integer(value, "categories", least=2)
         if n > _MOST:
-            raise ValueError(f"categories must be at most {_MOST} for a column, got {value!r}")
+            raise ValueError(f"categories must be at most {_MOST} for a column, got {shown(value)}")
         values = np.arange(n)
         return Categories(values, values, values)
     listed = _listed(value)

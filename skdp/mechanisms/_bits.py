@@ -13,6 +13,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .._values import shown
+
 __all__ = ["BitStream", "NoiseSource", "global_generators"]
 
 
@@ -68,7 +70,7 @@ class NoiseSource:
             self._entropy = None
         elif isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
             if random_state < 0:
-                raise ValueError(f"random_state must not be negative, got {random_state!r}")
+                raise ValueError(f"random_state must not be negative, got {shown(random_state)}")
             self._entropy = [int(random_state)]
         elif isinstance(random_state, np.random.RandomState):
             self._entropy = random_state.randint(0, 2**32, size=4, dtype=np.uint32).tolist()
@@ -77,7 +79,7 @@ class NoiseSource:
         else:
             raise ValueError(
                 "random_state must be None, an integer, a numpy.random.RandomState or a "
-                f"numpy.random.Generator, got {random_state!r}"
+                f"numpy.random.Generator, got {shown(random_state)}"
             )
 
     @property

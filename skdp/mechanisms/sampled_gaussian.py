@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -117,7 +118,7 @@ class SampledGaussianMechanism(RoundedMechanism):
             Maps the sum over the sample to what is public of it.
         """
         noises = self._noises(noise)
-        samples: Iterator[NDArray[np.intp] | None] = iter([None] * self.n_steps)
+        samples: Iterator[NDArray[np.intp] | None] = repeat(None, self.n_steps)
         if self.rate < 1:
             samples = PoissonSampler(self.rate).samples(n_rows, self.n_steps, sampling)
         for rows in samples:
@@ -126,7 +127,7 @@ class SampledGaussianMechanism(RoundedMechanism):
     def _noises(self, stream: BitStream) -> Iterator[Array | None]:
         """Yield the noise of each step, in lattice steps."""
         if self.mu == math.inf:
-            yield from [None] * self.n_steps
+            yield from repeat(None, self.n_steps)
             return
         scale, left = self.scale / self.step, self.n_steps
         together = max(1, _CHUNK_NUMBERS // self.size)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from .._data import check_quietly, encode_labels, labels_of
-from .._params import check_classes, check_integer
+from .._params import check_classes, check_integer, check_n_jobs
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from .._silence import silence
 from ..accounting import (
@@ -303,6 +303,7 @@ def private_cross_val_score(
     check_accountant(accountant)
     whole = Budget(check_epsilon(epsilon), check_delta(delta))
     n_folds = check_integer(cv, "cv", least=2)
+    check_n_jobs(n_jobs)
     classes = declared_classes(estimator) if is_classifier(estimator) else None
     targets = labels_of(y) if is_classifier(estimator) else _numbers(y)
     X = rows_for_steps(X)

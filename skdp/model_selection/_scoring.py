@@ -24,6 +24,7 @@ from sklearn.base import is_classifier, is_regressor
 from .._data import encode_labels
 from .._params import check_bounds, check_choice, check_positive
 from .._silence import silence
+from .._values import shown
 
 Gains = NDArray[np.int64]
 
@@ -227,9 +228,9 @@ def make_score(
     """
     if not isinstance(scoring, str) or scoring not in (*CLASSIFICATION, *REGRESSION):
         raise ValueError(
-            f"scoring must be one of {', '.join((*CLASSIFICATION, *REGRESSION))}, got {scoring!r}: one record must "
-            "change a score by no more than is known. Areas under curves and R^2 depend on pairs of records, or on a "
-            "variance, and a callable may do anything"
+            f"scoring must be one of {', '.join((*CLASSIFICATION, *REGRESSION))}, got {shown(scoring)}: one record "
+            "must change a score by no more than is known. Areas under curves and R^2 depend on pairs of records, or "
+            "on a variance, and a callable may do anything"
         )
     kind = "classifiers" if scoring in CLASSIFICATION else "regressors"
     if not (is_classifier(estimator) if kind == "classifiers" else is_regressor(estimator)):

@@ -20,9 +20,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._data import FLOATS, check_quietly, encode_labels, label_array, labels_of, validate_quietly
-from .._params import check_boolean, check_choice, check_integer, check_positive
+from .._params import check_boolean, check_choice, check_integer, check_n_jobs, check_positive
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
 from .._silence import silence
+from .._values import shown
 from .._warn import warn
 from ..accounting import Budget, PrivacyCost, check_delta, check_epsilon
 from ..base import DPEstimatorMixin
@@ -36,6 +37,8 @@ from ._strategies import STRATEGIES, Strategy, Workshop, make_strategy
 
 #: Mean number of runs for each candidate, under "repeat".
 _RUNS_A_CANDIDATE = 3.0
+
+_MOST_SETTINGS = 10**6
 
 _FITTED = frozenset({"best_index_", "best_params_", "best_estimator_", "classes_", "strategy_", "privacy_"})
 
@@ -182,12 +185,17 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         if is_classifier(self.estimator) and declared_classes(self.estimator) is None:
             return None
         try:
-            settings = self._settings(None)
+            self._settings(None)
         except TypeError:
             return None
-        return self.privacy_plan().cost if settings else None
+        return self.privacy_plan().cost
 
     def _check_parameters(self) -> Budget:
+        if isinstance(self.estimator, type) or not (
+            hasattr(self.estimator, "fit") and hasattr(self.estimator, "set_params")
+        ):
+            raise TypeError(f"estimator must be an instance of a classifier or regressor, got {shown(self.estimator)}")
+        check_n_jobs(self.n_jobs)
         check_choice(self.strategy, "strategy", STRATEGIES)
         if not (isinstance(self.refit, str) and self.refit == "auto"):
             check_boolean(self.refit, "refit")
@@ -443,6 +451,20 @@ def try_on_nothing(prices: Prices, portions: Iterable[Fraction], X: Any, targets
         check_rows(candidate.estimator, X)
 
 
+def _asked(name: str, settings: Callable[[], Iterable[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return settings, or say that they are not as scikit-learn takes them."""
+    try:
+        asked = [dict(setting) for setting in settings()]
+    except Exception:
+        asked = None
+    # Outside the handler, so that a message that shows what was passed is not kept as the context of this one.
+    if asked is None:
+        raise TypeError(f"{name} must be a dict, or a list of dicts, of names of parameters and lists of values")
+    if not asked:
+        raise ValueError(f"{name} holds no setting to try")
+    return asked
+
+
 _PARAMETERS = """    epsilon : float, default=1.0
         Privacy budget of the whole search: all fits, the choice and the refit. Positive; ``inf`` adds no noise.
     delta : float, default=0.0
@@ -582,7 +604,7 @@ class DPGridSearchCV(PrivateSearch):
         self.param_grid = param_grid
 
     def _settings(self, source: NoiseSource | None) -> list[dict[str, Any]]:
-        return list(ParameterGrid(self.param_grid))
+        return _asked("param_grid", lambda: ParameterGrid(self.param_grid))
 
 
 class DPRandomizedSearchCV(PrivateSearch):
@@ -669,10 +691,12 @@ class DPRandomizedSearchCV(PrivateSearch):
         self.n_iter = n_iter
 
     def _settings(self, source: NoiseSource | None) -> list[dict[str, Any]]:
-        n_iter = check_integer(self.n_iter, "n_iter", least=1)
+        n_iter = check_integer(self.n_iter, "n_iter", least=1, most=_MOST_SETTINGS)
         if source is None:
             if not isinstance(self.random_state, numbers.Integral):
                 raise TypeError("settings that are drawn are known for an integer random_state only")
             source = NoiseSource(self.random_state)
         seed = int(source.stream("settings").words(1)[0] >> np.uint64(32))
-        return [dict(setting) for setting in ParameterSampler(self.param_distributions, n_iter, random_state=seed)]
+        return _asked(
+            "param_distributions", lambda: ParameterSampler(self.param_distributions, n_iter, random_state=seed)
+        )

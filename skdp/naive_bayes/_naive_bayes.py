@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from .._class_sums import moment_weight, noise_scale
 from .._data import labelled_data
 from .._groups import Unit
-from .._params import check_choice, check_classes, check_integer, check_positive
+from .._params import check_choice, check_classes, check_integer, check_positive, real_numbers
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
 from .._tables import NUMERIC, Columns, check_columns, columns_for
 from .._tables import Parameters as ColumnParameters
@@ -313,11 +313,8 @@ def check_priors(priors: Any, n_classes: int) -> Array | None:
     """Return public class probabilities, or None."""
     if priors is None:
         return None
-    try:
-        array = np.array(priors, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = np.empty(0)
-    if array.shape != (n_classes,):
+    array = real_numbers(priors)
+    if array is None or array.shape != (n_classes,):
         raise ValueError(f"priors must hold one number for each of the {n_classes} classes")
     if not np.all(array >= 0) or not math.isclose(array.sum(), 1.0, rel_tol=1e-9):
         raise ValueError("priors must be at least 0 and add up to 1")

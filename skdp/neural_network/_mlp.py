@@ -29,9 +29,12 @@ from .._params import (
     check_data_norm,
     check_integer,
     check_positive,
+    check_zero_or_positive,
     columns_of,
+    is_list,
 )
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
+from .._values import shown
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..base import DPEstimatorMixin
 from ..mechanisms import NoiseSource, SampledGaussianMechanism, rounded_normal
@@ -106,21 +109,14 @@ class Parameters:
 
 def _hidden(value: Any) -> tuple[int, ...]:
     sizes = [value] if isinstance(value, numbers.Integral) else value
-    try:
-        sizes = list(sizes)
-    except TypeError:
-        raise TypeError(f"hidden_layer_sizes must be integers, got {value!r}") from None
+    if not is_list(sizes):
+        raise TypeError(f"hidden_layer_sizes must be integers, got {shown(value)}")
     if len(sizes) > MOST_LAYERS:
         raise ValueError(f"hidden_layer_sizes must be at most {MOST_LAYERS} layers, got {len(sizes)}")
     checked = tuple(check_integer(size, "hidden_layer_sizes", least=1) for size in sizes)
     if max(checked, default=0) > MOST_UNITS:
-        raise ValueError(f"hidden_layer_sizes must be at most {MOST_UNITS}, got {value!r}")
+        raise ValueError(f"hidden_layer_sizes must be at most {MOST_UNITS}, got {shown(value)}")
     return checked
-
-
-def _part(value: Any, name: str, most: float) -> float:
-    """Return a number from 0 to `most`."""
-    return 0.0 if value == 0 and not isinstance(value, bool) else check_positive(value, name, most=most)
 
 
 def _default_rate(expected_n: Any) -> float:
@@ -256,7 +252,7 @@ class PrivateNetwork(CallbackSupportMixin, DPEstimatorMixin, BaseEstimator):
             data_norm=check_data_norm(self.data_norm),
             activation=check_choice(self.activation, "activation", ACTIVATIONS),
             solver=check_choice(self.solver, "solver", SOLVERS),
-            alpha=_part(self.alpha, "alpha", 1e3),
+            alpha=check_zero_or_positive(self.alpha, "alpha", most=1e3),
             clipping=Clipping(
                 MAX_GRAD_NORM if norm == "auto" else norm,
                 check_choice(self.clipping, "clipping", CLIPPINGS) == "automatic",
@@ -270,8 +266,8 @@ class PrivateNetwork(CallbackSupportMixin, DPEstimatorMixin, BaseEstimator):
                 default_steps=STEPS,
             ),
             learning_rate=None if rate == "auto" else rate,
-            momentum=_part(self.momentum, "momentum", 0.999),
-            average=_part(self.average, "average", 1.0),
+            momentum=check_zero_or_positive(self.momentum, "momentum", most=0.999),
+            average=check_zero_or_positive(self.average, "average", most=1.0),
         )
 
     @with_callbacks  # type: ignore[untyped-decorator]
@@ -376,7 +372,7 @@ class DPMLPClassifier(ClassifierMixin, PrivateNetwork):
         records, which needs `expected_n`. None is a probability of 0.1, or 16,384 of `expected_n` records if that is
         less.
     n_steps : int, default=None
-        Number of gradient steps. None is 1000, unless `epochs` is set.
+        Number of gradient steps, 1e9 at most. None is 1000, unless `epochs` is set.
     epochs : float, default=None
         The number of steps in other words: steps times the probability above.
     expected_n : float, default=None
@@ -651,7 +647,7 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, PrivateNetwork):
         records, which needs `expected_n`. None is a probability of 0.1, or 16,384 of `expected_n` records if that is
         less.
     n_steps : int, default=None
-        Number of gradient steps. None is 1000, unless `epochs` is set.
+        Number of gradient steps, 1e9 at most. None is 1000, unless `epochs` is set.
     epochs : float, default=None
         The number of steps in other words: steps times the probability above.
     expected_n : float, default=None

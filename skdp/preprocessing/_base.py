@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from .._data import FLOATS, check_quietly, validate_quietly
+from .._params import real_numbers
+from .._values import shown
+from ..base import all_or_nothing
 
 Array = NDArray[np.float64]
 
@@ -93,6 +96,7 @@ class PublicTransformer(NumericTransformer):
         """Check parameters for so many columns, and return what follows from them."""
         raise NotImplementedError
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check parameters, and note number and names of the columns. Nothing is learned from values.
 
@@ -114,13 +118,11 @@ class PublicTransformer(NumericTransformer):
 
 def check_range(value: Any, name: str) -> tuple[float, float]:
     """Return a pair of numbers in increasing order, within limits."""
-    try:
-        low, high = (float(end) for end in value)
-    except (TypeError, ValueError):
-        low = high = math.nan
+    ends = real_numbers(value)
+    low, high = (math.nan, math.nan) if ends is None or ends.shape != (2,) else ends.tolist()
     if not (low >= -_MOST and high <= _MOST and high - low >= _LEAST_WIDTH):
         raise ValueError(
             f"{name} must be a pair of numbers in [{-_MOST:g}, {_MOST:g}], the lower one first, at least "
-            f"{_LEAST_WIDTH:g} apart, got {value!r}"
+            f"{_LEAST_WIDTH:g} apart, got {shown(value)}"
         )
     return low, high

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._params import check_choice, check_integer
+from .._params import check_choice, check_integer, is_list, real_numbers
+from .._values import shown
 from ._base import Array, NumericTransformer, PublicTransformer, by_rows, norm_of_entries
 from ._grid import check_grid
 
@@ -23,7 +24,7 @@ def check_bins(n_bins: object) -> int:
     """Return a number of bins."""
     checked = check_integer(n_bins, "n_bins", least=2)
     if checked > _MOST_BINS:
-        raise ValueError(f"n_bins must be at most {_MOST_BINS}, got {n_bins!r}")
+        raise ValueError(f"n_bins must be at most {_MOST_BINS}, got {shown(n_bins)}")
     return checked
 
 
@@ -227,17 +228,22 @@ class PublicBinner(BinTransformer, PublicTransformer):
 def check_edges(value: Any, n_features: int) -> list[Array]:
     """Return edges by column."""
     message = "bin_edges must hold two finite edges or more, increasing: one sequence, or one for each column"
-    try:
-        parts = list(value)
-        one = np.ndim(parts[0]) == 0 if parts else True
-        every = [np.array(edges, dtype=np.float64) for edges in ([parts] if one else parts)]
-    except (TypeError, ValueError):
-        raise ValueError(message) from None
+    whole = real_numbers(value)
+    if whole is not None and whole.ndim == 1:
+        every: list[Any] = [whole] * n_features
+    elif is_list(value):
+        every = [real_numbers(edges) for edges in value]
+    else:
+        raise ValueError(message)
     for edges in every:
-        if edges.ndim != 1 or len(edges) < 2 or not np.all(np.isfinite(edges)) or not np.all(edges[:-1] < edges[1:]):
+        if (
+            edges is None
+            or edges.ndim != 1
+            or len(edges) < 2
+            or not np.all(np.isfinite(edges))
+            or not np.all(edges[:-1] < edges[1:])
+        ):
             raise ValueError(message)
-    if one:
-        every *= n_features
     if len(every) != n_features:
         raise ValueError(f"bin_edges has edges for {len(every)} columns, and there are {n_features}")
     return every

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from .._data import FLOATS, check_quietly
 from .._params import check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from .._values import shown
 from ..accounting import check_delta, check_epsilon
 from ..mechanisms import NoiseSource, quantile_mechanism
 from ..sensitivity import cell_counts
@@ -160,7 +161,7 @@ def check_cells(grid_size: object) -> int:
     """Return a number of cells."""
     checked = check_integer(grid_size, "grid_size", least=2)
     if checked > MOST_CELLS:
-        raise ValueError(f"grid_size must be at most {MOST_CELLS}, got {grid_size!r}")
+        raise ValueError(f"grid_size must be at most {MOST_CELLS}, got {shown(grid_size)}")
     return checked
 
 
@@ -169,10 +170,10 @@ def _dyadic_edges(exponents: Any) -> Array:
     try:
         low, high = exponents
     except (TypeError, ValueError):
-        raise ValueError(f"exponents must be a pair of integers, got {exponents!r}") from None
+        raise ValueError(f"exponents must be a pair of integers, got {shown(exponents)}") from None
     low, high = (check_integer(end, "exponents", least=-300) for end in (low, high))
     if not low < high <= 300:
-        raise ValueError(f"exponents must increase, from -300 to 300, got {exponents!r}")
+        raise ValueError(f"exponents must increase, from -300 to 300, got {shown(exponents)}")
     positive = np.ldexp(1.0, np.arange(low, high + 1))
     return np.concatenate([-positive[::-1], [0.0], positive])
 
@@ -247,7 +248,7 @@ def private_bounds(
     except (TypeError, ValueError):
         level = _WHOLE
     if 2 * level >= _WHOLE:
-        raise ValueError(f"tail must lie in [{1 / _WHOLE:g}, 0.5), got {tail!r}")
+        raise ValueError(f"tail must lie in [{1 / _WHOLE:g}, 0.5), got {shown(tail)}")
     source = NoiseSource(random_state)
     rows, single = _columns(X)
     middle = len(edges) // 2

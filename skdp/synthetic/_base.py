@@ -21,6 +21,7 @@ from .._params import check_bounds, check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from .._tables import Parameters as ColumnParameters
 from .._tables import check_columns, columns_for
+from .._values import shown
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..base import DPEstimatorMixin
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource
@@ -289,7 +290,7 @@ def check_bins(value: Any, name: str) -> int:
     """Return a number of bins."""
     bins = check_integer(value, name, least=2)
     if bins > MOST_CELLS:
-        raise ValueError(f"{name} must be at most {MOST_CELLS}, got {value!r}")
+        raise ValueError(f"{name} must be at most {MOST_CELLS}, got {shown(value)}")
     return bins
 
 

@@ -53,6 +53,10 @@ def _has(method: str) -> Callable[[Any], bool]:
     return check
 
 
+# Rows that are drawn are held in memory.
+_MOST_SAMPLES = 10**8
+
+
 class HistogramModel(HistogramBase):
     """A histogram with a model that is fitted to its cells."""
 
@@ -62,7 +66,7 @@ class HistogramModel(HistogramBase):
     def _check_estimator(self) -> None:
         """Refuse what cannot be fitted, before anything is spent."""
         if self.n_samples is not None:
-            check_integer(self.n_samples, "n_samples", least=1)
+            check_integer(self.n_samples, "n_samples", least=1, most=_MOST_SAMPLES)
         if self.estimator is None:
             return
         if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
@@ -191,7 +195,8 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         `sample_weight`, or a pipeline that ends in one. None is logistic regression of scaled columns, with categories
         in columns of their own.
     n_samples : int, default=None
-        Fit to so many synthetic rows instead. This is for what takes no weights: a grid search, nearest neighbours.
+        Fit to so many synthetic rows instead, 1e8 at most. This is for what takes no weights: a grid search, nearest
+        neighbours.
     epsilon : float, default=1.0
         Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
     delta : float, default=0.0
@@ -400,7 +405,8 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         `sample_weight`, or a pipeline that ends in one. None is linear regression of scaled columns, with categories in
         columns of their own.
     n_samples : int, default=None
-        Fit to so many synthetic rows instead. This is for what takes no weights: a grid search, nearest neighbours.
+        Fit to so many synthetic rows instead, 1e8 at most. This is for what takes no weights: a grid search, nearest
+        neighbours.
     epsilon : float, default=1.0
         Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
     delta : float, default=0.0

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._data import validate_quietly
 from .._params import check_classes, check_integer
+from .._values import shown
 
 Array = NDArray[np.float64]
 
@@ -23,7 +24,7 @@ def check_optional(value: object, name: str, least: int, most: int) -> int | Non
         return None
     checked = check_integer(value, name, least=least)
     if checked > most:
-        raise ValueError(f"{name} must be at most {most}, got {value!r}")
+        raise ValueError(f"{name} must be at most {most}, got {shown(value)}")
     return checked
 
 

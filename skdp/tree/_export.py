@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._params import check_integer
+from .._values import shown
 
 
 def export_text(estimator: Any, feature_names: Sequence[str] | None = None, *, tree: int = 0, decimals: int = 2) -> str:
@@ -48,7 +49,7 @@ def export_text(estimator: Any, feature_names: Sequence[str] | None = None, *, t
     check_integer(decimals, "decimals", least=0)
     structure = estimator.structure_
     if check_integer(tree, "tree", least=0) >= structure.n_trees:
-        raise ValueError(f"tree must be below the number of trees, {structure.n_trees}, got {tree!r}")
+        raise ValueError(f"tree must be below the number of trees, {structure.n_trees}, got {shown(tree)}")
     if feature_names is None:
         known = getattr(estimator, "feature_names_in_", None)
         names = [f"feature_{i}" for i in range(estimator.n_features_in_)] if known is None else list(known)

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from .._data import classification_data
 from .._params import check_boolean, check_choice, check_classes, check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from .._values import shown
 from ..accounting import (
     GaussianEvent,
     PrivacyCost,
@@ -533,7 +534,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         depth = check_optional(self.max_depth, "max_depth", 0, 12)
         thresholds = check_integer(self.n_thresholds, "n_thresholds", least=1)
         if thresholds > 4095:
-            raise ValueError(f"n_thresholds must be at most 4095, got {self.n_thresholds!r}")
+            raise ValueError(f"n_thresholds must be at most 4095, got {shown(self.n_thresholds)}")
         return Parameters(
             epsilon=check_epsilon(self.epsilon),
             delta=check_delta(self.delta),
