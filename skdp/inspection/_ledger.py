@@ -140,7 +140,7 @@ class LedgerDisplay:
         if x == "charge":
             ax.xaxis.get_major_locator().set_params(integer=True)
         else:
-            ax.figure.autofmt_xdate()
+            ax.tick_params(axis="x", labelrotation=30)
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
         return self
