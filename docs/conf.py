@@ -16,8 +16,12 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "myst_parser",
     "numpydoc",
+    "sphinx_copybutton",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "sphinxcontrib.bibtex",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates"]
@@ -28,6 +32,15 @@ autosummary_generate = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+
+# References
+bibtex_bibfiles = ["references.bib"]
+bibtex_default_style = "plain"
+bibtex_reference_style = "author_year"
+
+# Prompts are not copied.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 # The gallery
 sphinx_gallery_conf = {
@@ -49,7 +62,11 @@ html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
+    "header_links_before_dropdown": 6,
+    "logo": {"text": "skdp"},
 }
+html_static_path = ["_static"]
+html_css_files = ["skdp.css"]
 html_show_sourcelink = False
 
 

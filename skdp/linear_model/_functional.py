@@ -24,7 +24,7 @@ from .._params import check_boolean, check_bounds, check_choice, check_integer, 
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
 from ..base import DPEstimatorMixin
-from ..mechanisms import Mechanism, NoiseSource, NoNoise, coordinate_variance, l2_mechanism
+from ..mechanisms import BitStream, Mechanism, NoiseSource, NoNoise, coordinate_variance, l2_mechanism
 from ..sensitivity import group_sensitivity, moments_l2
 from ._moments import (
     RIDGE,
@@ -131,6 +131,43 @@ def in_original_units(solution: Array, features: Scaling, targets: Scaling, cons
     shift = constant * solution[d] if constant else np.zeros(len(targets.half))
     intercept = targets.centre + targets.half * shift - coef @ features.centre
     return coef, intercept
+
+
+@dataclass(frozen=True)
+class ReleasedMoments:
+    """What was released, and the public numbers that make coefficients of it.
+
+    Parameters
+    ----------
+    gram, cross : ndarray
+        Released moments.
+    spare : bool
+        Whether the ridge spares the intercept.
+    features, targets : Scaling
+        Units.
+    constant : float
+        Column of the intercept.
+    blocks : tuple of Block
+        How they were released.
+    """
+
+    gram: Array
+    cross: Array
+    spare: bool
+    features: Scaling
+    targets: Scaling
+    constant: float
+    blocks: tuple[Block, ...]
+
+    def with_other_noise(self, mechanisms: list[Mechanism], alpha: float, stream: BitStream) -> Array:
+        moments = np.hstack([self.gram, self.cross])
+        noise = np.zeros_like(moments)
+        for mechanism, block in zip(mechanisms, self.blocks, strict=True):
+            block.unpack(mechanism.release(np.zeros_like(block.pack(moments)), stream), noise)
+        p = len(moments)
+        gram, cross = np.split(moments + noise, [p], axis=1)
+        solution = postprocess(gram, cross, alpha, self.spare)
+        return in_original_units(solution, self.features, self.targets, self.constant)[0]
 
 
 class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, BaseEstimator):
@@ -299,6 +336,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
 
         solution = postprocess(gram, cross, alpha, spare)
         coef, intercept = in_original_units(solution, features, targets, geometry.constant)
+        self._moments = ReleasedMoments(gram, cross, spare, features, targets, geometry.constant, blocks)
         self.coef_ = coef[0] if y.ndim == 1 else coef
         self.intercept_ = float(intercept[0]) if y.ndim == 1 else intercept
         self.alpha_ = alpha
@@ -368,6 +406,12 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
             fit_intercept=check_boolean(self.fit_intercept, "fit_intercept"),
             unit=Unit.of(self.rows_per_group),
         )
+
+    def _coef_with_other_noise(self, stream: BitStream) -> Array:
+        """Return what the coefficients would be with noise on the released moments that is as large as theirs."""
+        mechanisms = [release.mechanism for release in self.privacy_.releases]
+        coef = self._moments.with_other_noise(mechanisms[-len(self._moments.blocks) :], self.alpha_, stream)
+        return coef.reshape(self.coef_.shape)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the predicted targets of each row.

@@ -226,6 +226,7 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEsti
         self.classes_ = classes
         self.C_ = C
         self._loss = parameters.loss
+        self._geometry = geometry
         self.privacy_ = plan
         return self
 

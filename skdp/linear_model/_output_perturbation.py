@@ -14,9 +14,18 @@ from numpy.typing import NDArray
 
 from .._release import PrivacyGuarantee, Release, ReleaseSession
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu, gaussian_noise_multiplier
-from ..mechanisms import GammaMechanism, GaussianMechanism, Mechanism, NoNoise
+from ..mechanisms import BitStream, GammaMechanism, GaussianMechanism, Mechanism, NoNoise
 from ..sensitivity import ClippedRows, minimizer_sensitivity
-from ._logistic import LARGEST_KAPPA, Array, Geometry, Parameters, PrivateLinearClassifier, PrivateLinearModel, solve
+from ._logistic import (
+    LARGEST_KAPPA,
+    Array,
+    Geometry,
+    Parameters,
+    PrivateLinearClassifier,
+    PrivateLinearModel,
+    linear_rule,
+    solve,
+)
 
 #: Standard deviation of the noise in the score of a row of the largest norm, under C="auto".
 _SCORE_NOISE = 0.25
@@ -76,6 +85,12 @@ class OutputPerturbation(PrivateLinearModel):
         tau = parameters.tol * C * geometry.lipschitz
         theta = solve(rows, codes, geometry, C, np.zeros(geometry.size), tau, parameters.max_iter)
         return session.release(_COEFFICIENTS, theta.ravel())
+
+    def _coef_with_other_noise(self, stream: BitStream) -> Array:
+        """Return what the coefficients would be with noise on top that is as large as theirs."""
+        mechanism = self.privacy_.releases[0].mechanism
+        noise = mechanism.release(np.zeros(self._geometry.size), stream)
+        return self.coef_ + linear_rule(noise, self._geometry)[0]
 
 
 class OutputPertLogReg(OutputPerturbation, PrivateLinearClassifier):

@@ -1,0 +1,31 @@
+"""Where to draw."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def axes_of(ax: Any) -> Any:
+    """Return `ax`, or new axes if it is None.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes or None
+        What a user passed.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    """
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("pictures need matplotlib: pip install 'skdp[plot]'") from None
+    return plt.subplots(layout="constrained")[1]

@@ -1,0 +1,200 @@
+"""Coefficients, and how far the noise may have moved them."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from .._params import check_integer, check_positive
+from ..mechanisms import NoiseSource
+from ._axes import axes_of
+
+
+class CoefficientUncertaintyDisplay:
+    """Coefficients of a private linear model, with the interval that the law of the noise implies.
+
+    Use `from_estimator` to make one. The noise's law is public, so that anyone may say how far it has moved a
+    coefficient, at no cost. The interval covers the noise and nothing else: not how well the records stand for others,
+    and not the bias of clipping and of the penalty.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_outputs, n_features)
+        Released coefficients.
+    lower, upper : ndarray of shape (n_outputs, n_features)
+        Ends of the intervals.
+    level : float
+        With this probability, each, they hold what the coefficient would be without noise.
+    feature_names : list of str
+        One for each column.
+    output_names : list of str
+        Labels or targets, one for each row of coefficients.
+    estimator_name : str, default=None
+        For the title.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of it.
+    bars_ : list of matplotlib ErrorbarContainer
+        One for each row of coefficients.
+
+    See Also
+    --------
+    PrivacyUtilityDisplay : What the noise does to a score.
+
+    Notes
+    -----
+    **Privacy.** Released numbers and the public law of the noise are all that is looked at.
+
+    With output perturbation, noise is added to the coefficients, and the interval is exact but for the number of draws.
+    With the functional mechanism, it is added to second moments: coefficients are computed again, many times, from the
+    released moments with further noise of the same law on top, and the interval is that of the differences [1]_. It is
+    right to first order in the noise, hence not where the noise is so large that the ridge does most of the work.
+
+    References
+    ----------
+    .. [1] C. Ferrando, S. Wang and D. Sheldon, "Parametric Bootstrap for Differentially Private Confidence Intervals",
+       AISTATS 2022.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from skdp import FunctionalMechLinReg
+    >>> from skdp.inspection import CoefficientUncertaintyDisplay
+    >>> X, y = make_regression(n_samples=5000, n_features=3, random_state=0)
+    >>> model = FunctionalMechLinReg(bounds=(-4, 4), bounds_y=(-300, 300), delta=1e-6, random_state=0).fit(X, y)
+    >>> display = CoefficientUncertaintyDisplay.from_estimator(model, random_state=0, plot=False)
+    >>> bool((display.lower < display.upper).all())
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        coef: NDArray[np.float64],
+        lower: NDArray[np.float64],
+        upper: NDArray[np.float64],
+        level: float,
+        feature_names: list[str],
+        output_names: list[str],
+        estimator_name: str | None = None,
+    ) -> None:
+        self.coef = coef
+        self.lower = lower
+        self.upper = upper
+        self.level = level
+        self.feature_names = feature_names
+        self.output_names = output_names
+        self.estimator_name = estimator_name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        level: float = 0.95,
+        n_draws: int = 500,
+        feature_names: Any = None,
+        random_state: Any = None,
+        plot: bool = True,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw noise of the same law, and see how far it moves the coefficients.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted `OutputPertLogReg`, `OutputPertSVC` or `FunctionalMechLinReg`. In other models the noise goes
+            through private numbers, or steps, that were not released.
+        level : float, default=0.95
+            Of the intervals, in (0, 1).
+        n_draws : int, default=500
+            How often noise is drawn.
+        feature_names : array-like of str, default=None
+            None takes ``feature_names_in_``, or numbers the columns.
+        random_state : int, RandomState, Generator or None, default=None
+            Of the draws, which are not those of the fit.
+        plot : bool, default=True
+            Whether to draw the picture.
+        ax : matplotlib Axes, default=None
+            Where to.
+        **kwargs : dict
+            For `plot`.
+
+        Returns
+        -------
+        display : CoefficientUncertaintyDisplay
+        """
+        check_is_fitted(estimator)
+        level = check_positive(level, "level", most=1.0)
+        n_draws = check_integer(n_draws, "n_draws", least=20)
+        redraw = getattr(estimator, "_coef_with_other_noise", None)
+        if redraw is None:
+            raise TypeError(
+                f"the law of the noise does not imply that of the coefficients of {type(estimator).__name__}: it is "
+                "for OutputPertLogReg, OutputPertSVC and FunctionalMechLinReg"
+            )
+        source = NoiseSource(random_state)
+        coef = np.atleast_2d(estimator.coef_)
+        moves = np.array([np.atleast_2d(redraw(source.stream(f"draw {k}"))) - coef for k in range(n_draws)])
+        tail = (1 - level) / 2
+        low, high = np.quantile(moves, [tail, 1 - tail], axis=0)
+        if feature_names is None:
+            feature_names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(coef.shape[1])])
+        feature_names = [str(name) for name in feature_names]
+        if len(feature_names) != coef.shape[1]:
+            raise ValueError(f"feature_names must be {coef.shape[1]} names, got {len(feature_names)}")
+        classes = getattr(estimator, "classes_", None)
+        if classes is None:
+            output_names = [f"target {k}" for k in range(len(coef))]
+        else:
+            output_names = [str(label) for label in (classes if len(coef) == len(classes) else classes[-1:])]
+        display = cls(
+            coef=coef,
+            lower=coef - high,
+            upper=coef - low,
+            level=level,
+            feature_names=feature_names,
+            output_names=output_names,
+            estimator_name=type(estimator).__name__,
+        )
+        return display.plot(ax=ax, **kwargs) if plot else display
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw a point and an interval for each coefficient.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to; None makes a figure.
+        **kwargs : dict
+            For matplotlib's `errorbar`.
+
+        Returns
+        -------
+        self : CoefficientUncertaintyDisplay
+            With ``ax_``, ``figure_`` and ``bars_``.
+        """
+        ax = axes_of(ax)
+        rows = np.arange(self.coef.shape[1])[::-1]
+        several = len(self.coef) > 1
+        self.bars_ = []
+        for k, (name, coef) in enumerate(zip(self.output_names, self.coef, strict=True)):
+            offset = 0.6 * (k - (len(self.coef) - 1) / 2) / len(self.coef)
+            ends = np.abs(np.array([self.lower[k], self.upper[k]]) - coef)
+            style = {"fmt": "o", "capsize": 3, "markersize": 4, "label": name if several else None, **kwargs}
+            self.bars_.append(ax.errorbar(coef, rows - offset, xerr=ends, **style))
+        ax.axvline(0.0, color="0.6", linestyle=":", linewidth=1, zorder=0)
+        ax.set_yticks(rows, self.feature_names)
+        ax.set(xlabel=f"coefficient, and {self.level:.0%} interval of the noise", title=self.estimator_name or "")
+        if several:
+            ax.legend()
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

@@ -1,0 +1,172 @@
+"""A budget over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._params import check_choice
+from ..accounting import Budget, BudgetAccountant, Record
+from ._axes import axes_of
+
+
+class LedgerDisplay:
+    """What was spent of a budget, charge after charge, up to its ceiling.
+
+    Use `from_accountant` to make one.
+
+    Parameters
+    ----------
+    spent : ndarray of shape (n_charges,)
+        Epsilon that is proved for the charges up to each, at the ceiling's delta.
+    summed : ndarray of shape (n_charges,)
+        The sum of their epsilons, which is what basic composition would say.
+    ceiling : Budget
+        What may be spent.
+    names : sequence of str
+        What each charge was for.
+    times : sequence of datetime
+        When, in UTC.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of it.
+    line_, ceiling_line_ : matplotlib Line2D
+        What was spent, and the ceiling.
+
+    See Also
+    --------
+    skdp.accounting.BudgetAccountant.to_frame : The same as a table.
+
+    Notes
+    -----
+    **Privacy.** A ledger holds public quantities only.
+
+    Examples
+    --------
+    >>> from skdp import BudgetAccountant
+    >>> from skdp.inspection import LedgerDisplay
+    >>> accountant = BudgetAccountant(epsilon=3.0)
+    >>> accountant.spend(0.5, label="a mean")
+    >>> accountant.spend(1.0, label="a model")
+    >>> LedgerDisplay.from_accountant(accountant, plot=False).spent
+    array([0.5, 1.5])
+    """
+
+    def __init__(
+        self,
+        *,
+        spent: NDArray[np.float64],
+        summed: NDArray[np.float64],
+        ceiling: Budget,
+        names: Sequence[str],
+        times: Sequence[datetime],
+    ) -> None:
+        self.spent = spent
+        self.summed = summed
+        self.ceiling = ceiling
+        self.names = names
+        self.times = times
+
+    @classmethod
+    def from_accountant(cls, accountant: BudgetAccountant, *, plot: bool = True, ax: Any = None, **kwargs: Any) -> Self:
+        """Read the records of an accountant.
+
+        Parameters
+        ----------
+        accountant : BudgetAccountant
+            In memory or with a ledger.
+        plot : bool, default=True
+            Whether to draw.
+        ax : matplotlib Axes, default=None
+            Where to.
+        **kwargs : dict
+            For `plot`.
+
+        Returns
+        -------
+        display : LedgerDisplay
+        """
+        if not isinstance(accountant, BudgetAccountant):
+            raise TypeError(f"accountant must be a BudgetAccountant, got {type(accountant).__name__}")
+        records = accountant.records
+        display = cls(
+            spent=_totals(accountant, records),
+            summed=np.cumsum([record.cost.epsilon for record in records]),
+            ceiling=Budget(accountant.epsilon, accountant.delta),
+            names=[" ".join(filter(None, (record.estimator, record.label))) for record in records],
+            times=[record.time for record in records],
+        )
+        return display.plot(ax=ax, **kwargs) if plot else display
+
+    def plot(self, ax: Any = None, *, x: str = "charge", name: str | None = None, **kwargs: Any) -> Self:
+        """Draw what was spent as steps, and the ceiling.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to; None makes a figure.
+        x : {"charge", "time"}, default="charge"
+            What is along the axis: numbers of charges, or times.
+        name : str, default=None
+            For the legend.
+        **kwargs : dict
+            For matplotlib's `step`.
+
+        Returns
+        -------
+        self : LedgerDisplay
+            With ``ax_``, ``figure_``, ``line_`` and ``ceiling_line_``.
+        """
+        check_choice(x, "x", ("charge", "time"))
+        ax = axes_of(ax)
+        across: Any = np.arange(1, len(self.spent) + 1) if x == "charge" else self.times
+        (self.line_,) = ax.step(across, self.spent, where="post", **{"marker": "o", "label": name or "spent", **kwargs})
+        if not np.allclose(self.summed, self.spent):
+            ax.step(across, self.summed, where="post", color="0.6", linewidth=1, label="sum of the charges", zorder=0)
+        self.ceiling_line_ = None
+        if self.ceiling.epsilon < math.inf:
+            self.ceiling_line_ = ax.axhline(self.ceiling.epsilon, color="tab:red", linestyle="--", label="ceiling")
+        ax.set(xlabel=x, ylabel=f"epsilon (delta = {self.ceiling.delta:g})")
+        ax.set_ylim(bottom=0.0)
+        if x == "charge":
+            ax.xaxis.get_major_locator().set_params(integer=True)
+        else:
+            ax.tick_params(axis="x", labelrotation=30)
+        ax.legend()
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _totals(accountant: BudgetAccountant, records: Sequence[Record]) -> NDArray[np.float64]:
+    """Return the epsilon of the total after each charge, by charging another accountant."""
+    if accountant.composition == "plan":
+        # The guarantee of a declared list is that of all of it, from the first entry on.
+        return np.full(len(records), accountant.total().epsilon)
+    again = BudgetAccountant(
+        accountant.epsilon,
+        accountant.delta,
+        composition=accountant.composition,
+        unit=accountant.unit,
+    )
+    names: dict[int | None, list[str]] = {}
+    for record in records:
+        known = names.setdefault(record.division, [])
+        if record.part not in known:
+            known.append(record.part)
+    # Which records a part has does not matter to what it is charged.
+    parts = {number: again.parallel(by=known, parts=known) for number, known in names.items() if number is not None}
+    found = []
+    for record in records:
+        charged = again if record.division is None else parts[record.division][record.part].accountant
+        charged.charge(record.cost, label=record.label, estimator=record.estimator)
+        found.append(again.total().epsilon)
+    return np.array(found)

@@ -1,0 +1,209 @@
+"""Pictures: what is in them, and what is refused."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification, make_regression
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
+
+from skdp import (
+    BudgetAccountant,
+    DPNaiveBayes,
+    FunctionalMechLinReg,
+    ObjPertLogReg,
+    OutputPertLogReg,
+    OutputPertSVC,
+)
+from skdp.inspection import CoefficientUncertaintyDisplay, LedgerDisplay, PrivacyUtilityDisplay
+
+X, y = make_classification(n_samples=300, n_features=4, random_state=0)
+
+
+@pytest.fixture
+def pyplot():
+    matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    matplotlib.use("agg")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    yield pyplot
+    pyplot.close("all")
+
+
+# --- utility ----------------------------------------------------------------------------------------------------------
+
+
+def utility(estimator, **parameters):
+    return PrivacyUtilityDisplay.from_estimator(
+        estimator, X, y, **{"data_are_public": True, "plot": False, "random_state": 0, **parameters}
+    )
+
+
+def test_scores_rise_to_the_baseline():
+    display = utility(ObjPertLogReg(data_norm=3.0, classes=[0, 1]), epsilons=[100.0, 0.01], n_repeats=2, cv=4)
+    assert display.epsilons.tolist() == [0.01, 100.0]
+    assert display.scores.shape == (2, 8)
+    assert display.baseline.shape == (4,)
+    low, high = display.scores.mean(axis=1)
+    assert low + 0.1 < high <= display.baseline.mean() + 0.05
+
+
+def test_seeds_repeat_and_differ_between_fits():
+    model = DPNaiveBayes(bounds=(-4, 4), classes=[0, 1])
+    one, two = (utility(model, epsilons=[0.1], n_repeats=4, cv=2, scoring="neg_log_loss") for _ in range(2))
+    np.testing.assert_array_equal(one.scores, two.scores)
+    assert len(np.unique(one.scores)) == 8
+    free = [utility(model, epsilons=[0.1], cv=2, scoring="neg_log_loss", random_state=None) for _ in range(2)]
+    assert (free[0].scores != free[1].scores).all()
+
+
+def test_pipelines_and_other_baselines():
+    model = make_pipeline(MaxAbsScaler(), ObjPertLogReg(data_norm=2.0, classes=[0, 1]))
+    display = utility(
+        model, parameter="objpertlogreg__epsilon", epsilons=[1.0], cv=3, baseline=LogisticRegression(), n_repeats=1
+    )
+    assert display.baseline.mean() > 0.8
+    assert utility(model, parameter="objpertlogreg__epsilon", epsilons=[1.0], baseline=False).baseline is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data_are_public": False}, "private_score"),
+        ({"data_are_public": 1}, "private_score"),
+        ({"epsilons": [np.inf]}, "finite"),
+        ({"epsilons": []}, "one or more"),
+        ({"epsilons": [-1.0]}, "epsilon"),
+        ({"parameter": "eps"}, "no parameter"),
+        ({"n_repeats": 0}, "n_repeats"),
+    ],
+)
+def test_utility_refuses(changes, message):
+    with pytest.raises(ValueError, match=message):
+        utility(ObjPertLogReg(data_norm=3.0), **changes)
+
+
+def test_utility_takes_no_accountant():
+    accountant = BudgetAccountant(1.0)
+    with pytest.raises(ValueError, match="accountant"):
+        utility(make_pipeline(MaxAbsScaler(), ObjPertLogReg(data_norm=3.0, accountant=accountant)))
+    assert not accountant.records
+
+
+# --- coefficients -----------------------------------------------------------------------------------------------------
+
+
+def width_over_spread(model, X, y, n_fits=40):
+    """Return the width of 80 % intervals over that of the law of the coefficients."""
+    coefs, widths = [], []
+    for seed in range(n_fits):
+        model.set_params(random_state=seed).fit(X, y)
+        coefs.append(np.atleast_2d(model.coef_))
+        if seed % 8 == 0:
+            display = CoefficientUncertaintyDisplay.from_estimator(
+                model, level=0.8, n_draws=80, random_state=10**6 + seed, plot=False
+            )
+            widths.append(display.upper - display.lower)
+    return np.mean(widths) / (2 * 1.28 * np.std(coefs, axis=0).mean())
+
+
+@pytest.mark.parametrize(
+    ("estimator", "delta"), [(OutputPertLogReg, 0.0), (OutputPertLogReg, 1e-5), (OutputPertSVC, 1e-5)]
+)
+def test_intervals_of_output_perturbation_are_as_wide_as_the_noise(estimator, delta):
+    model = estimator(epsilon=1.0, delta=delta, data_norm=3.0, classes=[0, 1], C=0.1)
+    ratio = width_over_spread(model, X, y)
+    # 160 coefficients in all: 6 % is a standard error.
+    assert 0.75 < ratio < 1.3
+    exact = estimator(epsilon=np.inf, C=0.1, data_norm=3.0, classes=[0, 1]).fit(X, y)
+    display = CoefficientUncertaintyDisplay.from_estimator(exact, plot=False)
+    np.testing.assert_array_equal(display.lower, display.upper)
+
+
+@pytest.mark.parametrize("parameters", [{"delta": 1e-5}, {"solver": "adassp", "delta": 1e-5}, {"delta": 0.0}])
+def test_intervals_of_the_functional_mechanism_are_as_wide_as_the_noise(parameters):
+    Z, t = make_regression(n_samples=4000, n_features=4, noise=20.0, random_state=0)
+    model = FunctionalMechLinReg(epsilon=5.0, bounds=(-3, 3), bounds_y=(-300, 300), **parameters)
+    ratio = width_over_spread(model, Z, t)
+    assert 0.75 < ratio < 1.3
+
+
+def test_intervals_shrink_with_epsilon_and_vanish_without_noise():
+    widths = []
+    for epsilon in (0.5, 5.0, np.inf):
+        model = OutputPertLogReg(epsilon=epsilon, C=0.1, data_norm=3.0, classes=[0, 1], random_state=0).fit(X, y)
+        display = CoefficientUncertaintyDisplay.from_estimator(model, random_state=1, plot=False)
+        widths.append(float((display.upper - display.lower).mean()))
+    assert widths[0] == pytest.approx(10 * widths[1], rel=0.2)
+    assert widths[2] == 0
+
+
+def test_names_and_refusals():
+    model = OutputPertLogReg(data_norm=3.0, classes=["no", "yes"], random_state=0).fit(X, np.array(["no", "yes"])[y])
+    display = CoefficientUncertaintyDisplay.from_estimator(model, plot=False)
+    assert display.feature_names == ["x0", "x1", "x2", "x3"]
+    assert display.output_names == ["yes"]
+    with pytest.raises(ValueError, match="feature_names must be 4 names"):
+        CoefficientUncertaintyDisplay.from_estimator(model, feature_names=["a"], plot=False)
+    with pytest.raises(ValueError, match="level"):
+        CoefficientUncertaintyDisplay.from_estimator(model, level=1.5, plot=False)
+    private = ObjPertLogReg(data_norm=3.0, classes=[0, 1], random_state=0).fit(X, y)
+    with pytest.raises(TypeError, match="ObjPertLogReg"):
+        CoefficientUncertaintyDisplay.from_estimator(private, plot=False)
+
+
+# --- ledger -----------------------------------------------------------------------------------------------------------
+
+
+def test_ledger_of_pure_charges_with_parts():
+    accountant = BudgetAccountant(10.0)
+    accountant.spend(0.5, label="first")
+    with accountant.parallel(by=["a", "b", "b"], parts=["a", "b"]) as parts:
+        parts["a"].accountant.spend(1.0)
+        parts["b"].accountant.spend(2.0)
+    accountant.spend(0.25)
+    display = LedgerDisplay.from_accountant(accountant, plot=False)
+    np.testing.assert_allclose(display.spent, [0.5, 1.5, 2.5, 2.75])
+    np.testing.assert_allclose(display.summed, [0.5, 1.5, 3.5, 3.75])
+    assert display.names[0] == "first"
+    assert display.ceiling == (10.0, 0.0)
+
+
+@pytest.mark.parametrize("composition", ["gdp", "rdp", "auto", "basic"])
+def test_ledger_ends_at_the_total(composition):
+    accountant = BudgetAccountant(5.0, 1e-4, composition=composition)
+    for _ in range(4):
+        ObjPertLogReg(epsilon=0.5, delta=1e-6, data_norm=3.0, classes=[0, 1], accountant=accountant).fit(X, y)
+    display = LedgerDisplay.from_accountant(accountant, plot=False)
+    assert display.spent[-1] == pytest.approx(accountant.total().epsilon)
+    assert (np.diff(display.spent) > 0).all()
+    assert len(accountant.records) == 4
+
+
+def test_ledger_of_a_plan_and_of_nothing():
+    fits = [ObjPertLogReg(data_norm=1.0, epsilon=epsilon, classes=[0, 1]) for epsilon in (0.3, 0.7)]
+    accountant = BudgetAccountant(1.0, plan=[model.privacy_plan(n_features=4) for model in fits])
+    assert LedgerDisplay.from_accountant(accountant, plot=False).spent.size == 0
+    fits[0].set_params(accountant=accountant).fit(X, y)
+    assert LedgerDisplay.from_accountant(accountant, plot=False).spent == pytest.approx([accountant.total().epsilon])
+    with pytest.raises(TypeError, match="BudgetAccountant"):
+        LedgerDisplay.from_accountant(None)
+
+
+# --- drawing ----------------------------------------------------------------------------------------------------------
+
+
+def test_pictures(pyplot):
+    accountant = BudgetAccountant(3.0, 1e-5)
+    model = OutputPertLogReg(data_norm=3.0, classes=[0, 1], random_state=0).fit(X, y)
+    for _ in range(3):
+        accountant.spend(0.1, 1e-6)
+    for display in (
+        utility(ObjPertLogReg(data_norm=3.0, classes=[0, 1]), epsilons=[0.1, 1.0], cv=2, n_repeats=1, plot=True),
+        CoefficientUncertaintyDisplay.from_estimator(model, n_draws=50),
+        LedgerDisplay.from_accountant(accountant),
+        LedgerDisplay.from_accountant(accountant, x="time"),
+    ):
+        assert display.ax_.figure is display.figure_
+        display.figure_.canvas.draw()
+    ax = pyplot.subplots()[1]
+    assert LedgerDisplay.from_accountant(accountant, ax=ax, color="tab:green").ax_ is ax
