@@ -108,7 +108,11 @@ def _quietly(validate: Callable[[], Any]) -> Any:
     except Exception:
         failure = ValueError("the data cannot be read as numbers")
     # Outside the handler, so that the original message is not kept as the context of this one.
-    raise failure
+    try:
+        raise failure
+    finally:
+        # An error that its own traceback refers to would keep the data in memory.
+        del failure
 
 
 def _refuse_times(data: Any, name: str) -> None:

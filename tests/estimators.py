@@ -30,7 +30,7 @@ from skdp.local import (
     RandomizedResponse,
     UnaryEncoder,
 )
-from skdp.model_selection import DPGridSearchCV
+from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
 from skdp.naive_bayes import DPNaiveBayes
 from skdp.neural_network import DPMLPClassifier, DPMLPRegressor
 from skdp.preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner
@@ -491,7 +491,7 @@ def declared(estimator, n_classes=2, **parameters):
 
 def is_search(estimator):
     """Whether fits of another estimator take place inside."""
-    return isinstance(estimator, DPGridSearchCV)
+    return isinstance(estimator, DPGridSearchCV | DPRandomizedSearchCV)
 
 
 def data_for(estimator, n_classes=2, n_rows=400, n_features=None, seed=0):
@@ -525,7 +525,7 @@ def name_of(estimator):
             "n_reported",
         )
     ]
-    kind = "gaussian" if estimator.delta else "pure"
+    kind = "gaussian" if getattr(estimator, "delta", None) else "pure" if hasattr(estimator, "delta") else "free"
     sampled = ["sampled"] if getattr(estimator, "batch_size", None) is not None else []
     columns = ["columns"] if getattr(estimator, "categorical_features", None) is not None else []
     inner = [name for name in ("threshold", "student") if getattr(estimator, name, None) is not None]
