@@ -156,6 +156,11 @@ def library(package="skdp"):
     return held
 
 
+def caches():
+    """Return the caches of functions in the library."""
+    return [value for _, value in walk(library()) if isinstance(value, functools._lru_cache_wrapper)]
+
+
 def describe(root):
     """Return all that can be reached, as lines: places, types, numbers to the last bit, shapes, and what is shared."""
     lines, first = [], {}
@@ -185,7 +190,7 @@ def figures(value):
         return none, none
     if isinstance(value, np.ndarray):
         if value.dtype.kind == "c":
-            value = value.view(value.real.dtype) if value.flags.c_contiguous else np.stack([value.real, value.imag])
+            value = np.stack([value.real, value.imag])
         flat = np.ravel(value)
         if value.dtype == np.float32:
             return none, flat.astype(np.float64)

@@ -45,7 +45,7 @@ from tests.estimators import (
     needs_y,
     without_data,
 )
-from tests.leaks import Secrets, describe, library
+from tests.leaks import Secrets, caches, describe, library
 
 
 def column_means(rows):
@@ -258,3 +258,133 @@ def check_what_is_left(estimator, capfd, monkeypatch):
 @of_all(ALL)
 def test_what_is_left_of_a_fit_follows_from_its_releases(estimator, capfd, monkeypatch):
     check_what_is_left(estimator, capfd, monkeypatch)
+
+
+# --- numbers of the data, and the data themselves -----------------------------------------------------------------
+
+
+def secrets_of(X, y):
+    """What nobody may find of these data; labels are public."""
+    return Secrets(X, *([y] if y.dtype.kind == "f" else []))
+
+
+def check_that_data_are_gone(act, X, y):
+    """Fail if X or y are alive after something was done with them, or if what it returns holds numbers of theirs.
+
+    X and y are to be referred to by nothing else: they come in lists, which are emptied.
+    """
+    secrets = secrets_of(X[0], y[0])
+    alive = [weakref.ref(X[0]), weakref.ref(y[0])]
+    kept = act(X.pop(), y.pop())
+    if any(each() is not None for each in alive):
+        # Of frames that refer to each other, and wait for the collector.
+        gc.collect()
+    assert all(each() is None for each in alive), "the data are referred to"
+    found = secrets.found(kept)
+    assert not found, found[:3]
+    if hasattr(kept, "get_params"):
+        for written in pickles(kept):
+            assert not len(secrets.within(written)), "a pickle holds data"
+
+
+def data_in_lists(estimator, n_rows=1013):
+    """Rows and targets that nothing else refers to."""
+    X, y = data_for(estimator, n_rows=n_rows)
+    return [X.copy()], [y.copy()]
+
+
+def fitted_and_asked(estimator):
+    """A function that fits, with real noise, and asks for predictions on the same rows."""
+
+    def act(X, y):
+        model = fit(copy_of(estimator, epsilon=0.5, accountant=accountant_for(estimator)), X, y)
+        said(model, X, y)
+        return model
+
+    return act
+
+
+@of_all(ALL)
+def test_no_number_of_the_data_is_in_reach_of_a_model(estimator):
+    check_that_data_are_gone(fitted_and_asked(estimator), *data_in_lists(estimator))
+
+
+def failed(estimator, how, monkeypatch):
+    """A function that fits, fails, and returns estimator and error."""
+
+    def stream(self, label):
+        raise RuntimeError
+
+    def act(X, y):
+        model = copy_of(estimator, epsilon=0.5)
+        if how == "refused":
+            model.set_params(accountant=BudgetAccountant(1e-3, unit=accountant_for(estimator).unit))
+        if how == "missing":
+            X[3, 1] = np.nan
+        with monkeypatch.context() as patch:
+            if how == "interrupted":
+                patch.setattr(NoiseSource, "stream", stream)
+            try:
+                fit(model, X, y)
+            except (BudgetError, RuntimeError, ValueError) as error:
+                return model, error.with_traceback(None)
+        raise AssertionError("nothing failed")
+
+    return act
+
+
+SOME = [*ONE_EACH, *MORE]
+
+
+@of_all(SOME)
+@pytest.mark.parametrize("how", ["refused", "missing", "interrupted"])
+def test_no_number_of_the_data_is_in_reach_after_a_fit_that_fails(estimator, how, monkeypatch):
+    check_that_data_are_gone(failed(estimator, how, monkeypatch), *data_in_lists(estimator, 103))
+
+
+def test_labels_that_are_not_told_of_are_gone():
+    labels = np.array([f"patient-{k:04}" for k in range(500)] + ["flu"] * 600)
+    alive = weakref.ref(labels)
+    model = PrivateLabelSet(epsilon=1.0, delta=1e-9).fit(labels)
+    del labels
+    assert alive() is None
+    assert model.classes_.tolist() == ["flu"]
+    assert not any("patient" in line for line in describe(model))
+    assert not any(b"patient" in written for written in pickles(model))
+
+
+def arrays_in_the_process():
+    """Arrays that anything refers to which the collector of garbage knows of."""
+    found = {}
+    for holder in gc.get_objects():
+        for each in gc.get_referents(holder):
+            if isinstance(each, np.ndarray):
+                found[id(each)] = each
+    return list(found.values())
+
+
+def check_that_nothing_remembers(estimators, fit=fit):
+    """Fail if caches or globals of the library depend on data, or if any array of the process holds some of them."""
+    looks, data = [], []
+    for cache in caches():
+        # A full one forgets, and what it forgets is a matter of order.
+        cache.cache_clear()
+    for n_rows, seed in ((211, 1), (37, 2)):
+        for estimator in estimators:
+            X, y = data_for(estimator, n_rows=n_rows, seed=seed)
+            data.append(Secrets(X))
+            fit(copy_of(estimator, random_state=3), X, y)
+            del X, y
+        looks.append(describe(library()))
+    own = {id(array) for secrets in data for array in vars(secrets).values()}
+    rest = [array for array in arrays_in_the_process() if id(array) not in own]
+    for secrets in {secrets._known.tobytes(): secrets for secrets in data}.values():
+        for array in rest:
+            assert not len(secrets.within(array)), "an array in the process holds data"
+    compare([{"caches and globals": look} for look in looks])
+
+
+def test_no_cache_or_global_depends_on_data(monkeypatch):
+    # Caches may hold what was released, which is the same then.
+    noise_alone(monkeypatch)
+    check_that_nothing_remembers(ALL)
