@@ -33,9 +33,16 @@ ATOMS = (
 )
 
 #: Leaves by their name: what they hold belongs to the code, or is gone through by itself.
-_NAMED = (type, types.ModuleType, types.BuiltinFunctionType, np.ufunc, re.Pattern)
+_NAMED = (type, types.ModuleType, np.ufunc, re.Pattern)
 
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
+
+
+# Bit of `type.__flags__` of classes that are not of an extension module.
+_CLASS_STATEMENT = 1 << 9
+
+# Where the types are that `parts` knows, or that hold nothing.
+_KNOWN = ("builtins", "types", "functools", "weakref", "collections", "itertools", "abc", "typing")
 
 
 def name_in(holder, key):
@@ -73,6 +80,8 @@ def parts(value):
     elif isinstance(value, types.MethodType):
         yield ".__func__", value.__func__
         yield ".__self__", value.__self__
+    elif isinstance(value, types.BuiltinFunctionType):
+        yield ".__self__", value.__self__
     elif isinstance(value, types.GeneratorType):
         yield ".locals", {} if value.gi_frame is None else value.gi_frame.f_locals
     elif isinstance(value, weakref.ReferenceType):
@@ -102,15 +111,14 @@ def _attributes(value):
     for name in slots:
         if hasattr(value, name):
             yield f".{name}", getattr(value, name)
-    if type(value).__flags__ & (1 << 9) or type(value).__module__ in ("builtins", "types", "functools", "weakref"):
-        # Made by a class statement, or known above.
+    extensions = [kind for kind in type(value).__mro__ if not kind.__flags__ & _CLASS_STATEMENT]
+    if all(kind.__module__ in _KNOWN for kind in extensions) or isinstance(value, np.ndarray):
         return
-    if not isinstance(value, np.ndarray):
-        # Of an extension type: what it would be made of again.
-        try:
-            yield ".__reduce_ex__", value.__reduce_ex__(4)[1:]
-        except Exception:
-            yield "referents", gc.get_referents(value)
+    # What it would be made of again, or what the collector of garbage is told.
+    try:
+        yield ".__reduce_ex__", value.__reduce_ex__(4)[1:]
+    except Exception:
+        yield "referents", [part for part in gc.get_referents(value) if part is not getattr(value, "__dict__", None)]
 
 
 def _slots(kind):
@@ -214,7 +222,9 @@ _NUMBER = re.compile(r"[-+]?\d*\.\d{8,}(?:[eE][-+]?\d+)?")
 def _doubles(data):
     """All doubles that bytes may be read as, at any offset and in both orders."""
     with np.errstate(all="ignore"):
-        read = [np.frombuffer(data[k : k + (len(data) - k) // 8 * 8], dtype) for k in range(8) for dtype in "<d >d".split()]
+        read = [
+            np.frombuffer(data[k : k + (len(data) - k) // 8 * 8], dtype) for k in range(8) for dtype in ("<d", ">d")
+        ]
         return np.concatenate(read).astype(np.float64)
 
 
