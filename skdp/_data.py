@@ -91,6 +91,21 @@ def check_quietly(X: Any, **kwargs: Any) -> NDArray:
     return array
 
 
+def array_quietly(X: Any) -> Any:
+    """Make an array of what has no shape, and keep the number of rows out of messages.
+
+    Parameters
+    ----------
+    X : array-like
+        The data.
+
+    Returns
+    -------
+    array : array-like
+    """
+    return X if hasattr(X, "shape") else _quietly(lambda: np.asarray(X))
+
+
 def _quietly(validate: Callable[[], Any]) -> Any:
     try:
         with config_context(assume_finite=False), np.errstate(all="ignore"):

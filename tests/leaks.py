@@ -38,9 +38,6 @@ _NAMED = (type, types.ModuleType, np.ufunc, re.Pattern)
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 
 
-# Bit of `type.__flags__` of classes that are not of an extension module.
-_CLASS_STATEMENT = 1 << 9
-
 # Where the types are that `parts` knows, or that hold nothing.
 _KNOWN = ("builtins", "types", "functools", "weakref", "collections", "itertools", "abc", "typing")
 
@@ -111,14 +108,19 @@ def _attributes(value):
     for name in slots:
         if hasattr(value, name):
             yield f".{name}", getattr(value, name)
-    extensions = [kind for kind in type(value).__mro__ if not kind.__flags__ & _CLASS_STATEMENT]
-    if all(kind.__module__ in _KNOWN for kind in extensions) or isinstance(value, np.ndarray):
+    if not any(map(_is_compiled, type(value).__mro__)) or isinstance(value, np.ndarray):
         return
     # What it would be made of again, or what the collector of garbage is told.
     try:
         yield ".__reduce_ex__", value.__reduce_ex__(4)[1:]
     except Exception:
         yield "referents", [part for part in gc.get_referents(value) if part is not getattr(value, "__dict__", None)]
+
+
+def _is_compiled(kind):
+    """Whether a class may have fields that are no attributes."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+    return kind.__module__ not in _KNOWN and not file.endswith(".py")
 
 
 def _slots(kind):
