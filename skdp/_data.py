@@ -92,6 +92,21 @@ def check_quietly(X: Any, **kwargs: Any) -> NDArray:
     return array
 
 
+def array_quietly(X: Any) -> Any:
+    """Make an array of what has no shape, and keep the number of rows out of messages.
+
+    Parameters
+    ----------
+    X : array-like
+        The data.
+
+    Returns
+    -------
+    array : array-like
+    """
+    return X if hasattr(X, "shape") else _quietly(lambda: np.asarray(X))
+
+
 def _quietly(validate: Callable[[], Any]) -> Any:
     try:
         with config_context(assume_finite=False), np.errstate(all="ignore"):
@@ -109,7 +124,11 @@ def _quietly(validate: Callable[[], Any]) -> Any:
     except Exception:
         failure = ValueError("the data cannot be read as numbers")
     # Outside the handler, so that the original message is not kept as the context of this one.
-    raise failure
+    try:
+        raise failure
+    finally:
+        # An error that its own traceback refers to would keep the data in memory.
+        del failure
 
 
 def _refuse_odd(data: Any, name: str, *, text: bool = True) -> None:

@@ -41,13 +41,21 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         except NotEnoughDataError:
             # What was released is an outcome, which the estimator keeps.
             raise
+        except MemoryError:
+            _put_back(self, before)
         except BaseException:
-            for name in vars(self).keys() - before.keys():
-                delattr(self, name)
-            vars(self).update(before)
+            _put_back(self, before)
             raise
+        # NumPy's message says how many rows there are. Outside the handler, so that it is not kept as the context.
+        raise MemoryError("there is too little memory for this fit")
 
     return wrapper
+
+
+def _put_back(estimator: Any, before: dict[str, Any]) -> None:
+    for name in vars(estimator).keys() - before.keys():
+        delattr(estimator, name)
+    vars(estimator).update(before)
 
 
 class DPEstimatorMixin(ABC):

@@ -366,7 +366,7 @@ PUBLIC = {
     "ExpMechERM": {"_loss"},
     "DPSGDClassifier": {"n_steps_", "_loss"},
     "DPSGDRegressor": {"n_steps_"},
-    "FunctionalMechLinReg": set(),
+    "FunctionalMechLinReg": {"_units"},
     "FunctionalMechLogReg": {"alpha_"},
     "DPNaiveBayes": {"bin_edges_", "_columns"},
     "LocalDPNaiveBayes": {"bin_edges_", "_columns"},
@@ -526,7 +526,7 @@ def name_of(estimator):
             "n_reported",
         )
     ]
-    kind = "gaussian" if estimator.delta else "pure"
+    kind = "gaussian" if getattr(estimator, "delta", None) else "pure" if hasattr(estimator, "delta") else "free"
     sampled = ["sampled"] if getattr(estimator, "batch_size", None) is not None else []
     columns = ["columns"] if getattr(estimator, "categorical_features", None) is not None else []
     inner = [name for name in ("threshold", "student") if getattr(estimator, name, None) is not None]

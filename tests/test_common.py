@@ -38,7 +38,6 @@ from tests.estimators import (
     output,
     public_attributes,
     released,
-    without_data,
 )
 
 every_estimator = pytest.mark.parametrize("estimator", VARIANTS, ids=name_of)
@@ -285,26 +284,6 @@ def test_numbers_whose_sum_overflows_are_nothing_to_warn_of(estimator):
 
 
 @every_estimator
-def test_what_follows_the_releases_does_not_see_the_data(estimator, monkeypatch):
-    release, steps = ReleaseSession.release, ReleaseSession.steps
-
-    def noise_alone(self, label, value):
-        return release(self, label, without_data(value))
-
-    def steps_of_noise(self, label, n_rows):
-        for rows, send in steps(self, label, n_rows):
-            yield rows, lambda total, send=send: send(np.zeros(np.shape(total)))
-
-    monkeypatch.setattr(ReleaseSession, "release", noise_alone)
-    monkeypatch.setattr(ReleaseSession, "steps", steps_of_noise)
-    X, y = data_for(estimator)
-    data = [(X, y), (X[:50][::-1], y[:50]), (3 - X[:7], y[:7]), (X[:0], y[:0])]
-    if is_local(estimator):
-        data = [(X, y), (X[::-1], y), (3 - X, 1 - y)]
-    models = [declared(estimator, random_state=0).fit(*rows) for rows in data]
-    assert len({pickle.dumps(vars(model)) for model in models}) == 1
-
-
 @every_classifier_that_counts_rows
 def test_unknown_labels_leave_no_trace(estimator):
     X, y = data_for(estimator)

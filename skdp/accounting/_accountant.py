@@ -341,7 +341,11 @@ class BudgetAccountant:
         else:
             return
         # Outside the handler, so that it is not its own context.
-        raise refused
+        try:
+            raise refused
+        finally:
+            # An error that its own traceback refers to would keep the rows of the fit in memory.
+            del refused
 
     def total(self) -> Budget:
         """Return what has been spent: the least (epsilon, delta) that is proved for it.

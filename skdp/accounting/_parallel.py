@@ -56,7 +56,7 @@ class Part:
 
     def _take(self, array: Any) -> Any:
         if not hasattr(array, "shape"):
-            array = np.asarray(array)
+            array = _array(array)
         if len(array.shape) == 0 or array.shape[0] != self._n_rows:
             raise ValueError("each array must have as many rows as `by`: its rows are the same records")
         if hasattr(array, "iloc"):
@@ -68,6 +68,15 @@ class Part:
     def __repr__(self) -> str:
         # The number of its records is private.
         return f"Part({self.name!r})"
+
+
+def _array(rows: Any) -> Any:
+    try:
+        return np.asarray(rows)
+    except ValueError:
+        pass
+    # NumPy's message says how many rows there are.
+    raise ValueError("rows must all have the same length")
 
 
 class Parts:

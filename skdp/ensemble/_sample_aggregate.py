@@ -532,7 +532,9 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
         log_probabilities : ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        return self._ask("predict_log_proba", X)
+        # Some classifiers warn of probabilities that are 0.
+        with np.errstate(divide="ignore"):
+            return self._ask("predict_log_proba", X)
 
     @_has("decision_function")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Array:

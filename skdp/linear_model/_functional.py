@@ -134,40 +134,32 @@ def in_original_units(solution: Array, features: Scaling, targets: Scaling, cons
 
 
 @dataclass(frozen=True)
-class ReleasedMoments:
-    """What was released, and the public numbers that make coefficients of it.
+class Units:
+    """The public numbers that make coefficients of released moments.
 
     Parameters
     ----------
-    gram, cross : ndarray
-        Released moments.
-    spare : bool
-        Whether the ridge spares the intercept.
     features, targets : Scaling
-        Units.
+        Units of the data.
     constant : float
         Column of the intercept.
+    spare : bool
+        Whether the ridge spares the intercept.
     blocks : tuple of Block
-        How they were released.
+        How the moments were released.
     """
 
-    gram: Array
-    cross: Array
-    spare: bool
     features: Scaling
     targets: Scaling
     constant: float
+    spare: bool
     blocks: tuple[Block, ...]
 
-    def with_other_noise(self, mechanisms: list[Mechanism], alpha: float, stream: BitStream) -> Array:
-        moments = np.hstack([self.gram, self.cross])
-        noise = np.zeros_like(moments)
-        for mechanism, block in zip(mechanisms, self.blocks, strict=True):
-            block.unpack(mechanism.release(np.zeros_like(block.pack(moments)), stream), noise)
-        p = len(moments)
-        gram, cross = np.split(moments + noise, [p], axis=1)
+    def coefficients(self, moments: Array, alpha: float) -> tuple[Array, Array]:
+        """Return coefficients and intercepts, in the units of the data."""
+        gram, cross = np.split(moments, [len(moments)], axis=1)
         solution = postprocess(gram, cross, alpha, self.spare)
-        return in_original_units(solution, self.features, self.targets, self.constant)[0]
+        return in_original_units(solution, self.features, self.targets, self.constant)
 
 
 class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, BaseEstimator):
@@ -334,9 +326,9 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
             spare = parameters.alpha is not None and geometry.constant != 0
             alpha = RIDGE * noise.largest_eigenvalue if parameters.alpha is None else parameters.alpha
 
-        solution = postprocess(gram, cross, alpha, spare)
-        coef, intercept = in_original_units(solution, features, targets, geometry.constant)
-        self._moments = ReleasedMoments(gram, cross, spare, features, targets, geometry.constant, blocks)
+        self._moments = np.hstack([gram, cross])
+        self._units = Units(features, targets, geometry.constant, spare, blocks)
+        coef, intercept = self._units.coefficients(self._moments, alpha)
         self.coef_ = coef[0] if y.ndim == 1 else coef
         self.intercept_ = float(intercept[0]) if y.ndim == 1 else intercept
         self.alpha_ = alpha
@@ -409,9 +401,12 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
 
     def _coef_with_other_noise(self, stream: BitStream) -> Array:
         """Return what the coefficients would be with noise on the released moments that is as large as theirs."""
-        mechanisms = [release.mechanism for release in self.privacy_.releases]
-        coef = self._moments.with_other_noise(mechanisms[-len(self._moments.blocks) :], self.alpha_, stream)
-        return coef.reshape(self.coef_.shape)
+        blocks = self._units.blocks
+        noise = np.zeros_like(self._moments)
+        # AdaSSP's first release is not of moments.
+        for release, block in zip(self.privacy_.releases[-len(blocks) :], blocks, strict=True):
+            block.unpack(release.mechanism.release(np.zeros_like(block.pack(noise)), stream), noise)
+        return self._units.coefficients(self._moments + noise, self.alpha_)[0].reshape(self.coef_.shape)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the predicted targets of each row.

@@ -19,7 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from .._data import FLOATS, check_quietly, encode_labels, label_array, labels_of, validate_quietly
+from .._data import FLOATS, array_quietly, check_quietly, encode_labels, label_array, labels_of, validate_quietly
 from .._params import check_boolean, check_choice, check_integer, check_n_jobs, check_positive
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
 from .._silence import silence
@@ -375,12 +375,12 @@ def rows_for_steps(X: Any) -> Any:
     -------
     X : array, sparse matrix or dataframe
     """
+    array = array_quietly(X)
     numeric = X.select_dtypes("number") if hasattr(X, "select_dtypes") else X
     if min(np.shape(numeric), default=0) and getattr(getattr(numeric, "dtype", None), "kind", "f") in "fiub":
         check_quietly(numeric, dtype=list(FLOATS), accept_sparse=True, ensure_min_samples=0, ensure_min_features=0)
-    X = X if hasattr(X, "shape") else np.asarray(X)
-    check_entries(X)
-    return X
+    check_entries(array)
+    return array
 
 
 def _column(y: Any) -> Any:

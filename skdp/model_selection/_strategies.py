@@ -86,8 +86,8 @@ class Workshop:
             budgets = self.prices.budgets(task.candidate, task.portion)
             seeds = [self._seed() for _ in budgets]
             prepared.append((self.prices.candidates[task.candidate].prepared(budgets, seeds), task))
-        # Whatever joblib is configured to print would count the fits.
-        done = Parallel(n_jobs=self.n_jobs, verbose=0)(
+        # Whatever joblib is configured to print would count the fits. Rows are not to be written to files.
+        done = Parallel(n_jobs=self.n_jobs, verbose=0, max_nbytes=None)(
             delayed(_fit_and_count)(
                 model,
                 *(_rows(data, self._known(task.train)) for data in (self.X, self.targets)),
@@ -178,7 +178,11 @@ def fitted_or_none(model: Any, X: Any, y: Any) -> Any:
             "that a fit fails"
         )
     # Outside the handler: the original message may be about records.
-    raise failure
+    try:
+        raise failure
+    finally:
+        # An error that its own traceback refers to would keep the records in memory.
+        del failure
 
 
 @dataclass(frozen=True)
