@@ -283,7 +283,6 @@ def test_numbers_whose_sum_overflows_are_nothing_to_warn_of(estimator):
         of_many_columns(estimator).fit(X, y)
 
 
-@every_estimator
 @every_classifier_that_counts_rows
 def test_unknown_labels_leave_no_trace(estimator):
     X, y = data_for(estimator)
