@@ -10,8 +10,7 @@ violation is one of the theorem's conditions.
 import contextlib
 import itertools
 import math
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass, field, replace
 from functools import partial
 from unittest.mock import patch
 
@@ -21,7 +20,7 @@ from scipy import stats
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from skdp import DPGridSearchCV, DPRandomizedSearchCV
-from skdp.accounting import GaussianEvent, RepeatedSelectionEvent, gaussian_epsilon, renyi_epsilon
+from skdp.accounting import GaussianEvent, RepeatedSelectionEvent, renyi_epsilon
 from skdp.mechanisms import (
     BestOfRuns,
     DiscreteLaplaceMechanism,
@@ -32,19 +31,20 @@ from skdp.mechanisms import (
 )
 from skdp.model_selection import (
     _evaluation,
-    _pricing,
     _scoring,
     _search,
+    _stateless,
     _strategies,
     private_cross_val_score,
     private_score,
 )
 from skdp.model_selection._search import PrivateSearch
-from skdp.model_selection._strategies import Holdout, KFold, OnParts, Repeat, Workshop
+from skdp.model_selection._strategies import Workshop
 from tests.auditing import clopper_pearson
 from tests.model_selection.stubs import MarkedCount
 from tests.trust.measured import GAUSSIAN, HOPELESS, epsilon_of, loss_of
 from tests.trust.subjects import (
+    COMMON_MUTANTS,
     ERROR,
     FIRST_SEED,
     TIMES,
@@ -54,15 +54,16 @@ from tests.trust.subjects import (
     no_clipping,
     recorded_epsilon,
     replaced,
+    run,
 )
 from tests.trust.transcripts import transcript
 
 NOISES = 20_000
-CHOICES = 1_500
+CHOICES = 1_000
 RUNS = 3_000
 
 #: Searches that are repeated. The record is in each part in some of them.
-REPEATED = 8
+REPEATED = 6
 
 
 @contextlib.contextmanager
@@ -72,13 +73,13 @@ def quickly():
 
     def once(search, whole, candidates, score):
         # It depends on public parameters only.
-        key = id(search), str([candidate.parameters for candidate in candidates])
+        key = str([candidate.parameters for candidate in candidates])
         if key not in known:
-            known[key] = search, plan(search, whole, candidates, score)
-        return known[key][1]
+            known[key] = plan(search, whole, candidates, score)
+        return known[key]
 
     with contextlib.ExitStack() as stack:
-        for module in (_strategies, _search, _scoring, _evaluation):
+        for module in (_strategies, _search, _scoring, _stateless, _evaluation):
             stack.enter_context(patch.object(module, "silence", contextlib.nullcontext))
         stack.enter_context(patch.object(PrivateSearch, "_planned", once))
         yield
@@ -119,11 +120,14 @@ def law(scores, rate, bounded_range):
 
 def choice_rates(mechanism, stream, error):
     """Return an estimate, and a lower limit, of how fast the worse of two is less likely."""
-    n = CHOICES * TIMES
-    gap = math.ceil(mechanism.scale)
-    worse = int((mechanism.release(np.tile([0.0, gap], (n, 1)), stream) == 0).sum())
-    shares = np.array([max(worse, 1) / n, clopper_pearson(worse, n, error)[1]])
-    return (np.log(1 / shares - 1) if mechanism.bounded_range else -np.log(2 * shares)) / gap
+    n, rates = CHOICES * TIMES, []
+    # The nearer, if the worse one hardly ever comes.
+    gaps = mechanism.scale / np.array([1, 4, 16])
+    for gap in gaps:
+        worse = int((mechanism.release(np.tile([0.0, gap], (n, 1)), stream) == 0).sum())
+        shares = np.array([max(worse, 1) / n, clopper_pearson(worse, n, error / len(gaps))[1]])
+        rates.append((np.log(1 / shares - 1) if mechanism.bounded_range else -np.log(2 * shares)) / gap)
+    return rates[0][0], max(limit for _, limit in rates)
 
 
 @dataclass
@@ -169,10 +173,11 @@ def composed(gaussian, pure, pairs, delta):
     found = []
     for order in (1, -1):
         # Rounded to the side of less loss: it is to be a lower limit.
-        whole = pld.from_gaussian_mechanism(1 / gaussian, pessimistic_estimate=False, use_connect_dots=False)
+        rounded = {"pessimistic_estimate": False, "value_discretization_interval": 1e-3}
+        whole = pld.from_gaussian_mechanism(1 / gaussian, use_connect_dots=False, **rounded)
         for pair in pairs:
             masses = [dict(enumerate(np.log(np.maximum(side, 1e-300)))) for side in pair[::order]]
-            whole = whole.compose(pld.from_two_probability_mass_functions(*masses, pessimistic_estimate=False))
+            whole = whole.compose(pld.from_two_probability_mass_functions(*masses, **rounded))
         found.append(whole.get_epsilon_for_delta(delta))
     return max(found)
 
@@ -204,27 +209,26 @@ def best_of_runs(found, other, seen):
     mechanism = found[place].mechanism
     score_moves = other[place].value - found[place].value
     fits = [p for p in found if p != place][-len(score_moves) :]
-    results = []
-    for which in range(2):
-        runs = []
-        for fit, moved in zip(fits, score_moves, strict=True):
-            steps = [(found[fit].mechanism, other[fit].value - found[fit].value), (mechanism.noise, moved)]
-            losses = [seen.losses(*step)[which] for step in steps]
-            gaussian = [isinstance(step[0], GAUSSIAN) for step in steps]
-            assert len(set(gaussian)) == 1
-            runs.append(math.hypot(*losses) if gaussian[0] else sum(losses))
-        worst = max(runs)
-        if not gaussian[0]:
-            by_theorem = (2 + mechanism.shape) * worst
-        elif worst > 50:
-            by_theorem = HOPELESS
-        else:
-            event = RepeatedSelectionEvent((GaussianEvent(worst),), mechanism.mean, mechanism.shape)
-            by_theorem = renyi_epsilon((event,), seen.delta) if worst else 0.0
-        results.append(by_theorem)
+    gaussian = isinstance(mechanism.noise, GAUSSIAN)
+    runs = []
+    for fit, moved in zip(fits, score_moves, strict=True):
+        assert isinstance(found[fit].mechanism, GAUSSIAN) == gaussian
+        steps = [(found[fit].mechanism, other[fit].value - found[fit].value), (mechanism.noise, moved)]
+        losses = np.array([seen.losses(*step) for step in steps])
+        runs.append(np.hypot(*losses) if gaussian else losses.sum(axis=0))
+    estimate, limit = np.max(runs, axis=0)
+    by_theorem = [repeated(mechanism, worst, gaussian, seen.delta) for worst in (estimate, limit)]
     # The theorem takes for granted that the number of runs is random.
-    results[1] = max(results[1], all_runs_alike(mechanism, worst, gaussian[0], seen))
-    return results
+    return by_theorem[0], max(by_theorem[1], all_runs_alike(mechanism, limit, gaussian, seen))
+
+
+def repeated(mechanism, loss, gaussian, delta):
+    """Return the epsilon of the best of runs, from what one run gives away."""
+    if loss == 0 or loss > 50:
+        return HOPELESS if loss else 0.0
+    if not gaussian:
+        return (2 + mechanism.shape) * loss
+    return renyi_epsilon((RepeatedSelectionEvent((GaussianEvent(loss),), mechanism.mean, mechanism.shape),), delta)
 
 
 def all_runs_alike(mechanism, loss, gaussian, seen):
@@ -264,34 +268,33 @@ def searched(subject, epsilon, delta):
                 found = transcript(estimator, without)
             other = transcript(estimator, larger, found)
             assert other.keys() == found.keys()
-            repeated = any(isinstance(release.mechanism, BestOfRuns) for release in found.values())
-            estimate, limit = (best_of_runs if repeated else all_at_once)(found, other, seen)
+            runs = any(isinstance(release.mechanism, BestOfRuns) for release in found.values())
+            estimate, limit = (best_of_runs if runs else all_at_once)(found, other, seen)
             estimates.append(estimate)
             limits.append(limit)
     return Reading(max(limits), max(estimates), recorded)
 
 
+def outcomes(subject, epsilon, delta):
+    """Return what runs of whole searches tell, by whatever can be seen of them."""
+    with quickly():
+        return run(replace(subject, runs={(epsilon, delta): 120}), epsilon, delta)
+
+
 # --- mutants --------------------------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def unproved(*breakages):
-    """Nobody adds up whether the plan keeps within the budget."""
-    with contextlib.ExitStack() as stack:
-        for module in (_pricing, _strategies, _evaluation):
-            stack.enter_context(patch.object(module, "within", lambda sequence, whole: True))
-        for breakage in breakages:
-            stack.enter_context(breakage())
-        yield
+def spent(factor):
+    """Fits spend so many times of what is booked; a plan that books too much is refused."""
 
+    def make(fit):
+        def more(self, tasks):
+            tasks = [t if t.train is None else replace(t, portion=t.portion * factor) for t in tasks]
+            return fit(self, tasks)
 
-def set_to(owner, name, value):
-    return partial(patch.object, owner, name, value)
+        return more
 
-
-def portion(kind, value):
-    """The portion of one fit, as it should not be."""
-    return partial(unproved, set_to(kind, "_training", property(value)))
+    return replaced(Workshop, "fit", make)
 
 
 @contextlib.contextmanager
@@ -361,14 +364,27 @@ def fixed_number():
     return replaced(_strategies, "number_of_runs", lambda _: lambda mean, shape, stream: round(mean))
 
 
+def score_told():
+    """The exact score of the chosen candidate is kept."""
+
+    def make(fit):
+        def telling(self, X, y):
+            fit(self, X, y)
+            self.best_score_ = float(np.mean(self.predict(X) == y))
+            return self
+
+        return telling
+
+    return replaced(PrivateSearch, "fit", make)
+
+
 # --- subjects -------------------------------------------------------------------------------------------------------
 
 
-def records(search, n_rows=12, label=1):
-    """Every third is marked; the further one is marked as well, and of another label."""
-    X = (np.arange(n_rows + 1) % 3 == 0).astype(float)[:, None]
-    X[-1] = 1.0
-    y = np.full(n_rows + 1, label)
+def records(search, every=2, tied=False):
+    """Some are marked; the further one is marked as well, and of a label that is rare, or as frequent as the other."""
+    X = (np.arange(6 * every + 1) % every == 0).astype(float)[:, None]
+    y = np.arange(len(X)) % 2 if tied else np.ones(len(X), dtype=int)
     y[-1] = 0
     return (X[:-1], y[:-1]), (X, y)
 
@@ -468,12 +484,16 @@ everywhere = {
     "half the noise": half_of_all_noise,
     "parts by position": parts_by_position,
 }
-refit_unpaid = partial(unproved, set_to(OnParts, "_rest", property(lambda self: Fraction(1))))
 compared = {
     "choice not paid": partial(choices_at, 20),
     "half the sensitivity of the score": half_the_sensitivity,
     "compared on the records that train": one_part,
 }
+
+# What the others show at more of them.
+FEW = ((1.0, 0.0), (1.0, 1e-5))
+
+SLACK = "beside Gaussian noise, a choice is charged for more than twice of what it gives away"
 
 SUBJECTS = [
     search(
@@ -482,49 +502,55 @@ SUBJECTS = [
         mutants={
             **everywhere,
             **compared,
-            "budget not divided among candidates": portion(Holdout, lambda self: self._rest),
+            "budget not divided among candidates": partial(spent, 2),
         },
+        survives={("half the sensitivity of the score", (1.0, 1e-5)): SLACK},
     ),
     search(
         "DPGridSearchCV, holdout and refit",
         partial(grid, "holdout", refit=True),
-        mutants={"half the noise": half_of_all_noise, "refit not paid": refit_unpaid},
+        claims=FEW,
+        mutants={"half the noise": half_of_all_noise, "refit not paid": partial(spent, 2)},
+    ),
+    search(
+        "DPGridSearchCV, outcomes",
+        partial(grid, "holdout", refit=False),
+        claims=((1.0, 0.0),),
+        reading=outcomes,
+        floor=0.0,
+        mutants={"score told": score_told},
+        survives=dict.fromkeys(COMMON_MUTANTS, "few runs, which see what leaves a search past its releases"),
     ),
     search(
         "DPGridSearchCV, log loss",
         partial(grid, "holdout", refit=False, scoring="neg_log_loss"),
+        claims=FEW,
         mutants={"half the noise": half_of_all_noise, "no clip": partial(no_clipping, _scoring)},
     ),
     search(
         "DPGridSearchCV, split",
         partial(grid, "split", n_candidates=3, refit=True),
-        mutants={**everywhere, "refit not paid": refit_unpaid, "candidates share their parts": shared_parts},
+        pair=partial(records, every=4),
+        mutants={**everywhere, "refit not paid": partial(spent, 2), "candidates share their parts": shared_parts},
     ),
     search(
         "DPGridSearchCV, kfold",
         partial(grid, "kfold", cv=3, refit=True),
+        pair=partial(records, every=3, tied=True),
         mutants={
             **everywhere,
-            "budget not divided among folds": portion(
-                KFold, lambda self: (1 - self.choice_portion - self.refit_portion) / self.n_candidates
-            ),
-            "budget not divided among candidates": portion(
-                KFold, lambda self: (1 - self.choice_portion - self.refit_portion) / (self.n_folds - 1)
-            ),
-            "refit not paid": portion(
-                KFold, lambda self: (1 - self.choice_portion) / self.n_candidates / (self.n_folds - 1)
-            ),
+            "budget not divided among folds, or candidates": partial(spent, 2),
             "choice not paid": partial(choices_at, 20),
         },
     ),
     search(
         "DPGridSearchCV, repeat",
-        partial(grid, "repeat", mean_runs=4),
+        partial(grid, "repeat", mean_runs=6),
         mutants={
             **everywhere,
             "number of runs fixed": fixed_number,
             "half the sensitivity of the score": half_the_sensitivity,
-            "one run paid": partial(unproved, partial(replaced, Repeat, "_portion", lambda _: lambda *_: Fraction(1))),
+            "one run paid": partial(spent, 2),
         },
     ),
     search(
@@ -537,13 +563,22 @@ SUBJECTS = [
         partial(grid, "auto", n_candidates=3),
         mutants={"half the noise": half_of_all_noise},
     ),
-    search("DPRandomizedSearchCV", partial(drawn, "split", refit=False), mutants={**everywhere, **compared}),
+    search(
+        "DPRandomizedSearchCV",
+        partial(drawn, "split", refit=False),
+        pair=partial(records, every=3),
+        mutants={**everywhere, **compared},
+        survives={("half the sensitivity of the score", (1.0, 1e-5)): SLACK},
+    ),
     search(
         "private_cross_val_score",
         lambda epsilon, delta: Validated(epsilon=epsilon, delta=delta),
+        pair=partial(records, every=3),
         mutants={
             "half the noise": half_of_all_noise,
+            "half the sensitivity of the score": half_of_the_table,
             "parts by position": partial(parts_by_position, _evaluation),
+            "budget not divided among folds": partial(spent, 2),
         },
     ),
     score("private_score, accuracy", partial(judged, Echo(), "accuracy"), mutants={}),
