@@ -600,7 +600,7 @@ SUBJECTS = [
         },
         survives={("folds share their noise", claim): WHOLE for claim in PURE},
     ),
-    score("private_score, accuracy", partial(judged, Echo(), "accuracy"), mutants={}),
+    score("private_score, accuracy", partial(judged, Echo(), "accuracy"), fits=800, mutants={}),
     score(
         "private_score, confusion matrix",
         partial(judged, Echo(), "confusion_matrix"),
