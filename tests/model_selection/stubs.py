@@ -49,11 +49,14 @@ class NoisyCount(DPEstimatorMixin, ClassifierMixin, BaseEstimator):
         session = ReleaseSession(plan, accountant=self.accountant, source=source, estimator="NoisyCount")
         if self.fail and len(X):
             raise (NotEnoughDataError if self.fail is True else RuntimeError)(f"{len(X)} records")
-        self.count_ = float(session.release("count", np.array([float(len(X))]))[0])
+        self.count_ = float(session.release("count", np.array([float(self._count(X))]))[0])
         self.classes_ = np.asarray(self.classes)
         self.n_features_in_ = np.shape(X)[1]
         self.privacy_ = plan
         return self
+
+    def _count(self, X):
+        return len(X)
 
     def predict(self, X):
         return np.full(len(X), self.label)
@@ -71,30 +74,11 @@ def records(n_rows, label=0):
     return np.zeros((n_rows, 1)), np.full(n_rows, label)
 
 
-_GENERATOR = np.random.default_rng(20261121)
+class MarkedCount(NoisyCount):
+    """Counts the records that are marked."""
 
+    def _count(self, X):
+        return np.count_nonzero(X[:, 0])
 
-class Marked(NoisyCount):
-    """Counts marked records with noise, quickly, and predicts 0 while its count is below a cut, else a label."""
-
-    def __init__(self, label=2, *, cut=1, epsilon=1.0, delta=0.0, classes=(0, 1, 2), accountant=None,
-                 random_state=None):  # fmt: skip
-        super().__init__(label, epsilon=epsilon, delta=delta, classes=classes, accountant=accountant)
-        self.cut = cut
-        self.random_state = random_state
-
-    @property
-    def fail(self):
-        return False
-
-    @fail.setter
-    def fail(self, value):
-        pass
-
-    def fit(self, X, y):
-        q = 1 - math.exp(-self.epsilon)
-        self.count_ = int(np.count_nonzero(X[:, 0]) + _GENERATOR.geometric(q) - _GENERATOR.geometric(q))
-        return self
-
-    def predict(self, X):
-        return np.full(len(X), self.label if self.count_ >= self.cut else 0)
+    def predict_proba(self, X):
+        return np.eye(2)[self.predict(X)]

@@ -21,6 +21,7 @@ from skdp.mechanisms import (
     NoNoise,
     SampledGaussianMechanism,
 )
+from tests.auditing import clopper_pearson
 
 GAUSSIAN = (GaussianMechanism, SampledGaussianMechanism)
 # Beyond it nothing is private in any sense.
@@ -74,6 +75,13 @@ def epsilon_of(mu, pure, delta):
     for epsilon in pure:
         whole = whole.compose(pld.from_laplace_mechanism(1 / epsilon))
     return whole.get_epsilon_for_delta(delta)
+
+
+def log_ratio(hits, other_hits, n_runs, error):
+    """Return a lower limit of the logarithm of the ratio of two probabilities, from as many runs of each."""
+    low = clopper_pearson(hits, n_runs, error / 2)[0]
+    high = clopper_pearson(other_hits, n_runs, error / 2)[1]
+    return math.log(low / high) if low > 0 else -math.inf
 
 
 def measured_epsilon(moves, noises, delta, error):

@@ -1,5 +1,5 @@
 """All subjects."""
 
-from tests.trust import linear
+from tests.trust import linear, local, searches
 
-SUBJECTS = [*linear.SUBJECTS]
+SUBJECTS = [*linear.SUBJECTS, *local.SUBJECTS, *searches.SUBJECTS]
