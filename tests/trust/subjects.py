@@ -222,4 +222,5 @@ def replaced(owner, name, make):
         yield
 
 
-COMMON_MUTANTS = {"half the noise": half_noise, "no charge": no_charge}
+# To see that something was not recorded takes few fits.
+COMMON_MUTANTS = {"half the noise": half_noise, "no charge": (no_charge, {"fits": 10})}

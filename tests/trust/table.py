@@ -1,5 +1,5 @@
 """All subjects."""
 
-from tests.trust import linear
+from tests.trust import functional, gradients, perturbation
 
-SUBJECTS = [*linear.SUBJECTS]
+SUBJECTS = [*perturbation.SUBJECTS, *functional.SUBJECTS, *gradients.SUBJECTS]
