@@ -147,7 +147,8 @@ MOMENTS = [
         fits=80,
         runs=GROSS,
         mutants={
-            name: REGRESSION[name] for name in ("rows not scaled down", "half of the sensitivity", "intercept forgotten")
+            name: REGRESSION[name]
+            for name in ("rows not scaled down", "half of the sensitivity", "intercept forgotten")
         }
         | {"cross moments forgotten": without_cross_moments},
     ),
@@ -282,7 +283,11 @@ def spread_of_predictions():
 ERM = [
     erm_subject("ExpMechERM", "log_loss", True, LogLoss, {"intercept forgotten": norm_without_intercept}),
     erm_subject(
-        "ExpMechERM-absolute_error", "absolute_error", False, AbsoluteError, {"targets forgotten": spread_of_predictions}
+        "ExpMechERM-absolute_error",
+        "absolute_error",
+        False,
+        AbsoluteError,
+        {"targets forgotten": spread_of_predictions},
     ),
 ]
 

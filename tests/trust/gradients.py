@@ -37,7 +37,9 @@ def nobody_and(X, y):
 # Derivatives are beyond the clip, and steps so short that they stay there.
 def sgd(kind, epsilon, delta, **parameters):
     own = {"classes": [0, 1, 2]} if kind is DPSGDClassifier else {"bounds_y": (-1, 1)}
-    return kind(**{"epsilon": epsilon, "delta": delta, "data_norm": 1.0, "n_steps": 5, "eta0": 1e-3, **own, **parameters})
+    return kind(
+        **{"epsilon": epsilon, "delta": delta, "data_norm": 1.0, "n_steps": 5, "eta0": 1e-3, **own, **parameters}
+    )
 
 
 def network(kind, epsilon, delta, **parameters):
@@ -81,18 +83,24 @@ def steps_forgotten():
     """Noise for one step; the accountant would refuse events of it."""
 
     def of_one(true):
-        return lambda mu, sensitivity, size, n_steps, rate: true(mu * math.sqrt(n_steps), sensitivity, size, n_steps, rate)
+        return lambda mu, sensitivity, size, n_steps, rate: true(
+            mu * math.sqrt(n_steps), sensitivity, size, n_steps, rate
+        )
 
     return replaced(_descent, "SampledGaussianMechanism", of_one)
 
 
 def count_not_paid():
     """Release the number of records as if nothing else were."""
-    return replaced(_descent, "GaussianMechanism", lambda true: lambda mu, *rest: true(mu / math.sqrt(COUNT_SHARE), *rest))
+    return replaced(
+        _descent, "GaussianMechanism", lambda true: lambda mu, *rest: true(mu / math.sqrt(COUNT_SHARE), *rest)
+    )
 
 
 def half_sensitivity():
-    return replaced(Course, "plan", lambda true: lambda self, e, d, sensitivity, *rest: true(self, e, d, sensitivity / 2, *rest))
+    return replaced(
+        Course, "plan", lambda true: lambda self, e, d, sensitivity, *rest: true(self, e, d, sensitivity / 2, *rest)
+    )
 
 
 def one_noise_for_all():
