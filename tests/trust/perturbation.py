@@ -22,7 +22,7 @@ from skdp.linear_model._losses import LogLoss, MultinomialLogLoss
 from skdp.linear_model._objective_perturbation import ObjectivePerturbation
 from skdp.mechanisms import GammaMechanism
 from tests.trust.measured import gamma_scale, gaussian_scale, loss_of
-from tests.trust.subjects import ERROR, FIRST_SEED, PURE, TIMES, Reading, Subject, recorded_epsilon, replaced
+from tests.trust.subjects import ERROR, FIRST_SEED, TIMES, Reading, Subject, recorded_epsilon, replaced
 from tests.trust.transcripts import transcript
 
 
@@ -373,7 +373,7 @@ SUBJECTS = [
         alone,
         fits=80,
         floor=0.9,
-        runs={(3.0, 0.0): 500},
+        runs={(1.0, 0.0): 150},
         mutants={
             "half of the sensitivity": OUTPUT["half of the sensitivity"],
             "number of problems forgotten": one_problem,
