@@ -1,9 +1,7 @@
-"""Empirical lower bounds on what a private network gives away, on the pair that the proof calls worst.
+"""A network's records are sampled at the stated rate: what one of them adds to the mean of what is released.
 
-One record against none. The reader sees every released gradient, of which all else is post-processing, and projects it
-on what the record would add: the weights that a step begins with are public, and so is the record. Every audit has a
-false-alarm probability of 1e-6 (two Clopper-Pearson limits of 5e-7 each, or 4.9 standard errors) and fixed seeds. Each
-audit also has to reject twins that are broken on purpose.
+One record against none. The false-alarm probability is 1e-6 (4.9 standard errors), and seeds are fixed. Records that
+are in every sample have to be seen.
 """
 
 import numpy as np
@@ -11,23 +9,19 @@ import pytest
 
 from skdp import DPMLPClassifier
 from skdp._release import ReleaseSession
-from skdp.mechanisms import SampledGaussianMechanism
 from skdp.mechanisms.poisson import PoissonSampler
 from skdp.neural_network import _mlp
-from skdp.neural_network._gradients import Clipping, GradientSums
-from tests.auditing import mu_lower_bound, separating_event, shift_over_spread
+from skdp.neural_network._gradients import GradientSums
 
 pytestmark = pytest.mark.audit
 
-ERROR = 5e-7
-GAUSSIAN, RUNS = 8.0, 300
 SAMPLED_RUNS = 350
 
 
 class Reader:
     """Fits on a record or on none, and reads the releases."""
 
-    def __init__(self, monkeypatch, epsilon=GAUSSIAN, **parameters):
+    def __init__(self, monkeypatch, epsilon=8.0, **parameters):
         self.model = DPMLPClassifier(
             (4,),
             epsilon=epsilon,
@@ -82,78 +76,6 @@ class Reader:
             self.model.set_params(random_state=first_seed + i).fit(*data)
             found.append(self.statistic())
         return found
-
-    def samples(self, runs, quantile=0.5):
-        """Pilot and final samples on both data sets, from disjoint seeds."""
-        pilot = runs // 3
-        seeds = iter(np.cumsum([0, pilot, pilot, runs]))
-        pilots = [self.run(data, pilot, int(next(seeds))) for data in self.pair]
-        finals = [self.run(data, runs, int(next(seeds))) for data in self.pair]
-        return separating_event(*pilots, quantile), finals
-
-    @property
-    def claim(self):
-        return self.model.privacy_plan(n_features=2).cost.mu()
-
-
-def scale_noise(monkeypatch, factor):
-    whole = SampledGaussianMechanism.scale.fget
-    monkeypatch.setattr(SampledGaussianMechanism, "scale", property(lambda self: factor * whole(self)))
-
-
-@pytest.mark.parametrize("parameters", [{}, {"n_steps": 5}, {"clipping": "automatic", "n_steps": 3}], ids=str)
-def test_claim_stands_and_is_nearly_used(parameters, monkeypatch):
-    reader = Reader(monkeypatch, **parameters)
-    event, finals = reader.samples(RUNS, 0.2)
-    bound = mu_lower_bound(*finals, event, ERROR)
-    assert bound <= reader.claim, f"claim {reader.claim:.3f} exceeded: at least {bound:.3f} (false alarm 1e-6)"
-    mu, error = shift_over_spread(*finals)
-    assert 0.9 * reader.claim - 4.9 * error <= mu <= reader.claim + 4.9 * error, f"{mu:.3f} for {reader.claim:.3f}"
-
-
-@pytest.mark.parametrize("n_steps", [1, 5])
-def test_half_the_noise_is_rejected(n_steps, monkeypatch):
-    scale_noise(monkeypatch, 0.5)
-    reader = Reader(monkeypatch, n_steps=n_steps)
-    runs = 2 * RUNS if n_steps == 1 else RUNS
-    event, finals = reader.samples(runs, 0.2)
-    if n_steps == 1:
-        assert mu_lower_bound(*finals, event, ERROR) > reader.claim
-    mu, error = shift_over_spread(*finals)
-    assert mu > reader.claim + 4.9 * error
-
-
-def test_a_forgotten_layer_is_rejected(monkeypatch):
-    squares = GradientSums._squares
-    reader = Reader(monkeypatch)
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            GradientSums, "_squares", lambda self, own, *layers: squares(self, own, *(a[:-1] for a in layers))
-        )
-        _, finals = reader.samples(RUNS)
-    mu, error = shift_over_spread(*finals)
-    assert mu > reader.claim + 4.9 * error
-
-
-def test_missing_clipping_is_rejected(monkeypatch):
-    reader = Reader(monkeypatch)
-    monkeypatch.setattr(Clipping, "factors", lambda self, squares: np.ones_like(squares))
-    _, finals = reader.samples(RUNS)
-    mu, error = shift_over_spread(*finals)
-    assert mu > reader.claim + 4.9 * error
-
-
-def test_forgotten_steps_are_rejected(monkeypatch):
-    # Noise for one step, in five.
-    mu_of = Reader(monkeypatch, n_steps=1).model.privacy_plan(n_features=2).releases[0].mechanism.mu
-    reader = Reader(monkeypatch, n_steps=5)
-    claim = reader.claim
-    scale = SampledGaussianMechanism.scale.fget
-    own = reader.model.privacy_plan(n_features=2).releases[0].mechanism.mu
-    monkeypatch.setattr(SampledGaussianMechanism, "scale", property(lambda self: scale(self) * own / mu_of))
-    _, finals = reader.samples(RUNS)
-    mu, error = shift_over_spread(*finals)
-    assert mu > claim + 4.9 * error
 
 
 def sampled_shift(reader):

@@ -1,5 +1,11 @@
 """All subjects."""
 
-from tests.trust import linear, local, searches
+from tests.trust import functional, gradients, local, perturbation, searches
 
-SUBJECTS = [*linear.SUBJECTS, *local.SUBJECTS, *searches.SUBJECTS]
+SUBJECTS = [
+    *perturbation.SUBJECTS,
+    *functional.SUBJECTS,
+    *gradients.SUBJECTS,
+    *local.SUBJECTS,
+    *searches.SUBJECTS,
+]
