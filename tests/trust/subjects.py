@@ -88,7 +88,7 @@ class Subject:
     fits: int = 200
     moves: Callable[..., Any] | None = None
     statistic: Callable[[Any], Any] | None = None
-    runs: dict = field(default_factory=lambda: {(3.0, 0.0): 300})
+    runs: dict = field(default_factory=lambda: {(1.0, 0.0): 150})
     run_floor: dict = field(default_factory=dict)
     mutants: dict = field(default_factory=dict)
     survives: dict = field(default_factory=dict)
