@@ -1,5 +1,5 @@
 """All subjects."""
 
-from tests.trust import linear
+from tests.trust import clusters, linear
 
-SUBJECTS = [*linear.SUBJECTS]
+SUBJECTS = [*linear.SUBJECTS, *clusters.SUBJECTS]
