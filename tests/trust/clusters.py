@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator
 from skdp import DPKMeans, SampleAggKMeans
 from skdp.cluster import _refinement, _sample_aggregate
 from skdp.sensitivity import SUM_BITS, nearest
-from tests.trust.redrawn import redrawn
-from tests.trust.subjects import Subject, replaced
+from tests.trust.redrawn import FEW_RUNS, redrawn, row_count_kept, unseen_without_runs
+from tests.trust.subjects import PURE, Subject, replaced
 
 BOUNDS = (-1, 1)
 MARK = 1.0
@@ -133,30 +133,39 @@ def true_blocks():
     return replaced(_sample_aggregate, "block_sum", divided)
 
 
+#: Claims that a subject has if it says nothing else.
+BOTH = (*PURE, (1.0, 1e-5))
+
 SUBJECTS = [
     Subject(
         "DPKMeans",
         cells,
         corner,
         reading=partial(redrawn, draws=30, histories=3),
+        runs=FEW_RUNS,
         mutants={
+            "row count kept": partial(row_count_kept, DPKMeans),
             "no clip": unclipped_cells,
             "division by true counts": (means_of_cells, {"pair": partial(corner, rows=0)}),
             "budget not divided": undivided,
             "counts forgotten": only_sums,
         },
+        survives=unseen_without_runs("row count kept", BOTH, FEW_RUNS),
     ),
     Subject(
         "SampleAggKMeans",
         blocks,
         corner,
         reading=partial(redrawn, draws=30, histories=3),
+        runs=FEW_RUNS,
         mutants={
+            "row count kept": partial(row_count_kept, SampleAggKMeans),
             "no clip": unclipped_blocks,
             "budget not divided": undivided,
             "radius for diameter": radius_of_blocks,
             "number of clusters forgotten": one_cluster,
         },
+        survives=unseen_without_runs("row count kept", BOTH, FEW_RUNS),
     ),
     Subject(
         "SampleAggKMeans, public reference",
@@ -164,13 +173,17 @@ SUBJECTS = [
         corner,
         claims=((0.1, 0.0), (3.0, 0.0), (1.0, 1e-5)),
         reading=partial(redrawn, draws=100),
+        runs={},
         mutants={
             "no clip": (unclipped_blocks, {"make": partial(blocks, reference=np.zeros((2, 2)), radius=0.5)}),
             "radius for diameter": radius_of_blocks,
             "number of clusters forgotten": one_cluster,
             "division by true blocks": (
                 true_blocks,
-                {"make": partial(blocks, k=1, reference=np.zeros((1, 2)), n_blocks=40), "pair": partial(corner, rows=0)},
+                {
+                    "make": partial(blocks, k=1, reference=np.zeros((1, 2)), n_blocks=40),
+                    "pair": partial(corner, rows=0),
+                },
             ),
         },
     ),

@@ -13,8 +13,8 @@ import numpy as np
 from skdp import DPPCA, ExpMechPCA
 from skdp.decomposition import _exponential, _matrix, _moments
 from skdp.mechanisms import BinghamMechanism
-from tests.trust.redrawn import half_noise, redrawn
-from tests.trust.subjects import Subject, replaced
+from tests.trust.redrawn import FEW_RUNS, half_noise, redrawn, row_count_kept, unseen_without_runs
+from tests.trust.subjects import PURE, Subject, replaced
 
 
 def exponential(epsilon, delta, **parameters):
@@ -124,7 +124,7 @@ def true_count():
 
         return sums
 
-    return replaced_where_used(("row_sums", ), divided)
+    return replaced_where_used(("row_sums",), divided)
 
 
 def undivided():
@@ -139,20 +139,36 @@ def undivided():
     return replaced(_matrix, "l2_mechanism", greedy)
 
 
-drawn = partial(redrawn, draws=150, history=orthogonal, evidence=many)
+drawn = partial(redrawn, draws=40, history=orthogonal, evidence=many)
+
+#: Claims that a subject has if it says nothing else.
+BOTH = (*PURE, (1.0, 1e-5))
 
 SUBJECTS = [
     Subject(
         "ExpMechPCA",
         exponential,
         alike,
+        claims=PURE,
         reading=drawn,
-        floor=0.6,
+        runs=FEW_RUNS,
         mutants={
+            "row count kept": partial(row_count_kept, ExpMechPCA),
             "half the noise": half_noise,
             "no clip": (unclipped, {"pair": partial(alike, norm=2.0)}),
             "budget not divided": all_for_each,
         },
+        survives=unseen_without_runs("row count kept", PURE, FEW_RUNS),
+    ),
+    Subject(
+        "ExpMechPCA, with a delta",
+        exponential,
+        alike,
+        claims=((1.0, 1e-5),),
+        reading=drawn,
+        floor=0.6,
+        runs={},
+        mutants={"half the noise": half_noise, "budget not divided": all_for_each},
     ),
     Subject(
         "ExpMechPCA, many components",
@@ -174,7 +190,8 @@ SUBJECTS = [
         partial(exponential, n_components=None),
         partial(lone, d=1),
         claims=((0.1, 0.0), (3.0, 0.0), (1.0, 1e-5)),
-        reading=partial(redrawn, draws=1000),
+        reading=partial(redrawn, draws=500),
+        run_floor={(3.0, 0.0): 0.1},
         mutants={
             "no clip": (unclipped, {"pair": partial(lone, d=1, norm=2.0)}),
             "count forgotten": partial(forgets, ("energies_l1", "energies_l2"), 1),
@@ -186,7 +203,7 @@ SUBJECTS = [
         partial(exponential, n_components=None, center="private", variance_share=0.0),
         partial(lone, d=1),
         claims=((0.1, 0.0), (3.0, 0.0), (1.0, 1e-5)),
-        reading=partial(redrawn, draws=1000),
+        reading=partial(redrawn, draws=500),
         runs={},
         mutants={
             "no clip": (unclipped, {"pair": partial(lone, d=1, norm=2.0)}),
@@ -211,18 +228,21 @@ SUBJECTS = [
         "DPPCA, matrix",
         matrix,
         lone,
-        reading=partial(redrawn, draws=50),
+        reading=partial(redrawn, draws=150),
+        runs=FEW_RUNS,
         mutants={
+            "row count kept": partial(row_count_kept, DPPCA),
             "no clip": (unclipped, {"pair": partial(lone, norm=2.0)}),
             "sum and count forgotten": partial(forgets, ("centred_moments_l2",), 1, 2),
         },
+        survives=unseen_without_runs("row count kept", BOTH, FEW_RUNS),
     ),
     Subject(
         "DPPCA, matrix of centred rows",
         partial(matrix, centered_norm=0.5),
         lone,
         claims=((0.1, 0.0), (3.0, 0.0), (1.0, 1e-5)),
-        reading=partial(redrawn, draws=50, history=orthogonal),
+        reading=partial(redrawn, draws=150, history=orthogonal),
         runs={},
         mutants={
             "no clip": (unclipped, {"pair": partial(lone, norm=2.0)}),

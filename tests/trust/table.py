@@ -1,5 +1,5 @@
 """All subjects."""
 
-from tests.trust import clusters, linear
+from tests.trust import clusters, components, ensembles, linear
 
-SUBJECTS = [*linear.SUBJECTS, *clusters.SUBJECTS]
+SUBJECTS = [*linear.SUBJECTS, *clusters.SUBJECTS, *components.SUBJECTS, *ensembles.SUBJECTS]
