@@ -141,7 +141,7 @@ SUBJECTS = [
         "DPKMeans",
         cells,
         corner,
-        reading=partial(redrawn, draws=30, histories=3),
+        reading=partial(redrawn, draws=40, histories=3),
         runs=FEW_RUNS,
         mutants={
             "row count kept": partial(row_count_kept, DPKMeans),

@@ -203,7 +203,7 @@ SUBJECTS = [
         partial(exponential, n_components=None, center="private", variance_share=0.0),
         partial(lone, d=1),
         claims=((0.1, 0.0), (3.0, 0.0), (1.0, 1e-5)),
-        reading=partial(redrawn, draws=500),
+        reading=partial(redrawn, draws=700),
         runs={},
         mutants={
             "no clip": (unclipped, {"pair": partial(lone, d=1, norm=2.0)}),

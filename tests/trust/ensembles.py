@@ -214,7 +214,7 @@ SUBJECTS = [
         partial(votes, threshold=0.5, max_queries=2, threshold_share=0.5, public_X=np.zeros((8, 1))),
         turned,
         claims=APPROXIMATE,
-        reading=partial(redrawn, draws=60, history=all_agree),
+        reading=partial(redrawn, draws=100, history=all_agree),
         runs={},
         mutants={
             "one for each row": partial(stated, "votes_l2", math.sqrt),
