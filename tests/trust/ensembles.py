@@ -227,6 +227,7 @@ SUBJECTS = [
         turned,
         claims=PURE,
         reading=partial(redrawn, draws=200, history=all_agree),
+        floor=0.85,
         runs=FEW_RUNS,
         mutants={
             "row count kept": partial(row_count_kept, PATEClassifier),
@@ -270,6 +271,7 @@ SUBJECTS = [
         ends,
         claims=PURE,
         reading=partial(in_turn, draws=400, history=beyond_the_middle),
+        # The fewer cells, the more are chosen beyond the middle anyhow.
         floor=0.8,
         runs={},
         mutants={
@@ -284,6 +286,7 @@ SUBJECTS = [
         partial(ends, n_columns=10),
         claims=((1.0, 1e-5),),
         reading=partial(in_turn, draws=25, evidence=lambda model: ends(model, 10, 3.0)[0]),
+        # As of directions: losses are spread over more than two outcomes.
         floor=0.6,
         runs={},
         mutants={
