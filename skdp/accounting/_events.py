@@ -360,10 +360,18 @@ class PrivacyCost:
         if self.epsilon == math.inf or not self.events:
             return bool(self.events) or self.epsilon == self.delta == 0
         if self.delta == 0 or all(isinstance(event, PureEvent) for event in self.events):
-            return math.fsum(event.pure_epsilon() for event in self.events) <= self.epsilon * (1 + 1e-12)
+            whole = math.fsum(event.pure_epsilon() for event in self.events)
+            return whole <= self.epsilon * (1 + 1e-12) or (self.delta > 0 and self._within_renyi())
         if all(isinstance(event, GaussianEvent) for event in self.events):
             return self._covers(GaussianEvent(self.mu()))
         return all(self._covers(event) for event in self.events)
+
+    def _within_renyi(self) -> bool:
+        """Whether Rényi divergences prove the pair, as they do for many events of bounded range."""
+        from ._composition import renyi_budget
+
+        order, divergence = renyi_budget(self.epsilon, self.delta)
+        return self.rdp(order) <= divergence * (1 + _ROUNDING)
 
     def _covers(self, event: PrivacyEvent) -> bool:
         """Whether one event alone is within the pair, as far as its privacy curve is known."""

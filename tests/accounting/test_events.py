@@ -114,6 +114,8 @@ def test_cost_adds_up_its_events():
         (1.0, 1e-5, (GaussianEvent(0.1), PureEvent(1.1))),
         (1.0, 1e-5, (ApproximateEvent(0.5, 1e-4),)),
         (1.0, 1e-5, (ApproximateEvent(1.2, 1e-6), GaussianEvent(0.1))),
+        # Concentrated DP: 20 * 0.2**2 / 8 = 0.1, and no more than 0.02 are within the pair.
+        (1.0, 1e-5, (BoundedRangeEvent(0.2),) * 20),
     ],
 )
 def test_a_cost_cannot_state_less_than_its_events_prove(epsilon, delta, events):
@@ -126,6 +128,8 @@ def test_a_cost_may_state_what_its_events_prove():
     PrivacyCost(1.0, 0.0, (PureEvent(0.1),) * 10)
     PrivacyCost(1.0, 1e-5, (GaussianEvent(gaussian_mu(1.0, 1e-5)),))
     PrivacyCost(math.inf, 0.0, (PureEvent(math.inf),))
+    # More than 1 by their sum.
+    PrivacyCost(1.0, 1e-5, (BoundedRangeEvent(0.08),) * 20)
 
 
 @pytest.mark.parametrize("bad", [math.nan, -0.1, -math.inf])

@@ -209,6 +209,14 @@ def test_more_columns_than_components_cost_the_same():
     assert ExpMechPCA(data_norm=1.0)._fixed_cost() is None
 
 
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_many_components_can_be_charged(share):
+    # Their epsilons add up to more than 1: a smaller one is proved by concentrated DP.
+    accountant = BudgetAccountant(1.0, 1e-5)
+    ExpMechPCA(12, delta=1e-5, data_norm=1.0, variance_share=share, accountant=accountant).fit(cloud(d=12))
+    assert accountant.total().epsilon == pytest.approx(1.0)
+
+
 # --- what one record can change -----------------------------------------------------------------------------------
 
 

@@ -1,11 +1,14 @@
 """All subjects."""
 
-from tests.trust import functional, gradients, local, perturbation, searches
+from tests.trust import clusters, components, ensembles, functional, gradients, local, perturbation, searches
 
 SUBJECTS = [
     *perturbation.SUBJECTS,
     *functional.SUBJECTS,
     *gradients.SUBJECTS,
+    *clusters.SUBJECTS,
+    *components.SUBJECTS,
+    *ensembles.SUBJECTS,
     *local.SUBJECTS,
     *searches.SUBJECTS,
 ]
