@@ -184,7 +184,7 @@ def choices(subject, epsilon, delta, *, telling, pick=None, most=math.inf, copie
     with choosing(note):
         for k in range(subject.fits * TIMES):
             found = transcript(estimator.set_params(random_state=FIRST_SEED + k), data)
-            for label, mechanism, value, out in noisy(found):
+            for label, _, value, out in noisy(found):
                 noises.setdefault(label, []).append(np.ravel(out - value))
     error = ERROR / (1 + len(noises))
     sharpness = sharpness_of(made, error)

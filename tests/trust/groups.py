@@ -35,10 +35,10 @@ def by_first_column(kind):
     return type(kind.__name__, (kind,), {"fit": fit, "__init__": kind.__init__, "__module__": kind.__module__})
 
 
-def group(model, with_target):
+def group(model, with_target, n_columns):
     """Some groups of few rows; and one more with many, all at the bounds."""
     of_groups = np.repeat([0, 1, 2, 9], [1, 2, MOST, 5 * MOST])
-    X = np.column_stack([of_groups, *2 * [np.where(of_groups == 9, 1.0, -0.5)]])
+    X = np.column_stack([of_groups, *n_columns * [np.where(of_groups == 9, 1.0, -0.5)]])
     y = (of_groups == 9).astype(int)
     before = of_groups < 9
     return ((X[before], y[before]), (X, y)) if with_target else ((X[before],), (X,))
@@ -69,12 +69,12 @@ class NoiseForOneRow:
             one.stop()
 
 
-def grouped(name, kind, with_target=True, fits=200, **parameters):
+def grouped(name, kind, with_target=True, fits=150, n_columns=2, **parameters):
     own = by_first_column(kind)
     return Subject(
         f"{name}-by group",
         lambda epsilon, delta: own(epsilon=epsilon, delta=delta, rows_per_group=MOST, **parameters),
-        partial(group, with_target=with_target),
+        partial(group, with_target=with_target, n_columns=n_columns),
         fits=fits,
         runs={},
         mutants={
@@ -92,6 +92,17 @@ SUBJECTS = [
     grouped("HistogramClassifier", HistogramClassifier, **BOX, **LABELS, n_bins=6, fits=20),
     grouped("HistogramRegressor", HistogramRegressor, **BOX, n_bins=6, bounds_y=(-1, 1), fits=10),
     grouped("FunctionalMechLinReg", FunctionalMechLinReg, **BOX, bounds_y=(-1, 1)),
-    grouped("FunctionalMechLinReg-adassp", FunctionalMechLinReg, **BOX, bounds_y=(-1, 1), solver="adassp"),
+    # A record moves the least eigenvalue by all of its norm where there is one column.
+    grouped(
+        "FunctionalMechLinReg-adassp",
+        FunctionalMechLinReg,
+        **BOX,
+        bounds_y=(-1, 1),
+        solver="adassp",
+        n_columns=1,
+        fits=600,
+        fit_intercept=False,
+        data_norm=1.0,
+    ),
     grouped("FunctionalMechLogReg", FunctionalMechLogReg, **BOX, **LABELS),
 ]

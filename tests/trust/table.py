@@ -1,5 +1,5 @@
 """All subjects."""
 
-from tests.trust import linear
+from tests.trust import counts, groups, linear, preprocessing, trees
 
-SUBJECTS = [*linear.SUBJECTS]
+SUBJECTS = [*linear.SUBJECTS, *counts.SUBJECTS, *groups.SUBJECTS, *preprocessing.SUBJECTS, *trees.SUBJECTS]

@@ -9,11 +9,10 @@ from unittest.mock import patch
 import numpy as np
 
 from skdp import DPGreedyTree, DPRandomTree
-from skdp.accounting import gaussian_mu
 from skdp.tree import _counts, _greedy_tree, _random_tree
 from skdp.tree._weights import decision, probabilities
 from tests.trust.choices import choices, half_noise
-from tests.trust.subjects import Subject, replaced
+from tests.trust.subjects import PURE, Subject, replaced
 
 # --- random trees ---------------------------------------------------------------------------------------------------
 
@@ -106,7 +105,7 @@ FORESTS = [
         "DPRandomTree-additive",
         partial(forest, classes=[0, 1], expected_n=400),
         partial(surprising, n_features=3, last=1),
-        fits=150,
+        fits=120,
         runs={},
         mutants={
             "noise for one tree": one_tree,
@@ -132,7 +131,7 @@ FORESTS = [
         reading=partial(choices, telling=partial(even, n_features=4), pick=np.argmin, most=1, copies=2),
         # Where cut points are extreme, trees of numbers know nothing.
         floor=0.85,
-        fits=100,
+        fits=60,
         runs={},
         mutants={
             "half the noise": half_noise,
@@ -234,6 +233,7 @@ GREEDY = [
         f"DPGreedyTree-{criterion}",
         partial(greedy, criterion=criterion),
         odd_one,
+        claims=claims,
         reading=partial(choices, telling=uneven),
         # With a positive delta, the record does not always move the second level.
         floor=0.75,
@@ -249,7 +249,7 @@ GREEDY = [
             ("levels get the whole", (1.0, 1e-5)): BLUNT,
         },
     )
-    for criterion in ("gini", "max")
+    for criterion, claims in (("gini", (*PURE, (1.0, 1e-5))), ("max", ((1.0, 0.0), (1.0, 1e-5))))
 ]
 
 SUBJECTS = [*FORESTS, *GREEDY]
