@@ -135,7 +135,7 @@ def noise_of_a_half():
         yield
 
 
-def histogram(kind, with_target, runs=100, **parameters):
+def histogram(kind, with_target, runs=80, **parameters):
     return Subject(
         kind.__name__,
         lambda epsilon, delta: kind(epsilon=epsilon, delta=delta, **BINS, **parameters),
@@ -143,7 +143,7 @@ def histogram(kind, with_target, runs=100, **parameters):
         fits=16,
         statistic=corner_count,
         runs={(3.0, 0.0): runs},
-        run_floor={(3.0, 0.0): 0.2 if runs < 300 else 0.4},
+        run_floor={(3.0, 0.0): 0.15 if runs < 300 else 0.4},
         mutants={
             "noise of half a count": noise_of_a_half,
             "margins besides": lambda: replaced(Grid, "counts", counted_in_margins),

@@ -232,8 +232,8 @@ def told(counts, threshold, scale):
 def labels_told(subject, epsilon, delta):
     """Return a reading of which labels are told of.
 
-    How wide the noise is follows from which labels are told of that occur about as often as the threshold says, but for
-    a false alarm; what one record changes, from that and from the threshold.
+    How wide the noise is follows from which labels are told of that occur about as often as the threshold says; what
+    one record changes, from that and from the threshold.
     """
     model = subject.make(epsilon, delta)
     pair = subject.pair(model)
@@ -252,22 +252,25 @@ def labels_told(subject, epsilon, delta):
         p = told(counts, k, width * stated).clip(1e-300, 1.0)
         return float(hits @ np.log(p) + (n_fits - hits) @ np.log((1 - p).clip(1e-300)))
 
-    best, limit = width_of(log_likelihood, ERROR)
     both = [(rows[0] == "a").sum() for rows in pair]
-    found = []
-    for width in (best, limit):
+
+    def given_away(width):
         p = told(both, k, width * stated)
-        ratios = [(p[1] - delta) / p[0] if p[0] else math.inf * (p[1] > delta), (1 - p[0] - delta) / (1 - p[1])]
-        found.append(min(1e6, math.log(max(1.0, *ratios))))
-    return Reading(found[1], found[0], recorded)
+        of_told = (p[1] - delta) / p[0] if p[0] > 0 else (np.inf if p[1] > delta else 0.0)
+        return min(1e6, math.log(max(1.0, of_told, (1 - p[0] - delta) / (1 - p[1]))))
+
+    best, possible = widths(log_likelihood, ERROR)
+    return Reading(min(map(given_away, possible)), given_away(best), recorded)
 
 
-def width_of(log_likelihood, error):
-    """Return an estimate of a factor on the width of the noise, and an upper limit, by a mean of likelihood ratios."""
+def widths(log_likelihood, error):
+    """Return an estimate of a factor on the width of the noise, and those that a mean of likelihood ratios allows."""
     tried = np.geomspace(0.3, 2.0, 60)
     values = np.array([log_likelihood(width) for width in tried])
     least = special.logsumexp(values) - math.log(len(tried)) - math.log(1 / error)
-    return tried[values.argmax()], tried[values >= least].max() * tried[1] / tried[0]
+    # And what is next to them.
+    allowed = np.convolve(values >= least, np.ones(3), mode="same") > 0
+    return tried[values.argmax()], tried[allowed]
 
 
 def narrower():
@@ -280,8 +283,8 @@ def narrower():
 
 
 def delta_forgotten(original):
-    """As if the largest noise might have ten times the probability."""
-    return property(lambda self: original.fget(replace(self, delta=10 * self.delta)))
+    """As if the largest noise might have a thousand times the probability."""
+    return property(lambda self: original.fget(replace(self, delta=1000 * self.delta)))
 
 
 LABELS = [
