@@ -1,4 +1,4 @@
-"""The greedy tree: scores and their ranges by brute force, exact laws on tiny data, known answers, an audit.
+"""The greedy tree: scores and their ranges by brute force, exact laws on tiny data, known answers.
 
 Every stochastic test has a false-alarm probability of 1e-6 and a fixed seed. The laws of choices are enumerated.
 """
@@ -18,7 +18,6 @@ from skdp.tree import _greedy_tree, export_text
 from skdp.tree._greedy_tree import Candidates, Splits, histogram, score_sensitivity, split_scores
 from skdp.tree._smoothing import few_records
 from skdp.tree._structure import Columns
-from tests.auditing import epsilon_lower_bound, separating_event
 from tests.statistics import accept, chi_square, reject
 from tests.tree.data import MIXED, mixed
 
@@ -242,45 +241,6 @@ def test_a_noisy_tree_finds_what_is_there():
         model = DPGreedyTree(**MIXED, classes=[0, 1], delta=delta, random_state=0).fit(X, y)
         assert model.structure_.features[0] == 0
         assert model.score(X, y) > 0.8
-
-
-# --- an audit -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.audit
-@pytest.mark.parametrize("broken", [False, True])
-def test_audit_of_the_first_split(broken, monkeypatch):
-    """One record on one side of the only threshold, criterion max: log-ratio epsilon log-odds of the choice."""
-    epsilon, runs = 3.0, 3000
-    if broken:
-        monkeypatch.setattr(_greedy_tree, "score_sensitivity", lambda criterion: 0.25)
-    model = DPGreedyTree(
-        epsilon=epsilon / 0.6, bounds=(0, 1), classes=[0, 1], max_depth=1, n_thresholds=1, criterion="max"
-    ).set_params(categorical_features=[1], n_categories=[2])
-    mechanism = model.privacy_plan(n_features=2).releases[0].mechanism
-    # The number separates two records of different classes and the category does not; a third record makes up for it.
-    X, y = np.array([[0.2, 0], [0.8, 0], [0.2, 1]]), np.array([0, 1, 1])
-    columns = Columns(np.zeros(2), np.ones(2), np.array([0, 2]))
-    samples = []
-    for n, seed in ((2, 0), (3, 10_000)):
-        scores = scores_of(X[:n], y[:n], "max", columns=columns, n_thresholds=1)
-        samples.append(
-            [
-                mechanism.release(scores, NoiseSource(seed + i).stream("splits of level 0"))[0]
-                + 1e-3 * np.random.default_rng(i).uniform()
-                for i in range(runs)
-            ]
-        )
-    event = separating_event(samples[0][:1000], samples[1][:1000], 0.5)
-    bounds = [
-        epsilon_lower_bound(one[1000:], other[1000:], e, 0.0, 8e-8)
-        for one, other in (samples, samples[::-1])
-        for e in (event, (1.0, 0.5), (-1.0, -0.5))
-    ]
-    if broken:
-        assert max(bounds) > epsilon
-    else:
-        assert 0.3 * epsilon <= max(bounds) <= epsilon, "false alarm 1e-6, over six bounds"
 
 
 # --- pruning ----------------------------------------------------------------------------------------------------

@@ -124,7 +124,8 @@ class Reading:
 
 def recorded_epsilon(estimator, data, delta):
     """Return the epsilon that an accountant has recorded after a fit."""
-    accountant = BudgetAccountant(1e6, 0.5, composition="basic")
+    unit = "record" if getattr(estimator, "rows_per_group", None) is None else "group"
+    accountant = BudgetAccountant(1e6, 0.5, composition="basic", unit=unit)
     private = clone(estimator).set_params(accountant=accountant)
     with np.errstate(all="ignore"):
         private.fit(*data)

@@ -1,11 +1,28 @@
 """All subjects."""
 
-from tests.trust import clusters, components, ensembles, functional, gradients, local, perturbation, searches
+from tests.trust import (
+    clusters,
+    components,
+    counts,
+    ensembles,
+    functional,
+    gradients,
+    groups,
+    local,
+    perturbation,
+    preprocessing,
+    searches,
+    trees,
+)
 
 SUBJECTS = [
     *perturbation.SUBJECTS,
     *functional.SUBJECTS,
     *gradients.SUBJECTS,
+    *counts.SUBJECTS,
+    *trees.SUBJECTS,
+    *preprocessing.SUBJECTS,
+    *groups.SUBJECTS,
     *clusters.SUBJECTS,
     *components.SUBJECTS,
     *ensembles.SUBJECTS,
