@@ -32,10 +32,10 @@ _PRIVATE = frozenset({"skdp", "diffprivlib"})
 _CONVENTIONAL = _PRIVATE | {"sklearn"}
 
 
-class _OneStream(np.random.RandomState):
+class OneStream(np.random.RandomState):
     """Not copied by `clone`: an estimator that fits several copies of another must not give all of them one noise."""
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> _OneStream:
+    def __deepcopy__(self, memo: dict[int, Any]) -> OneStream:
         return self
 
 
@@ -201,7 +201,7 @@ def runner(estimator: Any) -> Callable[[tuple[Any, ...], Mapping[str, int]], Any
 
     def run(data: tuple[Any, ...], seeds: Mapping[str, int]) -> Any:
         model = clone(estimator)
-        model.set_params(**{name: _OneStream(seed) if name in conventional else seed for name, seed in seeds.items()})
+        model.set_params(**{name: OneStream(seed) if name in conventional else seed for name, seed in seeds.items()})
         model.fit(*data)
         return model
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from .._silence import parts_of
+from ._fits import OneStream
 
 # Of models with more, the others are added up in so many sums.
 MOST_NUMBERS = 4096
@@ -35,7 +36,10 @@ def numbers_of(model: Any) -> tuple[NDArray[np.float64], frozenset[str]]:
     if model is None:
         raise ValueError("the statistic, or the function that is audited, returned None: there is nothing to look at")
     reader = _Reader()
-    reader.read(model)
+    if hasattr(model, "get_params"):
+        reader.read_fitted(model)
+    else:
+        reader.read(model)
     numbers = np.array(reader.numbers, dtype=np.float64)
     if len(numbers) > MOST_NUMBERS:
         rest = numbers[MOST_NUMBERS:]
@@ -73,6 +77,27 @@ class _Reader:
             self._seen[id(value)] = value
             self._read_object(value)
 
+    def read_fitted(self, model: Any) -> None:
+        """Append what a fit has left in an estimator, whose parameters are public.
+
+        Parameters
+        ----------
+        model : estimator
+            The one that was fitted, or one among its parameters: steps of pipelines are fitted where they are.
+        """
+        if id(model) in self._seen:
+            return
+        self._seen[id(model)] = model
+        parameters = model.get_params(deep=False)
+        for name, value in sorted(vars(model).items()):
+            outer, self._attribute = self._attribute, name
+            if name not in parameters:
+                self.read(value)
+            else:
+                for part in parts_of(value):
+                    self.read_fitted(part)
+            self._attribute = outer
+
     def _read_all(self, values: Iterable[Any]) -> None:
         for value in values:
             self.read(value)
@@ -105,8 +130,11 @@ class _Reader:
         elif isinstance(value, type | FunctionType | BuiltinFunctionType | ModuleType):
             self._read_text(getattr(value, "__qualname__", value.__name__))
             self._read_all(cell.cell_contents for cell in getattr(value, "__closure__", None) or ())
+        elif isinstance(value, OneStream):
+            pass  # It is the audit's own.
         elif hasattr(value, "get_params"):
-            self._read_estimator(value)
+            # Made by the fit, with parameters that may tell about the data.
+            self._read_all(value for _, value in sorted(vars(value).items()))
         elif issparse(value):
             coo = value.tocoo()
             self._read_all((coo.shape, coo.row, coo.col, coo.data))
@@ -122,14 +150,6 @@ class _Reader:
             self._read_array(np.asarray(value))
         else:
             self._read_state(value)
-
-    def _read_estimator(self, model: Any) -> None:
-        parameters = model.get_params(deep=False)
-        for name, value in sorted(vars(model).items()):
-            outer, self._attribute = self._attribute, name
-            # Parameters are public, but some are fitted in their places: steps of pipelines.
-            self._read_all(parts_of(value) if name in parameters else (value,))
-            self._attribute = outer
 
     def _read_state(self, value: Any) -> None:
         attributes = getattr(value, "__dict__", {})

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier
@@ -83,6 +84,8 @@ KINDS = {
     "series": lambda v: pd.Series([1.0], index=[v]),
     "day": lambda v: date(2000, 1, 1 + int(v)),
     "estimator": lambda v: StandardScaler().fit([[v], [0.0]]),
+    "parameter": lambda v: SVC(C=1 + v),
+    "kernel": lambda v: RBF(1 + v),
     "type": lambda v: float if v else int,
     "long": lambda v: np.append(np.zeros(3 * MOST_NUMBERS + 7), v),
 }
