@@ -1,7 +1,7 @@
 """Runs have noise of their own, are charged to nobody, and hold no lock; and claims are read where they are ones."""
 
 import random
-from concurrent.futures import ThreadPoolExecutor
+import threading
 
 import numpy as np
 import pytest
@@ -56,12 +56,15 @@ class Locks(BaseEstimator):
     """Is silent in a thread of its own, as searches are."""
 
     def fit(self, X, y=None):
+        done = threading.Event()
+
         def work():
             with silence():
-                return 1.0
+                done.set()
 
-        with ThreadPoolExecutor(1) as threads:
-            self.one_ = threads.submit(work).result(timeout=5)
+        threading.Thread(target=work, daemon=True).start()
+        assert done.wait(timeout=5)
+        self.one_ = 1.0
 
 
 def test_equal_parts_have_noise_of_their_own():
