@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,26 +16,12 @@ from .._params import check_positive
 from .._silence import parts_of
 from ..accounting import check_delta
 from ..mechanisms import NoiseSource
+from ..mechanisms._bits import GENERATORS, OneStream
 
-# Copied with the estimator, they would give each fit the same noise.
-_GENERATORS = (
-    np.random.Generator,
-    np.random.RandomState,
-    np.random.BitGenerator,
-    np.random.SeedSequence,
-    random.Random,
-)
 # Where `epsilon` is a claim of privacy, and not the width of a tube.
 _PRIVATE = frozenset({"skdp", "diffprivlib"})
 # Where `random_state` may be a RandomState.
 _CONVENTIONAL = _PRIVATE | {"sklearn"}
-
-
-class OneStream(np.random.RandomState):
-    """Not copied by `clone`: an estimator that fits several copies of another must not give all of them one noise."""
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> OneStream:
-        return self
 
 
 def claimed(estimator: Any, claim: Any, delta: Any) -> tuple[float | None, float]:
@@ -114,10 +99,11 @@ def check_estimator(estimator: Any, n_jobs: int | None = None) -> None:
             "a function needs n_jobs=None: each process would have a copy of it, and of the generator that its noise "
             "comes from"
         )
+    # Generators are copied with the estimator, and would give each fit the same noise.
     for part in parts_of(estimator):
         for name, value in part.get_params(deep=False).items():
             owner = f"the {name} of {type(part).__name__}"
-            if (name == "random_state" and value is not None) or isinstance(value, _GENERATORS):
+            if (name == "random_state" and value is not None) or isinstance(value, GENERATORS):
                 raise ValueError(
                     f"{owner} must be None: each run needs noise of its own. For runs that can be repeated, give the "
                     "audit a random_state"
