@@ -9,6 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.stats import beta, binom, norm
 
+from .._params import check_integer
+from ..accounting import check_delta
+from ._fits import check_epsilon, check_error
+
 # Beyond it a model tells everything, whatever the count.
 _MOST_EPSILON = 60.0
 
@@ -29,11 +33,12 @@ def proportion_limits(successes: ArrayLike, runs: int, error: float) -> tuple[ND
     -------
     low, high : ndarray
     """
-    k = np.asarray(successes)
+    k, places = np.unique(successes, return_inverse=True)
     with np.errstate(invalid="ignore"):
         low = np.where(k == 0, 0.0, beta.ppf(error, k, runs - k + 1))
         high = np.where(k == runs, 1.0, beta.isf(error, k + 1, runs - k))
-    return low, high
+    places = places.reshape(np.shape(successes))
+    return low[places], high[places]
 
 
 def epsilons(hits: ArrayLike, others: ArrayLike, runs: int, delta: float, error: float) -> NDArray[np.float64]:
@@ -89,7 +94,7 @@ def epsilon_lower_bound(hits: int, other_hits: int, n_runs: int, *, delta: float
     delta : float, default=0.0
         The delta that is granted, in [0, 1).
     error : float, default=1e-3
-        Probability of a false alarm: that the bound is more than the true epsilon.
+        Probability of a false alarm, at most 0.5: that the bound is more than the true epsilon.
 
     Returns
     -------
@@ -112,7 +117,9 @@ def epsilon_lower_bound(hits: int, other_hits: int, n_runs: int, *, delta: float
     >>> round(epsilon_lower_bound(500, 50, 1000), 2)
     1.76
     """
-    return float(epsilons(hits, other_hits, n_runs, delta, error))
+    n_runs = check_integer(n_runs, "n_runs", least=1)
+    hits, other_hits = (_check_hits(count, n_runs) for count in (hits, other_hits))
+    return float(epsilons(hits, other_hits, n_runs, check_delta(delta), check_error(error)))
 
 
 def mu_lower_bound(hits: int, other_hits: int, n_runs: int, *, error: float = 1e-3) -> float:
@@ -128,7 +135,7 @@ def mu_lower_bound(hits: int, other_hits: int, n_runs: int, *, error: float = 1e
     n_runs : int
         Number of runs on each.
     error : float, default=1e-3
-        Probability of a false alarm.
+        Probability of a false alarm, at most 0.5.
 
     Returns
     -------
@@ -145,7 +152,16 @@ def mu_lower_bound(hits: int, other_hits: int, n_runs: int, *, error: float = 1e
     >>> round(mu_lower_bound(500, 50, 1000), 2)
     1.3
     """
-    return float(mus(hits, other_hits, n_runs, error))
+    n_runs = check_integer(n_runs, "n_runs", least=1)
+    hits, other_hits = (_check_hits(count, n_runs) for count in (hits, other_hits))
+    return float(mus(hits, other_hits, n_runs, check_error(error)))
+
+
+def _check_hits(count: int, n_runs: int) -> int:
+    count = check_integer(count, "hits", least=0)
+    if count > n_runs:
+        raise ValueError(f"hits must be at most n_runs, got {count} of {n_runs}")
+    return count
 
 
 def one_run_p_value(n_canaries: int, n_guesses: int, n_correct: int, *, epsilon: float, delta: float = 0.0) -> float:
@@ -185,8 +201,11 @@ def one_run_p_value(n_canaries: int, n_guesses: int, n_correct: int, *, epsilon:
     >>> one_run_p_value(100, 100, 90, epsilon=1.0) < 1e-4
     True
     """
-    if not 0 <= n_correct <= n_guesses <= n_canaries:
+    counts = {"n_canaries": n_canaries, "n_guesses": n_guesses, "n_correct": n_correct}
+    n_canaries, n_guesses, n_correct = (check_integer(count, name, least=0) for name, count in counts.items())
+    if not n_correct <= n_guesses <= n_canaries:
         raise ValueError("n_correct must be at most n_guesses, and n_guesses at most n_canaries")
+    epsilon, delta = check_epsilon(epsilon, "epsilon"), check_delta(delta)
     right = 1 / (1 + math.exp(-epsilon))
     tail = float(binom.sf(n_correct - 1, n_guesses, right))
     if delta == 0 or n_correct == 0:
@@ -208,7 +227,7 @@ def one_run_epsilon(
     delta : float, default=0.0
         What is granted, in [0, 1).
     error : float, default=0.05
-        Probability of a false alarm.
+        Probability of a false alarm, at most 0.5.
 
     Returns
     -------
@@ -221,6 +240,7 @@ def one_run_epsilon(
     >>> round(one_run_epsilon(100, 100, 90), 2)
     1.63
     """
+    error = check_error(error)
 
     def excess(epsilon: float) -> float:
         return one_run_p_value(n_canaries, n_guesses, n_correct, epsilon=epsilon, delta=delta) - error

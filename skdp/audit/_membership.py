@@ -12,16 +12,18 @@ from sklearn.metrics import auc, roc_curve
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._params import check_integer
-from .._silence import silence
-from ._data import as_data_set, check_fresh_noise, coins, runner, seeds, take
-from ._scores import membership_scores
+from ._data import as_data_set, coins, number_of_records, take
+from ._fits import check_estimator, claimed, quiet, runner, seeds
+from ._scores import check_can_score, membership_scores, ranks
 
 
 class MembershipInferenceDisplay:
     """Membership inference by a threshold on how well a model fits a record.
 
     Use `from_estimator` to make one. The attack is a simple one: that it fails proves nothing. What the claim of
-    privacy says is the line above which no attack can be.
+    privacy says is the line above which no attack can be, on average over fits. The curve is an estimate and may lie
+    above the line by chance, the more so as the scores of one fit depend on each other. What is proved, `audit_epsilon`
+    and `audit_one_run` tell.
 
     Parameters
     ----------
@@ -92,11 +94,14 @@ class MembershipInferenceDisplay:
         y: Any = None,
         *,
         score: Callable[..., ArrayLike] | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
         n_repeats: int = 10,
         n_jobs: int | None = None,
         random_state: Any = None,
         plot: bool = True,
         ax: Any = None,
+        name: str | None = None,
         **kwargs: Any,
     ) -> Self:
         """Fit to random halves of the records, and tell members from others.
@@ -111,6 +116,8 @@ class MembershipInferenceDisplay:
             Labels or targets.
         score : callable, default=None
             Maps a fitted model, records and their labels to a number for each record; None as in `audit_one_run`.
+        epsilon, delta : float, default=None
+            What is claimed; None as in `audit_epsilon`.
         n_repeats : int, default=10
             Number of fits, each to another half.
         n_jobs : int, default=None
@@ -121,32 +128,38 @@ class MembershipInferenceDisplay:
             Whether to draw.
         ax : matplotlib Axes, default=None
             Where to.
+        name : str, default=None
+            For the legend; None takes the estimator's class.
         **kwargs : dict
-            For `plot`.
+            For matplotlib's `plot`.
 
         Returns
         -------
         display : MembershipInferenceDisplay
         """
         n_repeats = check_integer(n_repeats, "n_repeats", least=1)
-        check_fresh_noise(estimator)
+        epsilon, delta = claimed(estimator, epsilon, delta)
+        check_estimator(estimator, n_jobs)
+        if score is None:
+            check_can_score(estimator, y)
         data = as_data_set((X,) if y is None else (X, y))
-        n_rows = np.shape(X)[0]
+        n_rows = number_of_records(data)
         run = runner(estimator)
         read = membership_scores if score is None else score
         inside = [coins(random_state, f"half {k}", n_rows) for k in range(n_repeats)]
-        scores = Parallel(n_jobs=n_jobs)(
-            delayed(_scored)(run, read, data, members, seed)
-            for members, seed in zip(inside, seeds(random_state, "fits", n_repeats), strict=True)
-        )
-        fpr, tpr, _ = roc_curve(np.concatenate(inside), np.nan_to_num(np.concatenate(scores)))
+        with quiet():
+            scores = Parallel(n_jobs=n_jobs)(
+                delayed(_scored)(run, read, data, members, seeds_of_run)
+                for members, seeds_of_run in zip(inside, seeds(estimator, random_state, "fits", n_repeats), strict=True)
+            )
+        fpr, tpr, _ = roc_curve(np.concatenate(inside), ranks(np.concatenate(scores)))
         display = cls(
             fpr=fpr,
             tpr=tpr,
             roc_auc=float(auc(fpr, tpr)),
-            epsilon=getattr(estimator, "epsilon", None),
-            delta=getattr(estimator, "delta", None),
-            estimator_name=type(estimator).__name__,
+            epsilon=epsilon,
+            delta=delta,
+            estimator_name=name or type(estimator).__name__,
         )
         return display.plot(ax=ax, **kwargs) if plot else display
 
@@ -212,6 +225,9 @@ class MembershipInferenceDisplay:
         return self
 
 
-def _scored(run: Any, read: Any, data: tuple[Any, ...], members: NDArray, seed: int | None) -> NDArray[np.float64]:
-    with silence():
-        return np.asarray(read(run(take(data, members), seed), *data), dtype=np.float64)
+def _scored(run: Any, read: Any, data: tuple[Any, ...], members: NDArray, seeds: Any) -> NDArray[np.float64]:
+    with quiet():
+        scores = np.asarray(read(run(take(data, members), seeds), *data), dtype=np.float64)
+    if scores.shape != members.shape:
+        raise ValueError(f"score must give one number for each record, got shape {scores.shape}")
+    return scores

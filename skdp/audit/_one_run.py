@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._params import check_integer, check_positive
-from ..accounting import check_delta
+from .._params import check_integer
 from ..mechanisms import NoiseSource
 from ._bounds import one_run_epsilon
-from ._data import as_data_set, coins, runner, take
-from ._scores import membership_scores
+from ._data import as_data_set, coins, number_of_records, take
+from ._fits import check_can_be_fitted, check_error, claimed, runner
+from ._scores import check_can_score, membership_scores, ranks
 
 # Fractions of the canaries that are guessed: those of which the scores say most.
 _FRACTIONS = (1.0, 0.5, 0.25, 0.125)
@@ -89,16 +89,16 @@ def audit_one_run(
         rare ones, mislabelled ones, ones at the bounds.
     score : callable, default=None
         Maps a fitted model, records and their labels to a number for each record, larger if it is likelier to have
-        been in. None takes the log-probability of the label, minus the squared error, ``score_samples``, or minus the
-        distance to the nearest cluster center, whichever the estimator has.
+        been in; NaN is the least likely. None takes the log-probability of the label, minus the squared error,
+        ``score_samples``, or minus the distance to the nearest cluster center, whichever the estimator has.
     claim : float, default=None
-        The epsilon that is claimed; None reads ``estimator.epsilon``, if there is one.
+        The epsilon that is claimed; None reads ``estimator.epsilon`` of an estimator of skdp or diffprivlib.
     delta : float, default=None
-        The delta that is claimed; None reads ``estimator.delta``, or takes 0.
+        The delta that is claimed; None reads ``estimator.delta`` of the same estimators, or takes 0.
     error : float, default=0.05
-        Probability of a false alarm, in (0, 1).
+        Probability of a false alarm, at most 0.5.
     random_state : int, RandomState, Generator or None, default=None
-        Of the coins.
+        Of the coins. The fit's noise is the estimator's own.
 
     Returns
     -------
@@ -130,22 +130,26 @@ def audit_one_run(
     >>> audit_one_run(DecisionTreeClassifier(), X, y, random_state=0).epsilon > 0.5
     True
     """
-    error = check_positive(error, "error", least=1e-300, most=0.5)
-    claim = getattr(estimator, "epsilon", None) if claim is None else claim
-    delta = check_delta(getattr(estimator, "delta", 0.0) if delta is None else delta)
+    error = check_error(error)
+    claim, delta = claimed(estimator, claim, delta)
+    # All that can be wrong has to be said before the fit, which may be charged.
+    check_can_be_fitted(estimator)
+    if score is None:
+        check_can_score(estimator, y)
     data = as_data_set((X,) if y is None else (X, y))
-    chosen = _positions(canaries, np.shape(X)[0])
+    n_rows = number_of_records(data)
+    chosen = _positions(canaries, n_rows)
     heads = coins(random_state, "canaries", len(chosen))
-    kept = np.ones(np.shape(X)[0], dtype=bool)
+    kept = np.ones(n_rows, dtype=bool)
     kept[chosen[~heads]] = False
-    model = runner(estimator)(take(data, kept), None)
+    model = runner(estimator)(take(data, kept), {})
     read = membership_scores if score is None else score
     scores = np.asarray(read(model, *take(data, chosen)), dtype=np.float64)
     if scores.shape != (len(chosen),):
         raise ValueError(f"score must give one number for each record, got shape {scores.shape}")
     # In a random order first: equal scores must not be guessed by position.
     shuffled = np.argsort(NoiseSource(random_state).stream("ties").words(len(chosen)))
-    order = shuffled[np.argsort(np.nan_to_num(scores[shuffled]), kind="stable")]
+    order = shuffled[np.argsort(ranks(scores)[shuffled], kind="stable")]
     audits = []
     for n_guesses in sorted({2 * max(1, int(fraction * len(chosen)) // 2) for fraction in _FRACTIONS}):
         half = n_guesses // 2
@@ -153,9 +157,7 @@ def audit_one_run(
         bound = one_run_epsilon(len(chosen), n_guesses, right, delta=delta, error=error / len(_FRACTIONS))
         audits.append((bound, n_guesses, right))
     bound, n_guesses, right = max(audits)
-    return OneRunAudit(
-        bound, delta, error, None if claim is None else float(claim), len(chosen), n_guesses, right, model
-    )
+    return OneRunAudit(bound, delta, error, claim, len(chosen), n_guesses, right, model)
 
 
 def _positions(canaries: Any, n_rows: int) -> NDArray[np.intp]:

@@ -13,18 +13,23 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._params import check_integer, check_positive
-from .._silence import silence
-from ..accounting import check_delta
+from .._params import check_integer
 from ._bounds import epsilons, mus
-from ._data import as_data_set, check_fresh_noise, fitted_numbers, runner, seeds
+from ._data import as_data_set
+from ._fits import check_error, check_estimator, claimed, quiet, runner, seeds
+from ._numbers import numbers_of
 
 # Of the runs, these choose the event; the others count.
 _PILOT = 0.35
 _QUANTILES = np.linspace(0.02, 0.98, 49)
-# Statistics with more numbers than these are looked at along one direction only.
+# Beyond these quantiles there are thresholds with so many pilot runs beyond them, and twice, four times, ...
+_LEAST_BEYOND = 4
+# So many coordinates are looked at by themselves, and so many together: those that tell most in the pilot runs.
 _MOST_COORDINATES = 64
+_MOST_TOGETHER = 256
 _BATCHES = 32
+# Batches that are equal, with so many different results in them, are so by chance once in 1e10 pairs at most.
+_TELLING = 10
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,10 @@ class EpsilonAudit:
         The epsilon that the estimator states.
     hits : tuple of int
         How often the event that shows `epsilon` happened on the two data sets.
-    n_runs : int
+    n_counted : int
         Number of counted runs on each; those that chose the event are not among them.
+    remarks : tuple of str
+        Why the audit may have been blind, or what is odd.
     """
 
     epsilon: float
@@ -55,7 +62,8 @@ class EpsilonAudit:
     false_alarm: float
     claim: float | None
     hits: tuple[int, int]
-    n_runs: int
+    n_counted: int
+    remarks: tuple[str, ...] = ()
 
     @property
     def violated(self) -> bool:
@@ -63,11 +71,13 @@ class EpsilonAudit:
         return self.claim is not None and self.epsilon > self.claim
 
     def __repr__(self) -> str:
-        claim = "" if self.claim is None else f", claim {self.claim:g}: {'VIOLATED' if self.violated else 'stands'}"
+        verdict = "VIOLATED" if self.violated else "nothing found" if self.remarks else "stands"
+        claim = "" if self.claim is None else f", claim {self.claim:g}: {verdict}"
+        remarks = "".join(f"; {remark}" for remark in self.remarks)
         return (
             f"epsilon >= {self.epsilon:.3g} at delta={self.delta:g}, mu >= {self.mu:.3g} "
             f"(false alarm {self.false_alarm:g}){claim}; event in {self.hits[0]} and {self.hits[1]} "
-            f"of {self.n_runs} runs each"
+            f"of {self.n_counted} runs each{remarks}"
         )
 
 
@@ -94,29 +104,31 @@ def audit_epsilon(
         ``(X, y)`` or X: two data sets, one of which has one record more. (For estimators that claim something about
         replaced records, one record may differ.) Made up for the audit, or public.
     statistic : callable, default=None
-        Maps the fitted model to a number or a vector. None takes all numbers among the fitted attributes.
+        Maps the fitted model to a number or a vector. None takes all that the fit has left in it: see the user guide.
     n_runs : int, default=1000
         Number of fits to each data set, 40 or more. About a third of them choose the event.
     claim : float, default=None
-        The epsilon that is claimed; None reads ``estimator.epsilon``, if there is one.
+        The epsilon that is claimed; None reads ``estimator.epsilon`` of an estimator of skdp or diffprivlib. Others,
+        pipelines among them, have no claim unless it is given.
     delta : float, default=None
-        The delta that is claimed; None reads ``estimator.delta``, or takes 0.
+        The delta that is claimed; None reads ``estimator.delta`` of the same estimators, or takes 0.
     error : float, default=1e-3
-        Probability of a false alarm, in (0, 1).
+        Probability of a false alarm, at most 0.5.
     n_jobs : int, default=None
-        Processes, as in joblib.
+        Processes, as in joblib. A function of the data set takes one.
     random_state : int, RandomState, Generator or None, default=None
-        For an audit that can be repeated: seeds of the runs.
+        Seeds of the runs, each parameter ``random_state`` with seeds of its own. Audits of estimators that have such
+        parameters can be repeated; what takes its noise from elsewhere differs from audit to audit.
 
     Returns
     -------
     audit : EpsilonAudit
-        With ``epsilon``, ``mu``, ``claim`` and ``violated``.
+        With ``epsilon``, ``mu``, ``claim``, ``violated`` and ``remarks``.
 
     Raises
     ------
     ValueError
-        If runs would share their noise, or if there are too few.
+        If runs would share their noise, or are seen to; or if there are too few, or nothing to look at.
 
     See Also
     --------
@@ -130,6 +142,9 @@ def audit_epsilon(
     false alarm; a claim that stands may be wrong all the same: choose data sets and a statistic that make one record
     count as much as it can. What is found is a function of the data sets, without noise: an audit of private records
     is not a release.
+
+    Transformers that release when they transform, like `LocalLaplace`, have nothing to show after `fit`: pass a
+    function of the data set, ``lambda X: LocalLaplace(bounds=(0, 1)).fit_transform(X)``.
 
     References
     ----------
@@ -148,22 +163,23 @@ def audit_epsilon(
     False
     """
     n_runs = check_integer(n_runs, "n_runs", least=40)
-    error = check_positive(error, "error", least=1e-300, most=0.5)
-    claim = getattr(estimator, "epsilon", None) if claim is None else claim
-    delta = check_delta(getattr(estimator, "delta", 0.0) if delta is None else delta)
-    check_fresh_noise(estimator)
+    error = check_error(error)
+    claim, delta = claimed(estimator, claim, delta)
+    check_estimator(estimator, n_jobs)
     run = runner(estimator)
-    read = fitted_numbers if statistic is None else statistic
-    pair = as_data_set(D), as_data_set(D_prime)
-    samples = [
-        _sample(run, read, data, seeds(random_state, f"runs {k}", n_runs), n_jobs) for k, data in enumerate(pair)
-    ]
+    samples: list[NDArray[np.float64]] = []
+    unread: set[str] = set()
+    for k, data in enumerate((as_data_set(D), as_data_set(D_prime))):
+        sample, more = _sample(run, statistic, data, seeds(estimator, random_state, f"runs {k}", n_runs), n_jobs)
+        samples.append(sample)
+        unread |= more
     if max(sample.shape[1] for sample in samples) == 0:
         raise ValueError("there are no numbers among the fitted attributes; pass statistic, a function of the model")
     if samples[0].shape[1] != samples[1].shape[1]:
         # That alone tells the two apart; numbers that are not there are as good as infinite.
         width = max(sample.shape[1] for sample in samples)
         samples = [np.pad(s, ((0, 0), (0, width - s.shape[1])), constant_values=np.inf) for s in samples]
+    samples = [_finite(sample) for sample in samples]
     n_pilot = math.ceil(_PILOT * n_runs)
     counted = n_runs - n_pilot
     bounds = [partial(epsilons, runs=counted, delta=delta, error=error), partial(mus, runs=counted, error=error)]
@@ -177,27 +193,69 @@ def audit_epsilon(
         delta=delta,
         mu=mu,
         false_alarm=error,
-        claim=None if claim is None else float(claim),
+        claim=claim,
         hits=hits_of_epsilon,
-        n_runs=counted,
+        n_counted=counted,
+        remarks=_remarks(samples, unread),
     )
 
 
-def _sample(run: Any, read: Any, data: tuple[Any, ...], run_seeds: list[int | None], n_jobs: int | None) -> NDArray:
-    batches = np.array_split(np.arange(len(run_seeds)), min(_BATCHES, len(run_seeds)))
-    parts = Parallel(n_jobs=n_jobs)(
-        delayed(_batch)(run, read, data, [run_seeds[position] for position in batch]) for batch in batches
-    )
-    rows = [row for part in parts for row in part]
+def _remarks(samples: list[NDArray], unread: set[str]) -> tuple[str, ...]:
+    first, second = samples
+    remarks = []
+    if all((sample == sample[0]).all() for sample in samples):
+        if (first[0] == second[0]).all():
+            remarks.append("all runs were equal: what was looked at is neither noise nor data")
+        else:
+            remarks.append("all runs on the same data were equal: there was no noise, or always the same")
+    if unread:
+        remarks.append(f"not looked at: something in {', '.join(sorted(unread))}")
+    return tuple(remarks)
+
+
+def _sample(
+    run: Any, statistic: Any, data: tuple[Any, ...], run_seeds: list[dict[str, int]], n_jobs: int | None
+) -> tuple[NDArray[np.float64], set[str]]:
+    batches = np.array_split(np.arange(len(run_seeds)), min(_BATCHES, len(run_seeds) // _TELLING))
+    with quiet():
+        parts = Parallel(n_jobs=n_jobs)(
+            delayed(_batch)(run, statistic, data, [run_seeds[position] for position in batch]) for batch in batches
+        )
+    _check_not_repeated([rows for rows, _ in parts])
+    rows = [row for part, _ in parts for row in part]
     width = max(len(row) for row in rows)
     # Models of different sizes: what is missing is told from what is there.
-    return np.array([np.pad(row, (0, width - len(row)), constant_values=np.inf) for row in rows])
+    sample = np.array([np.pad(row, (0, width - len(row)), constant_values=np.inf) for row in rows])
+    return sample, set().union(*(unread for _, unread in parts))
 
 
-def _batch(run: Any, read: Any, data: tuple[Any, ...], run_seeds: list[int | None]) -> list[NDArray]:
-    # Once for all of them: to be silent takes longer than some fits do.
-    with silence():
-        return [np.ravel(np.asarray(read(run(data, seed)), dtype=np.float64)) for seed in run_seeds]
+def _batch(
+    run: Any, statistic: Any, data: tuple[Any, ...], run_seeds: list[dict[str, int]]
+) -> tuple[list[NDArray[np.float64]], set[str]]:
+    found = []
+    unread: set[str] = set()
+    # Once for all of them, and once more in each process.
+    with quiet():
+        for seeds_of_run in run_seeds:
+            model = run(data, seeds_of_run)
+            numbers, more = numbers_of(model if statistic is None else statistic(model))
+            found.append(numbers)
+            unread |= more
+    return found, unread
+
+
+def _check_not_repeated(batches: list[list[NDArray[np.float64]]]) -> None:
+    """Refuse runs that processes took from copies of one generator."""
+    shortest = min(len(batch) for batch in batches)
+    seen = set()
+    for batch in batches:
+        key = tuple(row.tobytes() for row in batch[:shortest])
+        if key in seen and len(set(key)) >= _TELLING:
+            raise ValueError(
+                "runs repeat each other exactly: their noise comes from a generator that each process has a copy of. "
+                "Use n_jobs=None, or make a generator in each fit"
+            )
+        seen.add(key)
 
 
 @dataclass(frozen=True)
@@ -210,7 +268,7 @@ class _Event:
     of_first: bool
 
     def happens(self, sample: NDArray) -> NDArray[np.bool_]:
-        values = _finite(sample) @ self.weights
+        values = sample @ self.weights
         return values > self.threshold if self.above else values <= self.threshold
 
 
@@ -219,19 +277,35 @@ def _finite(sample: NDArray) -> NDArray[np.float64]:
     return np.nan_to_num(sample, nan=-1e100, posinf=1e99, neginf=-1e99)
 
 
+def _separation(first: NDArray, second: NDArray) -> NDArray[np.float64]:
+    """Return for each coordinate the largest difference of the two distribution functions."""
+    stacked = np.vstack([first, second])
+    order = np.argsort(stacked, axis=0)
+    steps = np.where(order < len(first), 1 / len(first), -1 / len(second)).cumsum(axis=0)
+    ordered = np.take_along_axis(stacked, order, axis=0)
+    # Between equal values there is no threshold.
+    steps[:-1][ordered[:-1] == ordered[1:]] = 0
+    differences: NDArray[np.float64] = np.abs(steps).max(axis=0)
+    return differences
+
+
 def _directions(first: NDArray, second: NDArray) -> NDArray[np.float64]:
     width = first.shape[1]
-    found = list(np.eye(width)[: min(width, _MOST_COORDINATES)])
     stacked = np.vstack([first, second])
-    spread = stacked.std(axis=0)
-    moving = (spread > 0) & (spread < 1e50)
-    if width > 1 and moving.any():
+    best = np.flatnonzero((stacked != stacked[0]).any(axis=0))
+    if len(best) > _MOST_COORDINATES:
+        best = best[np.argsort(-_separation(first[:, best], second[:, best]), kind="stable")]
+    found = [np.eye(1, width, k)[0] for k in (best[:_MOST_COORDINATES] if len(best) else [0])]
+    with np.errstate(over="ignore"):
+        spread = stacked.std(axis=0)
+    moving = best[(spread[best] > 0) & (spread[best] < 1e50)][:_MOST_TOGETHER]
+    if len(moving) > 1:
         labels = np.repeat([0, 1], [len(first), len(second)])
         scaled = (stacked[:, moving] - stacked[:, moving].mean(axis=0)) / spread[moving]
         # Without shrinkage, numbers that share their noise are told apart; with it, many numbers can be looked at.
-        for shrinkage in ("auto", *([None] if len(stacked) > 10 * width else [])):
+        for shrinkage in ("auto", *([None] if len(stacked) > 10 * len(moving) else [])):
             weights = np.zeros(width)
-            with silence(), np.errstate(all="ignore"):
+            with quiet(), np.errstate(all="ignore"):
                 fitted = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=shrinkage).fit(scaled, labels)
                 weights[moving] = fitted.coef_[0] / spread[moving]
             if np.isfinite(weights).all() and weights.any():
@@ -239,14 +313,25 @@ def _directions(first: NDArray, second: NDArray) -> NDArray[np.float64]:
     return np.array(found)
 
 
+def _thresholds(values: NDArray) -> NDArray[np.float64]:
+    """Return quantiles, and beyond them order statistics that go as far out as the sample is large."""
+    ordered = np.sort(values)
+    beyond = _LEAST_BEYOND * 2 ** np.arange(40)
+    beyond = beyond[beyond < _QUANTILES[0] * len(ordered)]
+    ends = [np.quantile(ordered, _QUANTILES, method="lower"), ordered[beyond - 1]]
+    # At the upper end the value itself has to be among those above.
+    ends.append(np.nextafter(ordered[-beyond], -np.inf))
+    return np.concatenate(ends)
+
+
 def _choose(pilots: list[NDArray], bounds: Sequence[Callable[..., NDArray]], counted: int) -> list[_Event]:
     """Choose for each bound the event that makes it largest, as if the pilot runs were as many as those that count."""
-    first, second = (_finite(pilot) for pilot in pilots)
+    first, second = pilots
     directions = _directions(first, second)
     thresholds, shares = [], []
     for weights in directions:
         values = first @ weights, second @ weights
-        ends = np.quantile(np.concatenate(values), _QUANTILES, method="lower")
+        ends = _thresholds(np.concatenate(values))
         beyond = [1 - np.searchsorted(np.sort(v), ends, side="right") / len(v) for v in values]
         thresholds.append(ends)
         shares.append([beyond, [1 - b for b in beyond]])

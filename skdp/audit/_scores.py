@@ -6,7 +6,50 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import is_classifier, is_clusterer, is_regressor
+
+
+def ranks(scores: NDArray) -> NDArray[np.intp]:
+    """Return the order of scores, equal ones together; NaN and minus infinity come first.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_samples,)
+        What a model says of records.
+
+    Returns
+    -------
+    ranks : ndarray of shape (n_samples,)
+    """
+    positions: NDArray[np.intp] = np.unique(np.where(np.isnan(scores), -np.inf, scores), return_inverse=True)[1]
+    return positions
+
+
+def check_can_score(estimator: Any, y: Any) -> None:
+    """Refuse, before it is fitted, an estimator that has nothing to go by.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Unfitted.
+    y : array-like or None
+        Labels or targets.
+    """
+    if not hasattr(estimator, "fit"):
+        raise _nothing_to_go_by(estimator)
+    if is_classifier(estimator) and np.ndim(y) > 1:
+        raise ValueError("with several labels for each record, pass score")
+    by_label = y is not None and (is_classifier(estimator) or is_regressor(estimator))
+    by_distance = is_clusterer(estimator) and hasattr(estimator, "transform")
+    if not (by_label or by_distance or hasattr(estimator, "score_samples") or hasattr(estimator, "inverse_transform")):
+        raise _nothing_to_go_by(estimator)
+
+
+def _nothing_to_go_by(estimator: Any) -> ValueError:
+    return ValueError(
+        f"{type(estimator).__name__} has nothing that tells how well it fits a record; pass score, a function of the "
+        "fitted model, records and their labels"
+    )
 
 
 def membership_scores(model: Any, X: Any, y: Any = None) -> NDArray[np.float64]:
@@ -28,8 +71,9 @@ def membership_scores(model: Any, X: Any, y: Any = None) -> NDArray[np.float64]:
     if is_classifier(model) and y is not None:
         return _of_labels(model, X, np.asarray(y))
     if is_regressor(model) and y is not None:
-        error = np.asarray(model.predict(X), dtype=np.float64) - np.asarray(y, dtype=np.float64)
-        return -(error**2)
+        shape = len(np.asarray(y)), -1
+        error = np.reshape(model.predict(X), shape) - np.reshape(np.asarray(y, dtype=np.float64), shape)
+        return -(error**2).sum(axis=1)
     if hasattr(model, "score_samples"):
         return np.asarray(model.score_samples(X), dtype=np.float64)
     if hasattr(model, "cluster_centers_") and hasattr(model, "transform"):
@@ -37,10 +81,7 @@ def membership_scores(model: Any, X: Any, y: Any = None) -> NDArray[np.float64]:
     if hasattr(model, "inverse_transform"):
         rows = np.asarray(X, dtype=np.float64)
         return -((rows - model.inverse_transform(model.transform(X))) ** 2).sum(axis=1)
-    raise ValueError(
-        f"{type(model).__name__} has nothing that tells how well it fits a record; pass score, a function of the "
-        "fitted model, records and their labels"
-    )
+    raise _nothing_to_go_by(model)
 
 
 def _of_labels(model: Any, X: Any, y: NDArray) -> NDArray[np.float64]:
@@ -51,10 +92,19 @@ def _of_labels(model: Any, X: Any, y: NDArray) -> NDArray[np.float64]:
     rows = np.arange(len(y))
     if hasattr(model, "predict_proba"):
         scores = np.log(np.maximum(model.predict_proba(X)[rows, position], 1e-300))
-    elif hasattr(model, "decision_function"):
-        values = np.asarray(model.decision_function(X), dtype=np.float64)
+    elif (values := _decision(model, X)) is not None:
         scores = np.where(position == 1, values, -values) if values.ndim == 1 else values[rows, position]
     else:
         scores = (model.predict(X) == y).astype(np.float64)
     # A label that the model does not have was not in.
     return np.where(known, scores, -np.inf)
+
+
+def _decision(model: Any, X: Any) -> NDArray[np.float64] | None:
+    """Return the decision function, if it has one column for each class, or one for two classes."""
+    if not hasattr(model, "decision_function"):
+        return None
+    values = np.asarray(model.decision_function(X), dtype=np.float64)
+    n_classes = len(model.classes_)
+    one_vs_one = getattr(model, "decision_function_shape", None) == "ovo" and n_classes > 2
+    return None if one_vs_one or values.shape[1:] not in ((), (n_classes,)) else values

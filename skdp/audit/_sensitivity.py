@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import combinations_with_replacement, islice
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._params import check_integer
+from .._params import check_boolean, check_integer
 from .._values import shown
 from ..mechanisms import NoiseSource
-from ._data import as_data_set, take
+from ._data import as_data_set, number_of_records, take
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LargestChange:
     """The largest change that was found.
 
@@ -26,9 +26,11 @@ class LargestChange:
     value : float
         In the norm.
     data : tuple of array-like
-        The smaller data set.
+        The smaller data set, or the one in which a record was replaced.
     record : tuple of array-like
-        The record that was added to it, as data of one row.
+        The record that was put into it, as data of one row.
+    position : int
+        Its row.
     n_pairs : int
         Number of pairs of neighbours that were tried.
     """
@@ -36,6 +38,7 @@ class LargestChange:
     value: float
     data: tuple[Any, ...]
     record: tuple[Any, ...]
+    position: int
     n_pairs: int
 
     def __repr__(self) -> str:
@@ -48,10 +51,11 @@ def brute_force_sensitivity(
     *,
     n_rows: int = 2,
     norm: float = 2,
+    replace: bool = False,
     n_pairs: int = 10_000,
     random_state: Any = 0,
 ) -> LargestChange:
-    """Add each of some records to data sets made of them, and return the largest change of a query.
+    """Add each of some records to data sets made of them, at every position, and return the largest change of a query.
 
     Parameters
     ----------
@@ -60,11 +64,13 @@ def brute_force_sensitivity(
     records : tuple of array-like, or array-like
         ``(X, y)`` or X: records to make data sets of. Corners of the bounds, and what lies beyond them.
     n_rows : int, default=2
-        Most rows of the smaller data set. There is also the empty one.
+        Most rows of the smaller data set.
     norm : {1, 2, inf}, default=2
         Norm of the change.
+    replace : bool, default=False
+        Whether neighbours differ in a record that is replaced. If not, one has one record more.
     n_pairs : int, default=10_000
-        Most pairs to try: all, if there are no more, or else data sets and records drawn at random.
+        Most pairs to try: all, if there are no more, or else data sets, records and positions drawn at random.
     random_state : int, RandomState, Generator or None, default=0
         Of these draws.
 
@@ -75,8 +81,8 @@ def brute_force_sensitivity(
 
     Notes
     -----
-    The record is added as the last row and as the first, since a query that depends on the order of rows changes by
-    more than one record's worth.
+    Data sets are tried in every order, and with records that occur several times: a query may depend on the order of
+    rows. The number of pairs grows fast; few records, such as corners of the bounds, tell most.
 
     Examples
     --------
@@ -92,37 +98,64 @@ def brute_force_sensitivity(
     if norm not in (1, 2, math.inf):
         raise ValueError(f"norm must be 1, 2 or inf, got {shown(norm)}")
     parts = as_data_set(records)
-    n_records = np.shape(parts[0])[0]
+    n_records = number_of_records(parts)
+    replace = check_boolean(replace, "replace")
     if n_records == 0:
         raise ValueError("records must hold one record or more")
-    best: tuple[float, Any, Any] = (-1.0, None, None)
-    tried = 0
-    for rows, added in _pairs(n_records, n_rows, n_pairs, random_state):
+    if replace and n_rows == 0:
+        raise ValueError("n_rows must be at least 1: in an empty data set there is no record to be replaced")
+
+    def value_of(rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        value = query(*take(parts, rows))
+        if value is None:
+            raise ValueError("query returned None")
+        return np.asarray(value, dtype=np.float64)
+
+    best: tuple[float, Any, int, int] = (-1.0, None, 0, 0)
+    tried, last, before = 0, None, np.empty(0)
+    for rows, added, position in _pairs(n_records, n_rows, replace, n_pairs, random_state):
         tried += 1
-        before = np.asarray(query(*take(parts, rows)), dtype=np.float64)
-        for more in (np.append(rows, added), np.append(added, rows)):
-            after = np.asarray(query(*take(parts, more)), dtype=np.float64)
-            if after.shape != before.shape:
-                raise ValueError("the query's shape depends on the number of rows, which tells it without any noise")
-            change = float(np.linalg.norm(np.ravel(after - before), norm))
-            if change > best[0] or math.isnan(change):
-                best = (math.inf if math.isnan(change) else change), rows, added
-            if not len(rows):
-                break
-    value, rows, added = best
-    return LargestChange(value, take(parts, rows), take(parts, np.array([added])), tried)
+        if rows is not last:
+            before, last = value_of(rows), rows
+        kept = np.delete(rows, position) if replace else rows
+        after = value_of(np.insert(kept, position, added))
+        if after.shape != before.shape:
+            raise ValueError("the query's shape depends on the number of rows, which tells it without any noise")
+        change = _distance(before, after, norm)
+        if change > best[0]:
+            best = change, rows, added, position
+    change, rows, added, position = best
+    return LargestChange(change, take(parts, rows), take(parts, np.array([added])), position, tried)
 
 
-def _pairs(n_records: int, n_rows: int, most: int, random_state: Any) -> Iterator[tuple[NDArray[np.intp], int]]:
-    number = sum(math.comb(n_records + size - 1, size) for size in range(n_rows + 1)) * n_records
-    if number <= most:
-        for size in range(n_rows + 1):
-            for rows in combinations_with_replacement(range(n_records), size):
-                for added in range(n_records):
-                    yield np.array(rows, dtype=np.intp), added
+def _distance(before: NDArray, after: NDArray, norm: float) -> float:
+    with np.errstate(invalid="ignore", over="ignore"):
+        same = (before == after) | (np.isnan(before) & np.isnan(after))
+        change = np.abs(np.where(same, 0.0, after - before)).ravel()
+        largest = float(change.max(initial=0.0))
+        if not math.isfinite(largest):
+            return math.inf
+        # Squares of small numbers would vanish.
+        return largest * float(np.linalg.norm(change / largest, norm)) if largest > 0 else 0.0
+
+
+def _pairs(
+    n_records: int, n_rows: int, replace: bool, most: int, random_state: Any
+) -> Iterator[tuple[NDArray[np.intp], int, int]]:
+    sizes = range(int(replace), n_rows + 1)
+    if sum(n_records ** (size + 1) * _positions(size, replace) for size in sizes) <= most:
+        for size in sizes:
+            for chosen in product(range(n_records), repeat=size):
+                rows = np.array(chosen, dtype=np.intp)
+                for added, position in product(range(n_records), range(_positions(size, replace))):
+                    yield rows, added, position
         return
-    words = NoiseSource(random_state).stream("pairs").words(most * (n_rows + 2)).reshape(most, n_rows + 2)
-    for row in islice(words, most):
-        size = int(row[0] % np.uint64(n_rows + 1))
-        drawn = (row[1:] % np.uint64(n_records)).astype(np.intp)
-        yield drawn[:size], int(drawn[-1])
+    words = NoiseSource(random_state).stream("pairs").words(most * (n_rows + 3)).reshape(most, n_rows + 3)
+    for row in words:
+        size = sizes[int(row[0] % np.uint64(len(sizes)))]
+        drawn = (row[2:] % np.uint64(n_records)).astype(np.intp)
+        yield drawn[:size], int(drawn[-1]), int(row[1] % np.uint64(_positions(size, replace)))
+
+
+def _positions(size: int, replace: bool) -> int:
+    return size if replace else size + 1

@@ -15,7 +15,23 @@ from numpy.typing import NDArray
 
 from .._values import shown
 
-__all__ = ["BitStream", "NoiseSource", "global_generators"]
+__all__ = ["GENERATORS", "BitStream", "NoiseSource", "OneStream", "global_generators"]
+
+# What a user may have drawn noise from.
+GENERATORS = (
+    np.random.Generator,
+    np.random.RandomState,
+    np.random.BitGenerator,
+    np.random.SeedSequence,
+    random.Random,
+)
+
+
+class OneStream(np.random.RandomState):
+    """Not copied by `clone`: an estimator that fits several copies of another must not give all of them one noise."""
+
+    def __deepcopy__(self, memo: dict[int, object]) -> OneStream:
+        return self
 
 
 class BitStream(Protocol):

@@ -7,8 +7,15 @@ import pytest
 from scipy.stats import binom, norm
 
 from skdp.audit import epsilon_lower_bound, mu_lower_bound, one_run_epsilon, one_run_p_value
-from skdp.audit._bounds import proportion_limits
+from skdp.audit._bounds import epsilons, mus, proportion_limits
 from tests.auditing import clopper_pearson
+
+# All counts of 40 runs on each data set.
+PAIRS = np.indices((41, 41)).reshape(2, -1)
+
+
+def probabilities(runs, p, q):
+    return binom.pmf(PAIRS[0], runs, p) * binom.pmf(PAIRS[1], runs, q)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.0), (1.0, 0.0), (3.0, 0.0), (1.0, 0.05)])
@@ -19,32 +26,28 @@ def test_false_alarms_are_no_more_than_stated(epsilon, delta):
         p = math.exp(epsilon) * q + delta
         if p > 1:
             continue
-        wrong = sum(
-            binom.pmf(hits, runs, p) * binom.pmf(other, runs, q)
-            for hits in range(runs + 1)
-            for other in range(runs + 1)
-            if epsilon_lower_bound(hits, other, runs, delta=delta, error=error) > epsilon
-        )
-        assert wrong <= error
+        wrong = epsilons(*PAIRS, runs, delta, error) > epsilon
+        assert probabilities(runs, p, q)[wrong].sum() <= error
 
 
 def test_false_alarms_of_mu():
     runs, error, mu = 40, 0.05, 1.0
     for t in (-1.0, 0.0, 0.8):
         p, q = norm.sf(t - mu), norm.sf(t)
-        wrong = sum(
-            binom.pmf(hits, runs, p) * binom.pmf(other, runs, q)
-            for hits in range(runs + 1)
-            for other in range(runs + 1)
-            if mu_lower_bound(hits, other, runs, error=error) > mu
-        )
-        assert wrong <= error
+        wrong = mus(*PAIRS, runs, error) > mu
+        assert probabilities(runs, p, q)[wrong].sum() <= error
 
 
 def test_limits_against_those_of_the_library_s_own_tests():
     for successes, runs in [(0, 30), (7, 30), (30, 30)]:
         expected = clopper_pearson(successes, runs, 1e-3)
         np.testing.assert_allclose(proportion_limits(successes, runs, 1e-3), expected, rtol=1e-12)
+
+
+def test_each_limit_has_half_of_the_error():
+    (low, _), (_, high) = (clopper_pearson(hits, 30, 0.5e-3) for hits in (26, 2))
+    assert epsilon_lower_bound(26, 2, 30, delta=0.1, error=1e-3) == pytest.approx(math.log((low - 0.1) / high))
+    assert mu_lower_bound(26, 2, 30, error=1e-3) == pytest.approx(norm.ppf(low) - norm.ppf(high))
 
 
 def test_bounds_come_close():
@@ -102,7 +105,35 @@ def test_delta_costs():
     assert one_run_p_value(100, 100, 100, epsilon=0.1) < 1e-20
 
 
-def test_refusals():
-    with pytest.raises(ValueError, match="n_correct"):
-        one_run_p_value(10, 11, 3, epsilon=1.0)
+COUNTS = {"n_canaries": 10, "n_guesses": 10, "n_correct": 9}
+
+
+@pytest.mark.parametrize(
+    ("bound", "wrong"),
+    [
+        *((bound, {"hits": hits}) for bound in (epsilon_lower_bound, mu_lower_bound) for hits in (-1, 11, 1.5)),
+        *((bound, {"other_hits": 11}) for bound in (epsilon_lower_bound, mu_lower_bound)),
+        *((bound, {"n_runs": 0}) for bound in (epsilon_lower_bound, mu_lower_bound)),
+        *((bound, {"error": e}) for bound in (epsilon_lower_bound, mu_lower_bound, one_run_epsilon) for e in (0, 2.0)),
+        *((bound, {"delta": -1.0}) for bound in (epsilon_lower_bound, one_run_epsilon, one_run_p_value)),
+        *((one_run_p_value, {"epsilon": epsilon}) for epsilon in (-800.0, math.nan, "1")),
+        *((bound, {"n_guesses": 11}) for bound in (one_run_epsilon, one_run_p_value)),
+        *((bound, {"n_correct": -1}) for bound in (one_run_epsilon, one_run_p_value)),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else str(value),
+)
+def test_refusals(bound, wrong):
+    right = {"hits": 5, "other_hits": 5, "n_runs": 10}
+    if bound in (one_run_epsilon, one_run_p_value):
+        right = COUNTS | ({"epsilon": 1.0} if bound is one_run_p_value else {})
+    bound(**right)
+    with pytest.raises((ValueError, TypeError), match="hits" if "other_hits" in wrong else next(iter(wrong))):
+        bound(**(right | wrong))
+
+
+def test_extremes_that_are_allowed():
     assert np.isfinite(one_run_p_value(10, 10, 10, epsilon=800.0))
+    assert one_run_p_value(10, 10, 10, epsilon=math.inf) == 1
+    # Without a warning.
+    assert epsilon_lower_bound(10, 0, 10, error=1e-100) == 0
+    assert epsilon_lower_bound(1000, 0, 1000, error=1e-100) > 0

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
+from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeClassifier
 
 from skdp import DPRandomTree
 from skdp.audit import MembershipInferenceDisplay
+from skdp.audit._data import coins
 
 X, _ = make_classification(n_samples=400, n_features=5, random_state=0)
 Y = np.arange(400) % 2
@@ -51,6 +53,27 @@ def test_the_picture():
     pyplot.close(shown.figure_)
 
 
+def test_names_and_claims_are_kept():
+    shown = display(DecisionTreeClassifier(), name="by heart", epsilon=1.0, delta=0.1)
+    assert shown.estimator_name == "by heart"
+    assert shown.allowed(0.0) == pytest.approx(0.1)
+    assert display(PRIVATE).epsilon == 0.5
+    assert MembershipInferenceDisplay.from_estimator(SVR(), X[:30], X[:30, 0], n_repeats=1, plot=False).epsilon is None
+
+
+def test_scores_that_are_not_finite():
+    """The order counts: no number comes first, then minus infinity and the others."""
+    members = np.concatenate([coins(0, f"half {k}", 400) for k in range(4)]).reshape(4, 400)
+    fits = iter(members)
+
+    def score(model, X, y):
+        return np.where(next(fits), -1.0, np.nan)
+
+    assert display(DecisionTreeClassifier(), score=score).roc_auc == 1
+    with pytest.raises(ValueError, match="one number for each record"):
+        display(DecisionTreeClassifier(), score=lambda model, X, y: np.zeros((len(X), 1)))
+
+
 def test_the_same_with_the_same_seed():
-    one, two = display(PRIVATE), display(PRIVATE, n_jobs=2)
+    one, two = display(PRIVATE), display(PRIVATE)
     np.testing.assert_array_equal(one.tpr, two.tpr)

@@ -1,7 +1,10 @@
 """Audits by one fit."""
 
+import math
+
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_classification
@@ -9,11 +12,12 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KernelDensity, KNeighborsRegressor
 from sklearn.preprocessing import PolynomialFeatures
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from skdp import BudgetAccountant, DPRandomTree
 from skdp.audit import audit_one_run
+from skdp.audit._scores import membership_scores
 
 
 def unlearnable(n_rows=600):
@@ -72,6 +76,75 @@ def test_scores_of_all_kinds(estimator):
     found = audit_one_run(estimator, *unlearnable(100), canaries=[3, 5, 7, 11, 13, 17], random_state=0)
     assert found.n_canaries == 6
     assert found.claim is None
+
+
+def test_each_canary_is_left_out_by_a_coin():
+    """All but the canaries are in, always; each canary, the last one too, about half of the time."""
+    X = np.arange(7.0)[:, None]
+    seen = []
+
+    class Keeps(BaseEstimator):
+        def fit(self, X, y=None):
+            seen.append(np.isin(np.arange(7), X[:, 0]))
+
+    for seed in range(60):
+        audit_one_run(Keeps(), X, canaries=[0, 2, 6], score=lambda model, X: X[:, 0], random_state=seed)
+    often = np.mean(seen, axis=0)
+    assert (often[[1, 3, 4, 5]] == 1).all()
+    # Each is off with probability 1e-6 at most: 11 of 60 or fewer, or 49 or more.
+    assert ((often[[0, 2, 6]] > 11 / 60) & (often[[0, 2, 6]] < 49 / 60)).all()
+
+
+def test_no_score_is_the_least_likely():
+    """Log-probabilities are negative: a missing one must not pass for the best."""
+    X = np.arange(200.0)[:, None]
+
+    class Knows(BaseEstimator):
+        def fit(self, X, y=None):
+            self.members_ = X[:, 0]
+            return self
+
+    def score(model, X):
+        return np.where(np.isin(X[:, 0], model.members_), -1.0, np.nan)
+
+    found = audit_one_run(Knows(), X, canaries=200, score=score, random_state=0)
+    # Scores are equal on each side of the median, so that few guesses are wrong.
+    assert found.epsilon > 1.5
+
+
+def test_all_checks_come_before_the_charge():
+    X, y = unlearnable(50)
+    budget = BudgetAccountant(9.0)
+    tree = DPRandomTree(epsilon=1.0, bounds=(-5.0, 5.0), classes=[0, 1], accountant=budget)
+    for wrong in ({"claim": "x"}, {"claim": math.nan}, {"error": 2.0}, {"delta": 2}, {"canaries": 1}):
+        with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
+            audit_one_run(tree, X, y, **wrong)
+    with pytest.raises(ValueError, match="pass score"):
+        audit_one_run(tree, X)
+    with pytest.raises(ValueError, match="pass score"):
+        audit_one_run(tree, X, np.c_[y, y])
+    with pytest.raises(ValueError, match="random_state"):
+        audit_one_run(tree, X, y, random_state="a")
+    assert len(budget) == 0
+
+
+def test_sparse_and_several_targets():
+    X, y = unlearnable(100)
+    found = audit_one_run(LinearSVC(), csr_array(X), y, random_state=0)
+    assert found.n_canaries == 50
+    flat = audit_one_run(KNeighborsRegressor(1), X, y.astype(float), random_state=0)
+    for targets in (y[:, None], np.c_[y, y]):
+        found = audit_one_run(KNeighborsRegressor(1), X, targets.astype(float), random_state=0)
+        assert found.n_correct == flat.n_correct
+
+
+def test_one_against_one():
+    """Its columns are pairs of classes, and not classes."""
+    X, y = make_classification(n_samples=90, n_classes=3, n_informative=4, random_state=0)
+    model = SVC(decision_function_shape="ovo").fit(X, y)
+    np.testing.assert_array_equal(membership_scores(model, X, y), model.predict(X) == y)
+    model = SVC(decision_function_shape="ovr").fit(X, y)
+    np.testing.assert_array_equal(membership_scores(model, X, y), model.decision_function(X)[np.arange(90), y])
 
 
 def test_more_is_known_of_members():

@@ -1,0 +1,202 @@
+"""Fits as audits make them: many, each with noise of its own; and what an estimator claims."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from .._params import check_positive
+from .._silence import parts_of
+from ..accounting import check_delta
+from ..mechanisms import NoiseSource
+from ..mechanisms._bits import GENERATORS, OneStream
+
+# Where `epsilon` is a claim of privacy, and not the width of a tube.
+_PRIVATE = frozenset({"skdp", "diffprivlib"})
+# Where `random_state` may be a RandomState.
+_CONVENTIONAL = _PRIVATE | {"sklearn"}
+
+
+def claimed(estimator: Any, claim: Any, delta: Any) -> tuple[float | None, float]:
+    """Return the claim: what was given, or else what an estimator of a private library states.
+
+    Parameters
+    ----------
+    estimator : estimator or callable
+        Unfitted.
+    claim, delta : float or None
+        What a user passed.
+
+    Returns
+    -------
+    epsilon : float or None
+    delta : float
+    """
+    if _PRIVATE & {kind.__module__.partition(".")[0] for kind in type(estimator).__mro__}:
+        claim = getattr(estimator, "epsilon", None) if claim is None else claim
+        delta = getattr(estimator, "delta", None) if delta is None else delta
+    if claim is not None:
+        claim = check_epsilon(claim, "claim")
+    return claim, check_delta(0.0 if delta is None else delta)
+
+
+def check_epsilon(value: Any, name: str) -> float:
+    """Return a number that is not negative; it may be infinite.
+
+    Parameters
+    ----------
+    value : object
+        What a user passed.
+    name : str
+        The parameter's name.
+
+    Returns
+    -------
+    epsilon : float
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a real number, got {value!r}")
+    if math.isnan(value) or value < 0:
+        raise ValueError(f"{name} must be 0 or more, got {value!r}")
+    return float(value)
+
+
+def check_error(error: Any) -> float:
+    """Return a probability of a false alarm.
+
+    Parameters
+    ----------
+    error : object
+        What a user passed.
+
+    Returns
+    -------
+    error : float
+    """
+    return check_positive(error, "error", most=0.5)
+
+
+def check_estimator(estimator: Any, n_jobs: int | None = None) -> None:
+    """Refuse what cannot be fitted many times, or would share its noise, or be charged.
+
+    Parameters
+    ----------
+    estimator : estimator or callable
+        What is to be fitted many times.
+    n_jobs : int or None
+        Processes.
+    """
+    check_can_be_fitted(estimator)
+    if not hasattr(estimator, "fit") and n_jobs not in (None, 1):
+        raise ValueError(
+            "a function needs n_jobs=None: each process would have a copy of it, and of the generator that its noise "
+            "comes from"
+        )
+    # Generators are copied with the estimator, and would give each fit the same noise.
+    for part in parts_of(estimator):
+        for name, value in part.get_params(deep=False).items():
+            owner = f"the {name} of {type(part).__name__}"
+            if (name == "random_state" and value is not None) or isinstance(value, GENERATORS):
+                raise ValueError(
+                    f"{owner} must be None: each run needs noise of its own. For runs that can be repeated, give the "
+                    "audit a random_state"
+                )
+            if name == "accountant" and not _is_nobody_s(value):
+                raise ValueError(
+                    f"{owner} must be None: an audit fits many times, on data that have to be public or made up for it"
+                )
+
+
+def _is_nobody_s(accountant: Any) -> bool:
+    """Tell whether it is None, or the one that diffprivlib puts in the place of None."""
+    default = getattr(type(accountant), "load_default", None)
+    return accountant is None or (default is not None and default(None) is accountant)
+
+
+def check_can_be_fitted(estimator: Any) -> None:
+    """Refuse what is neither an estimator that can be cloned nor a function.
+
+    Parameters
+    ----------
+    estimator : object
+        What a user passed.
+    """
+    if isinstance(estimator, type):
+        raise TypeError(f"estimator must be an instance: {estimator.__name__}(...), and not the class")
+    if not hasattr(estimator, "fit") and not callable(estimator):
+        raise TypeError("estimator must have a method fit, or be a function of the data set")
+    if hasattr(estimator, "fit") and not hasattr(estimator, "get_params"):
+        raise TypeError("estimator must have get_params, so that it can be cloned; or pass a function of the data set")
+
+
+def seeds(estimator: Any, random_state: Any, label: str, number: int) -> list[dict[str, int]]:
+    """Return for each run the seeds of its estimators, by parameter; none where noise is not to be repeated.
+
+    Parameters
+    ----------
+    estimator : estimator or callable
+        Unfitted.
+    random_state : int, RandomState, Generator or None
+        Of the audit.
+    label : str
+        What the runs are for.
+    number : int
+        Of runs.
+
+    Returns
+    -------
+    seeds : list of dict
+    """
+    source = NoiseSource(random_state)
+    if not source.seeded or not hasattr(estimator, "fit"):
+        return [{}] * number
+    names = [name for name in estimator.get_params(deep=True) if name.rpartition("__")[2] == "random_state"]
+    # Equal estimators with equal seeds would add equal noise.
+    words = {name: source.stream(f"{label}: {name}").words(number) >> np.uint64(33) for name in names}
+    return [{name: int(words[name][k]) for name in names} for k in range(number)]
+
+
+def runner(estimator: Any) -> Callable[[tuple[Any, ...], Mapping[str, int]], Any]:
+    """Return a function that carries out one run.
+
+    Parameters
+    ----------
+    estimator : estimator or callable
+        An unfitted estimator, or a function of the data set.
+
+    Returns
+    -------
+    run : callable
+        Maps a data set and seeds to the fitted model, or to what the function returns.
+    """
+    if not hasattr(estimator, "fit"):
+        return lambda data, seeds: estimator(*data)
+    parameters = estimator.get_params(deep=True)
+    conventional = {
+        name
+        for name in parameters
+        if type(parameters.get(name.rpartition("__")[0], estimator)).__module__.partition(".")[0] in _CONVENTIONAL
+    }
+
+    def run(data: tuple[Any, ...], seeds: Mapping[str, int]) -> Any:
+        model = clone(estimator)
+        model.set_params(**{name: OneStream(seed) if name in conventional else seed for name, seed in seeds.items()})
+        model.fit(*data)
+        return model
+
+    return run
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Ignore warnings: the data are not private, so that traces of them need not be wiped, which takes a lock."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
