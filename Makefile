@@ -38,20 +38,20 @@ demo: $(VENV)/.stamp-plot ## run the quickstart example
 	$(BIN)/python examples/plot_quickstart.py
 
 # One BLAS thread for each worker, or the workers would fight for the cores.
-test: export OMP_NUM_THREADS = 1
-test: export OPENBLAS_NUM_THREADS = 1
-test: export MKL_NUM_THREADS = 1
-test: export BLIS_NUM_THREADS = 1
-test: export VECLIB_MAXIMUM_THREADS = 1
+test audit-long: export OMP_NUM_THREADS = 1
+test audit-long: export OPENBLAS_NUM_THREADS = 1
+test audit-long: export MKL_NUM_THREADS = 1
+test audit-long: export BLIS_NUM_THREADS = 1
+test audit-long: export VECLIB_MAXIMUM_THREADS = 1
 test: $(VENV)/.stamp-test ## run the tests (PYTEST_ARGS='-m audit' for a part of them)
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
 # Seeds are fresh, and printed, so that a failure can be looked at: make audit-long AUDIT_SEED=...
 audit-long: export SKDP_AUDIT_TIMES = 10
 audit-long: export SKDP_AUDIT_SEED = $(AUDIT_SEED)
-audit-long: ## run the audits with ten times the runs and fresh seeds
+audit-long: $(VENV)/.stamp-test ## run the audits with ten times the runs and fresh seeds
 	@echo "AUDIT_SEED=$(AUDIT_SEED)"
-	$(MAKE) --no-print-directory test PYTEST_ARGS='tests/trust -m audit $(PYTEST_ARGS)'
+	$(BIN)/python -m pytest -n $(WORKERS) tests/trust -m audit $(PYTEST_ARGS)
 
 lint: $(VENV)/.stamp-lint ## check style, types and docstrings
 	$(BIN)/ruff check .
