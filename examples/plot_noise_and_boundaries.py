@@ -121,8 +121,9 @@ for name, make in {"ObjPertLogReg": linear, "DPRandomTree": forest}.items():
 # %%
 # The fits with 0.1 and ten times the records are about as good as those with 1 were.
 #
-# To take away: one private model is one draw of many. What counts is epsilon times the number of records. Before you fit
-# one model to private records, fit several to public or simulated ones, as many as those, and see how far they differ.
+# To take away: one private model is one draw of many. What counts is epsilon times the number of records. Before you
+# fit one model to private records, fit several to public or simulated ones, as many as those, and see how far they
+# differ.
 #
 # Run as a script, it leaves the picture in a file.
 
