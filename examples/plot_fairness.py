@@ -129,12 +129,12 @@ axes[0].set_ylabel("score on fresh records")
 figure.suptitle("As epsilon falls, the few lose first")
 
 # %%
-# In the left panel, the majority is served nearly as well at 0.1 as without privacy, and there the minority has lost a
-# quarter of its recall. The accuracy of all follows the majority.
+# In the left panel, the majority is served nearly as well at 0.1 as without privacy, and there the minority has lost
+# more than a quarter of its recall. The accuracy of all follows the majority.
 #
-# In the right panel, the recall of the rare label falls to about a tenth at 0.3, where accuracy has lost a hundredth: to
-# say "common" of everybody is right 19 times in 20. Further to the left the model guesses, and finds some of the rare
-# by chance, at the cost of the common ones.
+# In the right panel, the recall of the rare label falls to about a tenth at 0.3, where accuracy has lost a hundredth:
+# to say "common" of everybody is right 19 times in 20. Further to the left the model guesses, and finds some of the
+# rare by chance, at the cost of the common ones.
 #
 # To take away: accuracy does not tell who pays. Judge a private model by each group, on public or simulated records, or
 # by a paid ``private_score`` with ``metric="confusion_matrix"``; and choose epsilon by the smallest group that matters.
