@@ -109,7 +109,8 @@ class MembershipInferenceDisplay:
         Parameters
         ----------
         estimator : estimator
-            Unfitted, of this library or any other, without an accountant.
+            Unfitted, of this library or any other, without an accountant and without a seed of its own: fits need noise
+            of their own.
         X : array-like of shape (n_samples, n_features)
             Records that may be seen: what is found is not private.
         y : array-like of shape (n_samples,), default=None

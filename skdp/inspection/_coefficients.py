@@ -55,7 +55,8 @@ class CoefficientUncertaintyDisplay:
     With output perturbation, noise is added to the coefficients, and the interval is exact but for the number of draws.
     With the functional mechanism, it is added to second moments: coefficients are computed again, many times, from the
     released moments with further noise of the same law on top, and the interval is that of the differences [1]_. It is
-    right to first order in the noise, hence not where the noise is so large that the ridge does most of the work.
+    right to first order in the noise, hence not where the noise is so large that the ridge does most of the work. The
+    automatic ridge grows with the noise, and so does its bias: for correlated columns, it may be a third of the noise.
 
     References
     ----------
