@@ -15,6 +15,7 @@ removes. A bound that is too wide makes noise, which more records do remove.
 # largest wage among the records is not, because it is private, and moves with one record.
 
 import math
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -46,7 +47,7 @@ def line(X, y, upper, seed=None, epsilon=0.5):
 rng = np.random.default_rng(0)
 years, pay = wages(1000, rng)
 
-figure, (left, middle, right) = plt.subplots(1, 3, figsize=(14, 4.6), layout="constrained")
+lines, left = plt.subplots(figsize=(7, 4.4), layout="constrained")
 left.scatter(years, pay, s=3, color="0.75")
 ends = np.array([[0.0], [40.0]])
 for upper, colour in zip([60, 150, 2000], ["C0", "C2", "C3"], strict=True):
@@ -78,6 +79,7 @@ def error(X, y, upper, epsilon, draws):
     return math.sqrt(np.mean([(line(X, y, upper, seed, epsilon).coef_[0] - SLOPE) ** 2 for seed in range(draws)]))
 
 
+errors, middle = plt.subplots(figsize=(7, 4.4), layout="constrained")
 for n, colour in zip([1000, 20_000], ["C1", "C4"], strict=True):
     X, y = wages(n, rng)
     private = [error(X, y, upper, 0.5, 40) for upper in UPPERS]
@@ -113,6 +115,7 @@ def amounts(n):
     return X, (rng.uniform(size=n) < 1 / (1 + np.exp(-3 * (X.sum(axis=1) - 4)))).astype(int)
 
 
+norms, right = plt.subplots(figsize=(7, 4.4), layout="constrained")
 NORMS = np.array([0.1, 0.3, 1, 2, 4, 10, 30, 100, 300])
 for draw, colour, name in [(centred, "C5", "label of the direction"), (amounts, "C9", "label of the length")]:
     X, y = draw(2000)
@@ -143,13 +146,10 @@ right.legend(fontsize=9, loc="lower right")
 # To take away: take bounds from public knowledge, such that few records are beyond. A bound somewhat too wide is paid
 # back by more records; a bound far too tight never is.
 #
-# Run as a script, it leaves the picture in a file.
+# Run as a script, it leaves the pictures in files.
 
 if "__file__" in globals() and not hasattr(sys, "ps1"):
-    target = Path("bounds.png")
-    try:
-        figure.savefig(target, dpi=120)
-    except OSError:
-        target = Path(tempfile.gettempdir(), target.name)
-        figure.savefig(target, dpi=120)
-    print(f"\npicture: {target.resolve()}")
+    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
+    for name, picture in {"bounds_lines": lines, "bounds_errors": errors, "bounds_norms": norms}.items():
+        picture.savefig(folder / f"{name}.png", dpi=120)
+    print(f"\npictures: {folder.resolve()}")

@@ -15,6 +15,7 @@ they do not.
 # asks for them.
 
 import math
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -59,8 +60,8 @@ without = fit(math.inf).coef_
 # coefficients again, and sees how far they move. It looks at nothing but the released numbers. Crosses are the
 # coefficients without noise, and grey bars those that made the prices; an analyst would see neither.
 
-figure, axes = plt.subplots(2, 2, figsize=(11, 7.4), layout="constrained")
-for axis, epsilon in zip(axes.flat, [0.5, 2.0, 8.0], strict=False):
+intervals, axes = plt.subplots(1, 3, figsize=(14, 4), sharey=True, layout="constrained")
+for axis, epsilon in zip(axes, [0.5, 2.0, 8.0], strict=True):
     display = CoefficientUncertaintyDisplay.from_estimator(
         fit(epsilon, seed=1), feature_names=NAMES, random_state=0, ax=axis, color="C0", label="private, 95%"
     )
@@ -71,7 +72,8 @@ for axis, epsilon in zip(axes.flat, [0.5, 2.0, 8.0], strict=False):
     print(f"epsilon {epsilon:g}")
     for name, coef, low, high in zip(NAMES, display.coef[0], display.lower[0], display.upper[0], strict=True):
         print(f"  {name:<14}{coef:8.1f}, {low:7.1f} to {high:6.1f}")
-axes[0, 0].legend(fontsize=9, loc="lower right", markerscale=0.6)
+axes[0].legend(fontsize=9, loc="lower right", markerscale=0.6)
+intervals.suptitle("Private coefficients with the interval that the noise implies")
 
 # %%
 # Age, distance and floor have narrow intervals already at 2. Those of size and rooms are wide: where two features say
@@ -91,7 +93,7 @@ for k, epsilon in enumerate(EPSILONS):
         for target, coef in enumerate((without, TRUTH)):
             held[k, target] += (display.lower[0] <= coef) & (coef <= display.upper[0])
 held /= 40
-axis = axes[1, 1]
+coverage, axis = plt.subplots(figsize=(7, 4), layout="constrained")
 for target, (name, colour, style) in enumerate(
     [("the coefficient without noise", "C3", "x-"), ("the truth", "0.35", "|--")]
 ):
@@ -101,7 +103,6 @@ axis.set(xscale="log", xlabel="epsilon", ylabel="part of intervals", ylim=(0, 1.
 axis.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
 axis.minorticks_off()
 axis.legend(fontsize=9, loc="lower left")
-figure.suptitle("Private coefficients with the interval that the noise implies")
 for epsilon, row in zip(EPSILONS, held, strict=True):
     print(f"epsilon {epsilon:>4g}: without noise held by", *(f"{part:.2f}" for part in row[0]), end="; ")
     print("truth held by", *(f"{part:.2f}" for part in row[1]))
@@ -116,13 +117,10 @@ for epsilon, row in zip(EPSILONS, held, strict=True):
 # To take away: draw the intervals, before a private coefficient is believed. They are about noise alone; where they are
 # narrow, the usual doubts about 3000 records are still to be had.
 #
-# Run as a script, it leaves the picture in a file.
+# Run as a script, it leaves the pictures in files.
 
 if "__file__" in globals() and not hasattr(sys, "ps1"):
-    target = Path("coefficients.png")
-    try:
-        figure.savefig(target, dpi=120)
-    except OSError:
-        target = Path(tempfile.gettempdir(), target.name)
-        figure.savefig(target, dpi=120)
-    print(f"\npicture: {target.resolve()}")
+    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
+    for name, picture in {"coefficients": intervals, "coefficients_held": coverage}.items():
+        picture.savefig(folder / f"{name}.png", dpi=120)
+    print(f"\npictures: {folder.resolve()}")

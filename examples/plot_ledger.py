@@ -13,6 +13,7 @@ their sum, and what happens when it is used up.
 # The records are simulated: four features, known to be between -2 and 2, so that no row is longer than 4. The ceiling
 # is epsilon 3 for all that happens in the year. Everybody passes the same ``accountant``.
 
+import os
 import sys
 import tempfile
 from datetime import UTC, datetime
@@ -90,7 +91,7 @@ except BudgetError as error:
 # adding epsilons. The charges of all these steps compose under Gaussian differential privacy, where it is the squares
 # of a parameter that add up.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.8), layout="constrained")
+year, left = plt.subplots(figsize=(8, 4.8), layout="constrained")
 display = LedgerDisplay.from_accountant(budget, plot=False)
 display.times = dates
 display.plot(ax=left, x="time", markersize=4, color="C0")
@@ -112,6 +113,7 @@ print(f"\nsum of the epsilons: {display.summed[-1]:.1f}; proved: {display.spent[
 # count. An accountant picks the rule by its first charge, unless it is told which.
 
 cost = budget.records[-2].cost  # December's model.
+rules, right = plt.subplots(figsize=(8, 4.8), layout="constrained")
 for rule, style in {"basic": "C7s-", "rdp": "C1^-", "gdp": "C0o-"}.items():
     counter = BudgetAccountant(epsilon=3.0, delta=1e-5, composition=rule)
     spent = []
@@ -131,13 +133,10 @@ right.legend(fontsize=9)
 # To take away: give everybody one accountant, with a positive delta, and let it compose. Give it a ``ledger`` file
 # where a budget has to outlive the process.
 #
-# Run as a script, it leaves the picture in a file.
+# Run as a script, it leaves the pictures in files.
 
 if "__file__" in globals() and not hasattr(sys, "ps1"):
-    target = Path("ledger.png")
-    try:
-        figure.savefig(target, dpi=120)
-    except OSError:
-        target = Path(tempfile.gettempdir(), target.name)
-        figure.savefig(target, dpi=120)
-    print(f"\npicture: {target.resolve()}")
+    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
+    for name, picture in {"ledger": year, "ledger_rules": rules}.items():
+        picture.savefig(folder / f"{name}.png", dpi=120)
+    print(f"\npictures: {folder.resolve()}")
