@@ -143,7 +143,7 @@ def histogram(kind, with_target, runs=80, **parameters):
         fits=16,
         statistic=corner_count,
         runs={(3.0, 0.0): runs},
-        run_floor={(3.0, 0.0): 0.15 if runs < 300 else 0.4},
+        run_floor={(3.0, 0.0): 0.08 if runs < 300 else 0.4},
         mutants={
             "noise of half a count": noise_of_a_half,
             "margins besides": lambda: replaced(Grid, "counts", counted_in_margins),
