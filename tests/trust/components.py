@@ -14,7 +14,7 @@ from skdp import DPPCA, ExpMechPCA
 from skdp.decomposition import _exponential, _matrix, _moments
 from skdp.mechanisms import BinghamMechanism
 from tests.trust.redrawn import FEW_RUNS, half_noise, redrawn, row_count_kept, unseen_without_runs
-from tests.trust.subjects import PURE, Subject, replaced
+from tests.trust.subjects import PURE, RUNS_AT_3, Subject, replaced
 
 
 def exponential(epsilon, delta, **parameters):
@@ -193,6 +193,7 @@ SUBJECTS = [
         partial(lone, d=1),
         claims=((0.1, 0.0), (3.0, 0.0), (1.0, 1e-5)),
         reading=partial(redrawn, draws=500),
+        runs={(3.0, 0.0): RUNS_AT_3},
         run_floor={(3.0, 0.0): 0.1},
         mutants={
             "no clip": (unclipped, {"pair": partial(lone, d=1, norm=2.0)}),

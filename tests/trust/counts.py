@@ -12,7 +12,7 @@ from skdp.naive_bayes import _naive_bayes
 from skdp.synthetic import _base
 from skdp.synthetic._grid import Grid
 from tests.trust.preprocessing import class_sums
-from tests.trust.subjects import Subject, replaced
+from tests.trust.subjects import RUNS_AT_3, Subject, replaced
 
 # --- naive Bayes ----------------------------------------------------------------------------------------------------
 
@@ -91,6 +91,7 @@ BAYES = [
         partial(bayes, categorical_features=[0], n_categories=2),
         one_number,
         fits=100,
+        runs={(3.0, 0.0): RUNS_AT_3},
         run_floor={(3.0, 0.0): 0.3},
         mutants={"a record counts in all classes": all_classes},
     ),
@@ -135,15 +136,15 @@ def noise_of_a_half():
         yield
 
 
-def histogram(kind, with_target, runs=80, **parameters):
+def histogram(kind, with_target, **parameters):
     return Subject(
         kind.__name__,
         lambda epsilon, delta: kind(epsilon=epsilon, delta=delta, **BINS, **parameters),
         partial(cell, with_target=with_target),
         fits=16,
         statistic=corner_count,
-        runs={(3.0, 0.0): runs},
-        run_floor={(3.0, 0.0): 0.08 if runs < 300 else 0.4},
+        runs={(3.0, 0.0): RUNS_AT_3},
+        run_floor={(3.0, 0.0): 0.4},
         mutants={
             "noise of half a count": noise_of_a_half,
             "margins besides": lambda: replaced(Grid, "counts", counted_in_margins),
@@ -152,7 +153,7 @@ def histogram(kind, with_target, runs=80, **parameters):
 
 
 HISTOGRAMS = [
-    histogram(NoisyHistogram, False, runs=300),
+    histogram(NoisyHistogram, False),
     histogram(HistogramClassifier, True, classes=[0, 1]),
     histogram(HistogramRegressor, True, bounds_y=(-1, 1), n_bins_y=4),
 ]

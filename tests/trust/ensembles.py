@@ -15,7 +15,7 @@ from skdp.ensemble import _pate, _sample_aggregate
 from skdp.mechanisms import GroupChoices
 from tests.ensemble.adversaries import MARK, Teacher, Turncoat
 from tests.trust.redrawn import FEW_RUNS, half_noise, redrawn, row_count_kept, unseen_without_runs
-from tests.trust.subjects import APPROXIMATE, PURE, Subject, replaced
+from tests.trust.subjects import APPROXIMATE, PURE, RUNS_AT_3, Subject, replaced
 
 
 class Fixed(Teacher):
@@ -261,7 +261,7 @@ SUBJECTS = [
         corners,
         claims=((0.1, 0.0), (3.0, 0.0), (1.0, 1e-5)),
         reading=partial(redrawn, draws=100),
-        runs={(3.0, 0.0): 160},
+        runs={(3.0, 0.0): RUNS_AT_3},
         run_floor={(3.0, 0.0): 0.05},
         mutants={"no clip": unclipped, "radius for diameter": radius_for_diameter},
     ),

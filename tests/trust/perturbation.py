@@ -22,7 +22,7 @@ from skdp.linear_model._losses import LogLoss, MultinomialLogLoss
 from skdp.linear_model._objective_perturbation import ObjectivePerturbation
 from skdp.mechanisms import GammaMechanism
 from tests.trust.measured import gamma_scale, gaussian_scale, loss_of
-from tests.trust.subjects import ERROR, FIRST_SEED, TIMES, Reading, Subject, recorded_epsilon, replaced
+from tests.trust.subjects import ERROR, FIRST_SEED, RUNS_AT_3, TIMES, Reading, Subject, recorded_epsilon, replaced
 from tests.trust.transcripts import transcript
 
 
@@ -355,6 +355,7 @@ SUBJECTS = [
         fits=120,
         floor=0.85,
         statistic=first_coefficient,
+        runs={(3.0, 0.0): RUNS_AT_3},
         run_floor={(3.0, 0.0): 0.1},
         mutants={**OUTPUT, "no clip": (unclipped, {"pair": partial(pushed, norm=4.0, push=20.0)})},
     ),
@@ -389,6 +390,7 @@ SUBJECTS = [
         fits=120,
         floor=0.85,
         statistic=first_coefficient,
+        runs={(3.0, 0.0): RUNS_AT_3},
         run_floor={(3.0, 0.0): 0.1},
         mutants={
             **objective_mutants(BINARY, 30.0),

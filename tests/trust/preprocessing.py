@@ -13,7 +13,7 @@ from skdp import DPQuantileBinner, DPStandardScaler, PrivateLabelSet, _class_sum
 from skdp.mechanisms import StabilityThreshold, stability
 from skdp.preprocessing import _quantiles, _standard_scaler, private_bounds, private_quantiles
 from tests.trust.choices import choices, half_noise, less_noise
-from tests.trust.subjects import ERROR, FIRST_SEED, PURE, TIMES, Reading, Subject, recorded_epsilon, replaced
+from tests.trust.subjects import ERROR, FIRST_SEED, PURE, RUNS_AT_3, TIMES, Reading, Subject, recorded_epsilon, replaced
 
 # --- means and variances --------------------------------------------------------------------------------------------
 
@@ -295,6 +295,7 @@ LABELS = [
         claims=PURE,
         fits=300,
         statistic=lambda model: float("a" in model.classes_),
+        runs={(3.0, 0.0): RUNS_AT_3},
         run_floor={(3.0, 0.0): 0.3},
     ),
     Subject(
@@ -305,7 +306,7 @@ LABELS = [
         reading=labels_told,
         fits=40,
         statistic=lambda model: float("a" in model.classes_),
-        runs={(3.0, 1e-5): 300},
+        runs={(3.0, 1e-5): RUNS_AT_3},
         run_floor={(3.0, 1e-5): 0.3},
         mutants={
             "half the noise": narrower,

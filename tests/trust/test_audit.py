@@ -4,8 +4,13 @@ Each reading is wrong with a probability of at most 1e-6 (`subjects.ERROR`). See
 `kill_table.py` prints which mutants are killed, by what, and at which claim.
 """
 
+import math
+
 import pytest
 
+from skdp.audit import epsilon_lower_bound
+from skdp.audit._runs import _PILOT
+from tests.trust.subjects import ERROR
 from tests.trust.table import SUBJECTS
 
 pytestmark = pytest.mark.audit
@@ -45,3 +50,11 @@ def test_mutant_is_killed(subject, name, claim):
 def test_names_are_unique():
     names = [subject.name for subject in SUBJECTS]
     assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
+def test_runs_are_made_and_could_object(subject):
+    assert set(subject.run_floor) <= set(subject.runs) <= set(subject.claims)
+    for (epsilon, delta), n_runs in subject.runs.items():
+        counted = n_runs - math.ceil(_PILOT * n_runs)
+        assert epsilon_lower_bound(counted, 0, counted, delta=delta, error=ERROR) > epsilon

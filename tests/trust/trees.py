@@ -12,7 +12,7 @@ from skdp import DPGreedyTree, DPRandomTree
 from skdp.tree import _counts, _greedy_tree, _random_tree
 from skdp.tree._weights import decision, probabilities
 from tests.trust.choices import choices, half_noise
-from tests.trust.subjects import PURE, Subject, replaced
+from tests.trust.subjects import PURE, RUNS_AT_3, Subject, replaced
 
 # --- random trees ---------------------------------------------------------------------------------------------------
 
@@ -148,6 +148,7 @@ FORESTS = [
         lambda model: ((np.zeros((0, 2)), np.zeros(0, dtype=int)), (np.ones((1, 2)), np.ones(1, dtype=int))),
         fits=60,
         statistic=own_count,
+        runs={(3.0, 0.0): RUNS_AT_3},
         run_floor={(3.0, 0.0): 0.35},
     ),
 ]
