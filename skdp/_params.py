@@ -181,6 +181,25 @@ def real_numbers(value: Any) -> NDArray[np.float64] | None:
         return None
 
 
+def increasing_edges(value: Any) -> NDArray[np.float64] | None:
+    """Return public edges of bins as doubles.
+
+    Parameters
+    ----------
+    value : object
+        What a user passed.
+
+    Returns
+    -------
+    edges : ndarray or None
+        None where they are not two or more finite numbers that increase.
+    """
+    edges = real_numbers(value)
+    if edges is None or edges.ndim != 1 or len(edges) < 2 or not np.all(np.isfinite(edges)):
+        return None
+    return edges if np.all(edges[:-1] < edges[1:]) else None
+
+
 def _real(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError

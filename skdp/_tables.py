@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ._class_sums import scaled
 from ._columns import bounds_of_columns, check_n_categories, column_name, named_columns, positions_of
-from ._params import check_bounds, check_integer, real_numbers
+from ._params import check_bounds, check_integer, increasing_edges
 
 Array = NDArray[np.float64]
 
@@ -164,14 +164,8 @@ def _check_edges(value: Any) -> tuple[tuple[Any, Array], ...]:
         raise TypeError(f"bin_edges must map columns to edges, got {type(value).__name__}")
     checked = []
     for name, edges in value.items():
-        array = real_numbers(edges)
-        if (
-            array is None
-            or array.ndim != 1
-            or len(array) < 2
-            or not np.all(np.isfinite(array))
-            or not np.all(array[:-1] < array[1:])
-        ):
+        array = increasing_edges(edges)
+        if array is None:
             raise ValueError(f"bin_edges must have two finite edges or more for a column, increasing; {name!r} has not")
         checked.append((column_name(name, "bin_edges"), array))
     return tuple(checked)

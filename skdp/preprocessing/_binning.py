@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._params import check_choice, check_integer, is_list, real_numbers
+from .._params import check_choice, check_integer, increasing_edges, is_list
 from .._values import shown
 from ._base import Array, NumericTransformer, PublicTransformer, by_rows, norm_of_entries
 from ._grid import check_grid
@@ -228,22 +228,13 @@ class PublicBinner(BinTransformer, PublicTransformer):
 def check_edges(value: Any, n_features: int) -> list[Array]:
     """Return edges by column."""
     message = "bin_edges must hold two finite edges or more, increasing: one sequence, or one for each column"
-    whole = real_numbers(value)
-    if whole is not None and whole.ndim == 1:
-        every: list[Any] = [whole] * n_features
-    elif is_list(value):
-        every = [real_numbers(edges) for edges in value]
-    else:
+    whole = increasing_edges(value)
+    if whole is not None:
+        return [whole] * n_features
+    every = [increasing_edges(edges) for edges in value] if is_list(value) else []
+    found = [edges for edges in every if edges is not None]
+    if not found or len(found) < len(every):
         raise ValueError(message)
-    for edges in every:
-        if (
-            edges is None
-            or edges.ndim != 1
-            or len(edges) < 2
-            or not np.all(np.isfinite(edges))
-            or not np.all(edges[:-1] < edges[1:])
-        ):
-            raise ValueError(message)
-    if len(every) != n_features:
-        raise ValueError(f"bin_edges has edges for {len(every)} columns, and there are {n_features}")
-    return every
+    if len(found) != n_features:
+        raise ValueError(f"bin_edges has edges for {len(found)} columns, and there are {n_features}")
+    return found
