@@ -3,8 +3,7 @@
 The record's part is exact: the fit is repeated on the neighbour with the same released values. The noise is what comes
 out less what went in, over many fits; only the family of its law is taken for granted (other tests compare it with its
 law). An upper confidence limit of its scale gives a lower one of epsilon, which is wrong with probability `error` for
-each release. Choices have no noise that could be seen: their part is the ratio of probabilities that the stated
-parameters imply, which is no measurement; the runs of `skdp.audit` are.
+each release. Choices have no noise that could be seen: `choices` and `redrawn` measure how sharply they are made.
 """
 
 import math
@@ -66,14 +65,15 @@ def loss_of(mechanism, noise, move, error):
 
 
 def epsilon_of(mu, pure, delta):
-    """Return the epsilon of a Gaussian release together with pure ones."""
+    """Return the epsilon of a Gaussian release together with pure ones, rounded down: limits stay lower ones."""
     if mu == 0 or mu >= 100:
         return sum(pure) + (HOPELESS if mu else 0.0)
     if not pure:
         return gaussian_epsilon(mu, delta)
-    whole = pld.from_gaussian_mechanism(1 / mu)
+    down = {"pessimistic_estimate": False, "use_connect_dots": False}
+    whole = pld.from_gaussian_mechanism(1 / mu, **down)
     for epsilon in pure:
-        whole = whole.compose(pld.from_laplace_mechanism(1 / epsilon))
+        whole = whole.compose(pld.from_laplace_mechanism(1 / epsilon, **down))
     return whole.get_epsilon_for_delta(delta)
 
 
