@@ -64,7 +64,7 @@ format: $(VENV)/.stamp-lint ## sort imports, apply safe fixes and format
 	$(BIN)/ruff format .
 
 docs: $(VENV)/.stamp-docs ## build the documentation into docs/_build/html; a warning is an error
-	$(BIN)/python -m sphinx -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -j auto -b html -d docs/_build/doctrees docs docs/_build/html
 
 versions: $(VENV)/.stamp-$(EXTRA) ## show which versions are in use (EXTRA=lint for the linters)
 	@$(BIN)/python -VV
@@ -72,7 +72,7 @@ versions: $(VENV)/.stamp-$(EXTRA) ## show which versions are in use (EXTRA=lint 
 	  '^(diffprivlib|dp-accounting|hypothesis|mypy|numpy|numpydoc|pandas|pytest|pytest-xdist|ruff|scikit-learn|scipy)=='
 
 clean: ## remove the virtual environments, caches and what was built
-	@for v in '$(VENV)' .venv .venv-oldest .venv-diffprivlib; do if test -f "$$v/pyvenv.cfg"; then rm -rf "$$v"; fi; done
+	@for v in '$(VENV)' .venv .venv-oldest .venv-diffprivlib .venv-docs; do if test -f "$$v/pyvenv.cfg"; then rm -rf "$$v"; fi; done
 	rm -rf build dist skdp.egg-info docs/_build docs/generated docs/auto_examples docs/sg_execution_times.rst
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
 	find skdp tests examples docs .ci -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

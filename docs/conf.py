@@ -49,6 +49,8 @@ sphinx_gallery_conf = {
     "filename_pattern": r"plot_",
     "ignore_pattern": r"benchmarks",
     "abort_on_example_error": True,
+    # As many scripts at once as the builder has processes (-j).
+    "parallel": True,
     "show_memory": False,
     # Times differ from build to build.
     "min_reported_time": 10_000,

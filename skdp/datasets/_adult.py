@@ -47,7 +47,7 @@ _CATEGORIES = {
 
 def _folders(data_home: str | os.PathLike[str] | None) -> Iterator[Path]:
     if data_home is not None:
-        yield Path(data_home)
+        yield Path(data_home).expanduser()
         return
     if os.environ.get("SKDP_DATA"):
         yield Path(os.environ["SKDP_DATA"])
@@ -82,6 +82,13 @@ def load_adult(data_home: str | os.PathLike[str] | None = None) -> Bunch:
     References
     ----------
     .. [1] B. Becker and R. Kohavi, "Adult", UCI Machine Learning Repository, 1996, CC BY 4.0.
+
+    Examples
+    --------
+    >>> from skdp.datasets import load_adult
+    >>> adult = load_adult("~/data/adult")  # doctest: +SKIP
+    >>> adult.data.shape  # doctest: +SKIP
+    (45222, 104)
     """
     folders = list(_folders(data_home))
     folder = next((f for f in folders if all((f / name).is_file() for name in _FILES)), None)

@@ -1,0 +1,47 @@
+"""The examples in the docstrings give what they say, and what the reference names has one."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import skdp
+
+# Importing __main__ would run the command line.
+BELOW = [module.name for module in pkgutil.walk_packages(skdp.__path__, "skdp.") if "__main__" not in module.name]
+MODULES = ["skdp", *sorted(BELOW)]
+REFERENCE = Path(__file__).parents[1] / "docs" / "api.rst"
+# What a user is handed, and does not make; the function or method that gives it shows it.
+SHOWN_ELSEWHERE = {"EpsilonAudit", "Evaluation", "LargestChange", "OneRunAudit", "Part", "Parts", "Record"}
+SHOWN_ELSEWHERE |= {"RecordedRelease"}
+
+
+def referenced():
+    """Give what the reference lists, but for exceptions, by the name it is imported under."""
+    found, package = {}, None
+    for line in REFERENCE.read_text(encoding="utf-8").splitlines():
+        if match := re.fullmatch(r"\.\. currentmodule:: (\S+)", line):
+            package = importlib.import_module(match[1])
+        elif (match := re.fullmatch(r"   (\w+)", line)) and match[1] not in SHOWN_ELSEWHERE:
+            value = getattr(package, match[1])
+            if not (isinstance(value, type) and issubclass(value, BaseException)):
+                found[f"{package.__name__}.{match[1]}"] = value
+    return found
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_give_what_they_say(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+@pytest.mark.parametrize("name", sorted(referenced()))
+def test_what_the_reference_names_has_an_example(name):
+    own = doctest.DocTestFinder(recurse=False).find(referenced()[name])
+    assert any(test.examples for test in own), "no example"
+
+
+def test_the_reference_is_read():
+    assert {"skdp.linear_model.ObjPertLogReg", "skdp.accounting.BudgetAccountant"} <= set(referenced())
