@@ -1,5 +1,6 @@
 """Configuration of the documentation's builder."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import skdp
@@ -38,6 +39,11 @@ bibtex_bibfiles = ["references.bib"]
 bibtex_default_style = "plain"
 bibtex_reference_style = "author_year"
 
+# Formulas. MathJax is part of the site, so that they can be read where there is no network. The package that holds it
+# is not used as an extension, since it does not say that it can be read in parallel.
+MATHJAX = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static"
+mathjax_path = "mathjax/tex-chtml.js"
+
 # Prompts are not copied.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -67,7 +73,7 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "logo": {"text": "skdp"},
 }
-html_static_path = ["_static"]
+html_static_path = ["_static", str(MATHJAX)]
 html_css_files = ["skdp.css"]
 html_show_sourcelink = False
 
