@@ -27,6 +27,7 @@ from sklearn.ensemble import (
 )
 from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, ParameterGrid, PredefinedSplit, RandomizedSearchCV, check_cv
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
@@ -352,7 +353,7 @@ def _walk(estimator: Any, name: str, n_fits: int, variants: Variants, within: An
     if not any(_holds_private(child) for child in children.values()) and not isinstance(estimator, _ONCE):
         # Some models that learn say that they need no fit: they have a prior.
         learns = get_tags(estimator).requires_fit or is_classifier(estimator) or is_regressor(estimator)
-        if learns and not _has_public_categories(estimator, variants):
+        if learns and not _learns_nothing(estimator, variants):
             yield _Place(name, estimator, n_fits, variants)
         return
     free = _sees_reports_alone(estimator)
@@ -378,18 +379,36 @@ def _handed_on(within: Any, name: str) -> ValueError:
     )
 
 
+def _learns_nothing(estimator: Any, variants: Variants) -> bool:
+    """Whether this is a step that could learn, and whose parameters say that it does not."""
+    return _has_public_categories(estimator, variants) or _has_public_fill(estimator, variants)
+
+
+def _each(estimator: Any, variants: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    own = estimator.get_params(deep=False)
+    return [{**own, **variant} for variant in variants]
+
+
+def _has_public_fill(estimator: Any, variants: Variants) -> bool:
+    """Whether this puts a constant for what is missing, and keeps all columns, whatever is missing in them."""
+    if not isinstance(estimator, SimpleImputer) or variants is None:
+        return False
+    return all(
+        given["strategy"] == "constant" and given["keep_empty_features"] and not given["add_indicator"]
+        for given in _each(estimator, variants)
+    )
+
+
 def _has_public_categories(estimator: Any, variants: Variants) -> bool:
     """Whether this is an encoder whose categories are given, and which lets others pass: it learns nothing."""
     if not isinstance(estimator, OneHotEncoder | OrdinalEncoder) or variants is None:
         return False
-    own = estimator.get_params(deep=False)
-    every = [{**own, **variant} for variant in variants]
     return all(
         not isinstance(given["categories"], str)
         and given["handle_unknown"] != "error"
         and given["min_frequency"] is None
         and given["max_categories"] is None
-        for given in every
+        for given in _each(estimator, variants)
     )
 
 

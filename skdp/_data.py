@@ -33,7 +33,10 @@ _NO_NUMBER = "the data hold entries that are no numbers: float() argument must b
 _TIMES = (np.datetime64, np.timedelta64)
 _NO_TIMES = "Count the time since a public date, in a unit of your choice"
 
-_LEAVE_OUT = "Leave out records with missing values, each for itself: filling in from other records is a release."
+_LEAVE_OUT = (
+    "Leave out records with missing values, or put a public constant for each: filling in from other records is a "
+    "release."
+)
 
 
 def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times: bool = False, **kwargs: Any) -> Any:

@@ -13,6 +13,7 @@ from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassi
 from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
@@ -583,6 +584,27 @@ def test_encoders_learn_nothing_if_their_categories_are_given_and_others_pass(en
         assert allocate(model, 1.0, DELTA).not_private == (() if encoder in PUBLIC_ENCODERS else (name,))
         search = GridSearchCV(model, {f"{name}__categories": ["auto"]}, cv=2)
         assert f"estimator__{name}" in allocate(search, 1.0, DELTA).not_private
+
+
+@pytest.mark.parametrize(
+    ("imputer", "learns"),
+    [
+        (SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True), False),
+        # A column without values is dropped, and one record has the value that keeps it.
+        (SimpleImputer(strategy="constant", fill_value=0.0), True),
+        (SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True, add_indicator=True), True),
+        (SimpleImputer(strategy="median", keep_empty_features=True), True),
+        (SimpleImputer(), True),
+    ],
+    ids=str,
+)
+def test_constants_for_what_is_missing_are_not_learned(imputer, learns):
+    model = make_pipeline(imputer, objective())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyAssumptionWarning)
+        assert allocate(model, 1.0, DELTA).not_private == (("simpleimputer",) if learns else ())
+        search = GridSearchCV(model, {"simpleimputer__strategy": ["mean"]}, cv=2)
+        assert "estimator__simpleimputer" in allocate(search, 1.0, DELTA).not_private
 
 
 def test_a_given_encoder_says_nothing_about_the_rows():

@@ -118,6 +118,7 @@ class BudgetAccountant:
     _store: Ledger
     _part: PartKey | None = None
     _part_name: str = ""
+    _label: str = ""
 
     def __init__(
         self,
@@ -180,10 +181,13 @@ class BudgetAccountant:
         return cls._attached(rule_from_json(text), store)
 
     @classmethod
-    def _attached(cls, rule: Rule, store: Ledger, part: PartKey | None = None, name: str = "") -> BudgetAccountant:
+    def _attached(
+        cls, rule: Rule, store: Ledger, part: PartKey | None = None, name: str = "", label: str = ""
+    ) -> BudgetAccountant:
         accountant = cls.__new__(cls)
         accountant._rule, accountant._store = rule, store
         accountant._part, accountant._part_name = part, name
+        accountant._label = label
         return accountant
 
     @property
@@ -330,6 +334,7 @@ class BudgetAccountant:
         check_same_unit(self.unit if unit is None else unit, self.unit)
         if not (isinstance(label, str) and isinstance(estimator, str)):
             raise TypeError("label and estimator must be text")
+        label = _joined(self._label, label)
         releases = tuple(releases)
         check_record(cost, label + estimator, releases)
         division = None if self._part is None else self._part[0]
@@ -378,6 +383,38 @@ class BudgetAccountant:
             raise ValueError(f"k must be at least 1, got {shown(k)}")
         return self._rule.remaining(self._store.state(), int(k), self._part)
 
+    def labelled(self, label: str) -> BudgetAccountant:
+        """Return an accountant of the same budget whose charges say in the ledger what they are for.
+
+        Parameters
+        ----------
+        label : str
+            Goes into the record of every charge, before what the charge says itself. It is public.
+
+        Returns
+        -------
+        accountant : BudgetAccountant
+            It charges this one's budget, with this one's records and ceiling.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from skdp import BudgetAccountant, DPNaiveBayes
+        >>> budget = BudgetAccountant(epsilon=1.0)
+        >>> X, y = load_iris(return_X_y=True)
+        >>> flowers = budget.labelled("flowers, for the catalogue")
+        >>> _ = DPNaiveBayes(bounds=(0, 8), classes=[0, 1, 2], epsilon=0.5, accountant=flowers).fit(X, y)
+        >>> [record.label for record in budget.records]
+        ['flowers, for the catalogue']
+        >>> budget.remaining()
+        Budget(epsilon=0.5, delta=0.0)
+        """
+        if not isinstance(label, str):
+            raise TypeError(f"label must be text, got {type(label).__name__}")
+        joined = _joined(self._label, label)
+        check_record(PrivacyCost.of_pair(0.0, 0.0), joined, ())
+        return type(self)._attached(self._rule, self._store, self._part, self._part_name, joined)
+
     def parallel(self, by: ArrayLike, parts: Sequence[Any]) -> Parts:
         """Divide the records into disjoint parts; a record is exposed to what its own part is charged.
 
@@ -421,6 +458,11 @@ class BudgetAccountant:
             )
         return Parts(self, parts, by)
 
+    def _remaining_pure(self) -> float:
+        """About the largest epsilon of an event without delta that still fits, where that is another one."""
+        assert isinstance(self._rule, Composition)
+        return self._rule.remaining_pure(self._store.state(), self._part)
+
     def _divide(self, names: tuple[str, ...]) -> int:
         number = -1
 
@@ -436,7 +478,7 @@ class BudgetAccountant:
         self._store.change(lambda state: state.close(number))
 
     def _of_part(self, part: PartKey, name: str) -> BudgetAccountant:
-        return type(self)._attached(self._rule, self._store, part, name)
+        return type(self)._attached(self._rule, self._store, part, name, self._label)
 
     def to_frame(self) -> pandas.DataFrame:
         """Return the records as a table.
@@ -523,7 +565,7 @@ class BudgetAccountant:
     def __reduce__(self) -> tuple[Any, ...]:
         store = self._shared_store()
         kept = rule_to_json(self._rule), str(store.path), store.identity, store.seen, store.temporary
-        return _wake, (type(self), *kept, self._part, self._part_name)
+        return _wake, (type(self), *kept, self._part, self._part_name, self._label)
 
     def _shared_store(self) -> SQLiteLedger:
         """The ledger in a file, to which records that were in memory are moved."""
@@ -550,10 +592,16 @@ def _wake(
     temporary: bool,
     part: PartKey | None,
     name: str,
+    label: str,
 ) -> BudgetAccountant:
     """Unpickle. The file is not touched: a model can be loaded, and predict, where its ledger is not."""
     store = SQLiteLedger(Path(path), identity, seen, temporary)
-    return kind._attached(rule_from_json(rule), store, part, name)
+    return kind._attached(rule_from_json(rule), store, part, name, label)
+
+
+def _joined(own: str, label: str) -> str:
+    """What an accountant says of its charges, and what the charge says; that a fit is a fit goes without saying."""
+    return ": ".join(part for part in (own, "" if own and label == "fit" else label) if part)
 
 
 def _checked(epsilon: float, delta: float) -> tuple[float, float]:

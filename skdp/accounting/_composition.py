@@ -145,6 +145,9 @@ class Composition:
             f"further (epsilon={cost.epsilon:g}, delta={cost.delta:g}) under {rule!r} composition; "
             f"(epsilon={left.epsilon:.6g}, delta={left.delta:.6g}) remains"
         )
+        if rule != "basic":
+            pure = self.remaining_pure(state, part)
+            message += f" for Gaussian noise, and epsilon={pure:.6g} for an event without delta"
         if rule != "basic" and math.isfinite(cost.epsilon) and not math.isfinite(cost.rdp(self.order)):
             message += (
                 f". A bare (epsilon, delta) charge with delta > 0 cannot be composed under {rule!r}; "
@@ -190,6 +193,17 @@ class Composition:
         left = float(max(limit - used, Fraction(0)) / k) * (1 - 1e-15)
         mu = math.sqrt(left if state.rule == "gdp" else 2 * left / self.order)
         return Budget(gaussian_epsilon(mu, self.ceiling.delta) if mu > 0 else 0.0, self.ceiling.delta)
+
+    def remaining_pure(self, state: State, part: PartKey | None = None) -> float:
+        """Return about the largest epsilon of an event without delta that is still admitted."""
+        low, high = 0.0, self.ceiling.epsilon
+        if not math.isfinite(high):
+            return high
+        for _ in range(40):
+            middle = (low + high) / 2
+            seen = state.add(self._sums(PrivacyCost.of_pair(middle, 0.0)), part).seen(part)
+            low, high = (middle, high) if self._admitted(seen, str(state.rule or "basic")) else (low, middle)
+        return low
 
 
 def renyi_budget(epsilon: float, delta: float) -> tuple[float, float]:

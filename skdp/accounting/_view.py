@@ -65,6 +65,9 @@ def text(accountant: BudgetAccountant, last: int | None = None) -> str:
         f"spent      epsilon={total.epsilon:.6g}, delta={total.delta:.6g}, in {len(records)} charges",
         f"remaining  epsilon={remaining.epsilon:.6g}, delta={remaining.delta:.6g}",
     ]
+    if accountant.composition in ("gdp", "rdp"):
+        summary[-1] += f" for Gaussian noise; epsilon={accountant._remaining_pure():.6g} without delta"
+        summary.append("           Charges compose: the two need not add up to the ceiling, and are at its delta.")
     if accountant.composition == "plan":
         summary[-1] = f"planned    {len(accountant.planned)} entries not charged yet"
     return "\n".join([*summary, "", *(_printable(row) for row in table)])

@@ -157,7 +157,9 @@ class PrivacyUtilityDisplay:
             if getattr(part, "accountant", None) is not None:
                 raise ValueError("estimator must have no accountant: this is for records that nobody has to protect")
         if parameter not in estimator.get_params():
-            raise ValueError(f"{type(estimator).__name__} has no parameter {parameter!r}; see parameter")
+            others = ", ".join(f"parameter={name!r}" for name in estimator.get_params() if name.endswith("__epsilon"))
+            hint = f": set {others}" if others else "; see parameter"
+            raise ValueError(f"{type(estimator).__name__} has no parameter {parameter!r}{hint}")
         splits = list(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y))
         fits = [
             (clone(estimator).set_params(**{parameter: value}), split)

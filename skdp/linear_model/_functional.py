@@ -178,7 +178,8 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
         records.
     bounds : tuple (lower, upper)
         Bounds of the features, numbers or one per column, from public knowledge. Values beyond are clipped,
-        silently.
+        silently. For one-hot columns, (-1, 1), and a `data_norm` of the square root of the number of variables, so
+        that their zeros are the middle of the bounds: with (0, 1) they would be -1, and rows as long as can be.
     bounds_y : tuple (lower, upper)
         Bounds of the targets, likewise.
     data_norm : float, default=None

@@ -4,6 +4,7 @@ import copy
 import math
 import os
 import pickle
+import re
 import sys
 import threading
 from datetime import UTC, datetime
@@ -26,7 +27,7 @@ from skdp.accounting import (
     gaussian_mu,
 )
 from skdp.exceptions import BudgetError
-from tests.accounting.costs import gaussian_cost
+from tests.accounting.costs import gaussian_cost, pure_cost
 
 # ---------------------------------------------------------------- decimal numbers
 
@@ -217,7 +218,56 @@ def test_refusal_points_to_basic_composition_where_it_would_help():
     assert "bare" not in str(caught.value)
 
 
+def test_refusal_tells_what_remains_for_each_kind_of_event():
+    accountant = BudgetAccountant(3.0, 1e-6, composition="gdp")
+    accountant.charge(gaussian_cost(0.1))
+    with pytest.raises(BudgetError, match="remains for Gaussian noise, and epsilon=") as caught:
+        accountant.spend(2.9)
+    pure = float(re.search(r"epsilon=(\S+) for an event without delta", str(caught.value))[1])
+    with pytest.raises(BudgetError):
+        accountant.spend(pure * (1 + 1e-4))
+    accountant.spend(pure * (1 - 1e-4))
+
+
 # ---------------------------------------------------------------- records
+
+
+def test_labelled_charges_the_same_budget_and_says_what_for():
+    budget = BudgetAccountant(1.0)
+    readmission = budget.labelled("readmission")
+    readmission.spend(0.25)
+    budget.spend(0.25, label="fit")
+    readmission.charge(pure_cost(0.125), label="fit")
+    readmission.labelled("2026").spend(0.125, label="counts")
+    assert [record.label for record in budget.records] == [
+        "readmission",
+        "fit",
+        "readmission",
+        "readmission: 2026: counts",
+    ]
+    assert budget.total() == readmission.total() == Budget(0.75, 0.0)
+    with pytest.raises(BudgetError):
+        readmission.spend(0.5)
+
+
+def test_labels_cross_copies_pickles_and_parts(tmp_path):
+    budget = BudgetAccountant(1.0, ledger=tmp_path / "budget.db").labelled("survey")
+    clone(budget).spend(0.125)
+    pickle.loads(pickle.dumps(budget)).spend(0.125)
+    with budget.parallel(by=["n", "s"], parts=["n", "s"]) as parts:
+        parts["s"].accountant.spend(0.125, label="south")
+    assert [record.label for record in budget.records] == ["survey", "survey", "survey: south"]
+
+
+@pytest.mark.parametrize("label", [None, 3, b"survey"])
+def test_labels_are_text(label):
+    with pytest.raises(TypeError, match="label must be text"):
+        BudgetAccountant(1.0).labelled(label)
+
+
+def test_labels_can_be_encoded():
+    with pytest.raises(ValueError, match="UTF-8"):
+        BudgetAccountant(1.0).labelled("\ud800")
 
 
 def test_records_say_what_happened_in_order():

@@ -35,7 +35,8 @@ def test_the_command_line_prints_the_ledger(ledger, capsys):
     for part in (
         "ceiling    epsilon=2, delta=1e-05, composition='gdp'",
         f"spent      epsilon={accountant.total().epsilon:.6g}, delta=1e-05, in 3 charges",
-        f"remaining  epsilon={accountant.remaining().epsilon:.6g}",
+        f"remaining  epsilon={accountant.remaining().epsilon:.6g}, delta=1e-05 for Gaussian noise; epsilon=",
+        "need not add up to the ceiling",
     ):
         assert part in printed
     table = printed.split("\n\n")[1].splitlines()
