@@ -38,6 +38,13 @@ numpydoc_class_members_toctree = False
 bibtex_bibfiles = ["references.bib"]
 bibtex_default_style = "plain"
 bibtex_reference_style = "author_year"
+# Each page has a list of its own: works that several pages cite are in several, and numbers start at 1 on each.
+suppress_warnings = ["bibtex.duplicate_citation", "bibtex.duplicate_label"]
+
+# A reference that leads nowhere is an error. There is no intersphinx, so that the build needs no network: what
+# belongs to other libraries is text.
+nitpicky = True
+nitpick_ignore_regex = [("py:.*", r"(sklearn|numpy|scipy|pandas|matplotlib)\..*")]
 
 # Formulas. MathJax is part of the site, so that they can be read where there is no network. The package that holds it
 # is not used as an extension, since it does not say that it can be read in parallel.

@@ -8,7 +8,7 @@ and :math:`\|o - f'\| - \|o - f\| \le \|f - f'\|`.
 The norm of the noise is Gamma(:math:`p`) distributed, hence the name; each coordinate has variance
 :math:`(p+1)\Delta^2/\varepsilon^2`. Independent Laplace noise for the same query needs twice the variance, once
 :math:`p` is large. The noise is drawn as a scale mixture of normals, and rounded to a lattice
-(see :mod:`skdp.mechanisms._rounded`).
+(see ``skdp.mechanisms._rounded``).
 """
 
 from __future__ import annotations

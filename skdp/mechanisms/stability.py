@@ -1,6 +1,6 @@
 r"""Which of unboundedly many labels occur, by truncated noise and a threshold.
 
-Theorem (Desfontaines, Voss and Gipson 2022). Let every record have one label. Let :math:`K` be discrete Laplace noise,
+Theorem (Desfontaines and others 2022). Let every record have one label. Let :math:`K` be discrete Laplace noise,
 :math:`P(j) \propto e^{-a|j|}` with :math:`a \le \varepsilon`, truncated to :math:`|j| \le k`, where :math:`k` is so
 large that :math:`P(k) \le \delta`. Telling of each label that occurs :math:`n` times whether :math:`n + K > k`, with
 independent noise, is :math:`(\varepsilon, \delta)`-DP.

@@ -123,8 +123,8 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin, Base
 
     See Also
     --------
-    ObjPertLogReg : Logistic regression by objective perturbation.
-    FunctionalMechLogReg : A linear classifier from noisy second moments.
+    skdp.linear_model.ObjPertLogReg : Logistic regression by objective perturbation.
+    skdp.linear_model.FunctionalMechLogReg : A linear classifier from noisy second moments.
 
     Notes
     -----

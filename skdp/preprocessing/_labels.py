@@ -94,7 +94,8 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
     ----------
     .. [1] A. Korolova, K. Kenthapadi, N. Mishra and A. Ntoulas, "Releasing Search Queries and Clicks Privately", WWW
        2009.
-    .. [2] D. Desfontaines, J. Voss and B. Gipson, "Differentially Private Partition Selection", PoPETs 2022.
+    .. [2] D. Desfontaines, J. Voss, B. Gipson and C. Mandayam, "Differentially Private Partition Selection", PoPETs
+       2022.
 
     Examples
     --------

@@ -1,0 +1,117 @@
+"""The code of README.md and docs/ runs, and gives what it says.
+
+Examples with prompts are doctests, one a page. Blocks without prompts are run as one script a file, where whoever
+reads it would run it: in a folder that holds the files that the text speaks of. Nothing that is printed depends on
+noise.
+"""
+
+import doctest
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+
+from skdp.exceptions import PrivacyAssumptionWarning
+
+ROOT = Path(__file__).resolve().parents[1]
+# What builds leave in docs/ is made from the docstrings and from examples/.
+PAGES = sorted(
+    str(path.relative_to(ROOT))
+    for path in (ROOT / "docs").rglob("*.rst")
+    if not {"_build", "_templates", "auto_examples", "generated"} & set(path.parts)
+)
+SCRIPTS = ["README.md", "docs/index.rst", "docs/getting_started.rst"]
+# Blocks that are not run, by page and first line.
+NOT_RUN = {
+    ("docs/developer/add_an_estimator.rst", "accountant = check_accountant(self.accountant)"): "a part of a method",
+    ("docs/user_guide/from_diffprivlib.rst", "# diffprivlib"): "needs another library",
+}
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def blocks(name):
+    """Line numbers and texts of the Python blocks of a file."""
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    start = r"( *)```python$" if name.endswith(".md") else r"( *)\.\. code-block:: python$"
+    found = []
+    for number, line in enumerate(lines):
+        if not (match := re.match(start, line)):
+            continue
+        body, indent = [], len(match.group(1))
+        for later in lines[number + 1 :]:
+            ends = (
+                later.strip() == "```"
+                if name.endswith(".md")
+                else later.strip() and not later.startswith(" " * (indent + 1))
+            )
+            if ends:
+                break
+            body.append(later)
+        margin = min(len(text) - len(text.lstrip()) for text in body if text.strip())
+        found.append((number + 2, [text[margin:] for text in body]))
+    return found
+
+
+def first_line(body):
+    return next(line for line in body if line.strip())
+
+
+def write_loans(folder):
+    """The tables of docs/getting_started.rst, with answers that are missing or beyond the bounds."""
+    rng = np.random.default_rng(0)
+    for name, n in [("loans.csv", 2000), ("loans_2026.csv", 500)]:
+        table = pd.DataFrame(
+            {
+                "name": [f"customer {i}" for i in range(n)],
+                "age": rng.integers(18, 100, n),
+                "income": rng.lognormal(10.5, 0.7, n).round(),
+                "housing": rng.choice(["own", "rent", "parents", "other", "boat"], n),
+            }
+        )
+        repaid = table["age"] / 40 + table["income"] / 40_000 + rng.logistic(size=n) > 2.5
+        table["repaid"] = np.where(repaid, "yes", "no")
+        table.loc[rng.random(n) < 0.01, "income"] = np.nan
+        table.to_csv(folder / name, index=False)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_scripts(name, tmp_path, monkeypatch):
+    write_loans(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    script = []
+    for number, body in blocks(name):
+        # Line numbers of errors are those of the file.
+        script += [""] * (number - 1 - len(script)) + body
+    assert "".join(script)
+    exec(compile("\n".join(script), ROOT / name, "exec"), {"__name__": "__main__"})
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_examples(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / name).read_text(encoding="utf-8")
+    test = doctest.DocTestParser().get_doctest(text, {"__name__": "__main__"}, name, str(ROOT / name), 0)
+    report = []
+    with sklearn.config_context(), warnings.catch_warnings():
+        # Some examples are about what is warned of.
+        warnings.simplefilter("ignore", PrivacyAssumptionWarning)
+        doctest.DocTestRunner(optionflags=FLAGS).run(test, out=report.append)
+    if report:
+        pytest.fail("".join(report), pytrace=False)
+
+
+def test_no_block_is_left_out():
+    """Every block is a part of a script or a doctest, or is in the list of exceptions, which holds nothing else."""
+    neither = {
+        (name, first_line(body))
+        for name in PAGES
+        for _, body in blocks(name)
+        if name not in SCRIPTS and not first_line(body).startswith(">>> ")
+    }
+    assert neither == set(NOT_RUN)
+    assert all(blocks(name) for name in SCRIPTS)
+    assert not any(">>> " in "\n".join(body) for name in SCRIPTS for _, body in blocks(name))
