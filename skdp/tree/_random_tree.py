@@ -8,7 +8,9 @@ that the trees' scores should have. With ``thresholds="quantile"``, cut points o
 
 from __future__ import annotations
 
+import bisect
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -69,6 +71,10 @@ _RIDGE = 0.5
 #: Depth without `expected_n`, and the deepest that is chosen with it.
 _DEPTH, _DEEPEST = 5, 8
 
+#: Records that are expected without `expected_n`, for the number of trees; and how many of a class, on average, there
+#: have to be for each standard deviation of the noise in a count.
+_EXPECTED, _RECORDS_FOR_NOISE = 5000, 8
+
 
 @dataclass(frozen=True)
 class Parameters:
@@ -89,13 +95,17 @@ class Parameters:
     def private(self) -> bool:
         return self.epsilon < math.inf
 
-    def n_trees(self, n_features: int) -> int:
-        """Noise grows with the square root of the number of trees, or, without delta, with the number itself."""
+    def n_trees(self, n_features: int, n_classes: int, noise: Callable[[int], float]) -> int:
+        """As many as leave each class eight standard deviations of a count's noise, which grows with their number."""
         if self.n_estimators is not None:
             return self.n_estimators
-        if self.private and self.delta == 0:
-            return min(n_features, 64)
-        return min(2 * n_features, max(n_features, 64), 256)
+        most = min(2 * n_features, max(n_features, 64), 256)
+        if not self.private:
+            return most
+        if self.delta == 0:
+            most = min(n_features, 64)
+        tolerable = (self.expected_n or _EXPECTED) / (_RECORDS_FOR_NOISE * n_classes)
+        return max(1, bisect.bisect_right(range(1, most + 1), tolerable, key=noise))
 
     def n_seen(self, n_trees: int, n_features: int) -> list[int]:
         """How many features each tree sees: all are seen, and trees that come on top of that see two."""
@@ -133,7 +143,12 @@ def make_plan(parameters: Parameters, n_features: int, n_classes: int, n_numeric
     cut_share = _CUT_SHARE if parameters.thresholds == "quantile" and n_numeric else 0.0
     step_share = _STEP_SHARE if parameters.weights == "newton" else 0.0
     count_share = 1.0 - cut_share - step_share
-    n_trees = parameters.n_trees(n_features)
+
+    # The size of the vector depends on the depth, and on it a little of the noise; the choices only on its scale.
+    def noise(n_trees: int) -> float:
+        return math.sqrt(coordinate_variance(count_mechanism(epsilon, delta, count_share, n_trees, 1)[0]))
+
+    n_trees = parameters.n_trees(n_features, n_classes, noise)
     step = Step(n_trees, n_classes)
     releases: list[Release] = []
     events: list[PrivacyEvent] = []
@@ -145,10 +160,7 @@ def make_plan(parameters: Parameters, n_features: int, n_classes: int, n_numeric
     if cut_share:
         cuts, event = quantile_mechanism(epsilon, delta, cut_share, *even_levels(_LEVELS), n_numeric)
         add(_CUTS, cuts, event, cut_share, "3")
-    # The size of the vector depends on the depth, and on it a little of the noise; the depth only on its scale.
-    depth = parameters.depth(
-        math.sqrt(coordinate_variance(count_mechanism(epsilon, delta, count_share, n_trees, 1)[0]))
-    )
+    depth = parameters.depth(noise(n_trees))
     counts, event = count_mechanism(epsilon, delta, count_share, n_trees, n_trees * 2**depth * n_classes)
     add(_COUNTS, counts, event, count_share, "1")
     if step_share:
@@ -215,7 +227,8 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
     ----------
     n_estimators : int, default=None
         Number of trees. None is the number of features, and at most 64 with ``delta=0``; otherwise at most 256, and
-        twice as many trees as features if that does not exceed 64.
+        twice as many trees as features if that does not exceed 64; but fewer where the noise in a count, which grows
+        with the number of trees, would exceed an eighth of `expected_n` over the number of classes.
     epsilon : float, default=1.0
         Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
     delta : float, default=0.0
@@ -237,7 +250,8 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         Number of features that a tree sees. None is 1, and 2 in trees that come on top of one for each feature, or as
         many as it takes to see each feature once.
     expected_n : int, default=None
-        Roughly the number of records, from public knowledge, to choose the depth by. It need not be right.
+        Roughly the number of records, from public knowledge, to choose the number of trees and the depth by. It need
+        not be right. None stands for 5000, and a depth of 5.
     thresholds : {"uniform", "quantile"}, default="uniform"
         How numeric features are split: evenly within their bounds, at random, or evenly between cut points that take
         a tenth of the budget. ``"quantile"`` is for bounds that are far wider than what most records need.

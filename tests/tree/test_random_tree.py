@@ -9,6 +9,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 from skdp import DPRandomTree
@@ -16,7 +17,7 @@ from skdp.accounting import gaussian_mu
 from skdp.mechanisms import NoiseSource
 from skdp.tree import _random_tree, export_text
 from skdp.tree._counts import leaf_counts, leaf_counts_l1, leaf_counts_l2
-from skdp.tree._random_tree import leaf_scores
+from skdp.tree._random_tree import leaf_scores, make_plan
 from skdp.tree._smoothing import LARGEST_LOG_ODDS, class_distributions, log_odds, scores
 from skdp.tree._structure import Columns, grow
 from skdp.tree._weights import Step, decision, newton_step, newton_sums, probabilities, record_terms
@@ -384,10 +385,35 @@ def test_predictions_are_those_of_the_released_numbers():
 )
 def test_number_of_trees(delta, n_features, expected):
     parameters = DPRandomTree(bounds=(0, 1), delta=delta)._check_parameters()
-    assert parameters.n_trees(n_features) == expected
+    assert parameters.n_trees(n_features, 2, lambda n_trees: 0.0) == expected
     seen = parameters.n_seen(expected, n_features)
     assert sum(seen) >= n_features
     assert max(seen) <= n_features
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_trees_are_fewer_where_noise_is_large_for_few_records(delta):
+    def n_trees(**parameters):
+        model = DPRandomTree(bounds=(0, 1), delta=delta, classes=list(range(10)), **parameters)
+        return make_plan(model._check_parameters(), 64, 10, 64).n_trees
+
+    numbers = [n_trees(epsilon=epsilon, expected_n=1437) for epsilon in (0.01, 0.5, 1.0, 100.0, np.inf)]
+    assert numbers == sorted(numbers)
+    assert numbers[0] == 1
+    assert numbers[1] < 16
+    assert numbers[-2:] == [64, 64] if delta == 0 else [128, 128]
+    assert n_trees(epsilon=0.5) > numbers[1]
+    assert n_trees(epsilon=0.5, n_estimators=40, expected_n=1437) == 40
+
+
+def test_few_trees_learn_digits_without_delta():
+    # With 64 trees, which is as many as there are columns, the accuracy is that of guessing.
+    X, y = load_digits(return_X_y=True)
+    parameters = {"bounds": (0, 16), "classes": list(range(10)), "epsilon": 1.0, "random_state": 0}
+    few = DPRandomTree(expected_n=1500, **parameters).fit(X, y)
+    assert len(few.leaf_proba_) < 20
+    assert few.score(X, y) > 0.5
+    assert DPRandomTree(n_estimators=64, **parameters).fit(X, y).score(X, y) < 0.3
 
 
 def test_depth_follows_the_number_of_records_and_the_noise():
