@@ -41,9 +41,9 @@ from .accounting import (
     check_delta,
     check_epsilon,
     check_same_unit,
-    knowing_groups,
     gaussian_epsilon,
     gaussian_mu,
+    knowing_groups,
     largest_share,
 )
 from .exceptions import BudgetError, PrivacyAssumptionWarning

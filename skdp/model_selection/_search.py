@@ -539,8 +539,8 @@ _ATTRIBUTES = """    best_params_ : dict
 _NOTES = """    **Privacy.** Everything that the search leaves behind is (epsilon, delta)-DP. Each record (with
     `rows_per_group`, each group with all of its records) draws by itself which part or fold it is in. Scores, losing
     models and the number of runs are not released. Not covered: how long the search takes; that it ends with an error;
-    labels, if the estimator's `classes` are None; and estimators whose prediction for a row depends on other rows. Which
-    steps a pipeline may have is in the user guide."""
+    labels, if the estimator's `classes` are None; and estimators whose prediction for a row depends on other rows.
+    Which steps a pipeline may have is in the user guide."""
 
 
 class DPGridSearchCV(PrivateSearch):
