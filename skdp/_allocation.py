@@ -44,6 +44,7 @@ from .accounting import (
     check_same_unit,
     gaussian_epsilon,
     gaussian_mu,
+    knowing_groups,
     largest_share,
 )
 from .exceptions import BudgetError, PrivacyAssumptionWarning
@@ -304,15 +305,26 @@ def _sees_reports_alone(pipeline: Any) -> set[str]:
     return found
 
 
+def _unit_of(estimator: Any) -> str:
+    return "record" if getattr(estimator, _UNIT, None) is None else "group"
+
+
 def _check_units(private: list[_Place], accountant: BudgetAccountant | None) -> None:
     """Refuse steps whose guarantees are about different units: their sum would be about none."""
-    units = {"record" if getattr(place.estimator, _UNIT, None) is None else "group" for place in private}
-    if len(units) > 1:
+    units: dict[str, list[str]] = {"record": [], "group": []}
+    for place in private:
+        unit = _unit_of(place.estimator)
+        units[unit].append(place.name or type(place.estimator).__name__)
+    if all(units.values()):
+        of_rows, of_groups = (list(dict.fromkeys(names)) for names in units.values())
         raise ValueError(
-            "some steps count rows, and some groups of rows: set rows_per_group in all of them, or in none"
+            f"{', '.join(of_rows)} would count rows, and {', '.join(of_groups)} groups of rows: set rows_per_group in "
+            f"all of them, or in none. {knowing_groups()}"
         )
     if accountant is not None:
-        check_same_unit(units.pop(), accountant.unit)
+        for place in private:
+            unit = _unit_of(place.estimator)
+            check_same_unit(unit, accountant.unit, type(place.estimator).__name__)
 
 
 def _children(estimator: Any) -> dict[str, Any]:

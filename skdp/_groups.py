@@ -67,13 +67,15 @@ class Unit:
         """How many records one unit adds at most."""
         return 1 if self.rows_per_group is None else self.rows_per_group
 
-    def stated(self, plan: PrivacyGuarantee) -> PrivacyGuarantee:
+    def stated(self, plan: PrivacyGuarantee, where: str = "") -> PrivacyGuarantee:
         """Let a plan, whose sensitivities are for this unit, say so.
 
         Parameters
         ----------
         plan : PrivacyGuarantee
             The plan.
+        where : str
+            In what so many count, if not in everything.
 
         Returns
         -------
@@ -81,18 +83,44 @@ class Unit:
         """
         if self.rows_per_group is None:
             return plan
-        count = "1 counts" if self.rows == 1 else f"{self.rows} count"
+        count = ("1 counts" if self.rows == 1 else f"{self.rows} count") + (where and f" in {where}")
         return replace(plan, relation=f"add or remove all records of one group, of which at most {count}", unit="group")
 
-    def members(
-        self, groups: Any, X: NDArray, y: Any = None, known: NDArray[np.bool_] | None = None
-    ) -> tuple[NDArray, Any, NDArray[np.intp] | None]:
-        """Validate groups, and leave out the rows that are not `known`. Nothing is drawn.
+    def numbers(self, groups: Any, X: Any) -> NDArray[np.intp] | None:
+        """Validate groups, against the rows as the user passed them, which may have an index.
 
         Parameters
         ----------
         groups : array-like of shape (n_samples,) or None
             For each row, which group it belongs to.
+        X : object
+            The rows, before they are validated.
+
+        Returns
+        -------
+        numbers : ndarray of int or None
+            The groups, by numbers; None if the unit is one record.
+        """
+        if self.rows_per_group is None:
+            if groups is not None:
+                raise ValueError(
+                    "rows_per_group must be set where groups are given: how many records of a group count at most"
+                )
+            return None
+        if groups is None:
+            raise ValueError("groups must be given, since rows_per_group is set: for each row, which group it is of")
+        check_index(X, groups)
+        return group_numbers(groups)
+
+    def members(
+        self, numbers: NDArray[np.intp] | None, X: NDArray, y: Any = None, known: NDArray[np.bool_] | None = None
+    ) -> tuple[NDArray, Any, NDArray[np.intp] | None]:
+        """Leave out the rows that are not `known`. Nothing is drawn.
+
+        Parameters
+        ----------
+        numbers : ndarray of int or None
+            From `numbers`.
         X, y : ndarray
             The rows; y may be None.
         known : ndarray of bool, optional
@@ -105,25 +133,13 @@ class Unit:
         members : ndarray of int or None
             Their groups, by numbers; None if the unit is one record.
         """
-        members = self._members(groups, len(X))
+        if numbers is not None and len(numbers) != len(X):
+            raise ValueError("X and groups must have the same number of rows")
+        members = numbers
         if known is not None and not known.all():
             X, y = X[known], None if y is None else y[known]
             members = None if members is None else members[known]
         return X, y, members
-
-    def _members(self, groups: Any, n_rows: int) -> NDArray[np.intp] | None:
-        if self.rows_per_group is None:
-            if groups is not None:
-                raise ValueError(
-                    "rows_per_group must be set where groups are given: how many records of a group count at most"
-                )
-            return None
-        if groups is None:
-            raise ValueError("groups must be given to fit, since rows_per_group is set")
-        members = group_numbers(groups)
-        if len(members) != n_rows:
-            raise ValueError("X and groups must have the same number of rows")
-        return members
 
     def counted(
         self, source: NoiseSource, members: NDArray[np.intp] | None, X: NDArray, y: Any = None
@@ -152,6 +168,28 @@ class Unit:
 
 #: The unit of a fit that nothing else is said about.
 ONE_RECORD = Unit()
+
+
+def check_index(X: Any, groups: Any) -> None:
+    """Refuse groups whose index is not that of the rows: rows are matched by position, whatever an index says.
+
+    Parameters
+    ----------
+    X, groups : object
+        As a user passed them. Where one of them has no index, there is nothing to compare.
+    """
+    if not all(hasattr(each, "iloc") and hasattr(each, "index") for each in (X, groups)):
+        return
+    try:
+        same = bool(X.index.equals(groups.index))
+    except Exception:
+        same = False
+    # Outside the handler: the original message may show entries.
+    if not same:
+        raise ValueError(
+            "X and groups have different indexes, and rows are matched by position: bring groups into the order of X, "
+            "as groups.loc[X.index] does, or pass groups.to_numpy() if it is in that order"
+        )
 
 
 def group_numbers(groups: Any) -> NDArray[np.intp]:

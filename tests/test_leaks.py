@@ -70,6 +70,14 @@ MORE = [
     SampleAggregate(column_means, epsilon=1e6, n_blocks=4, bounds=(-5.0, 5.0)),
     DPNaiveBayes(epsilon=1e6, bounds=(-5.0, 5.0), rows_per_group=2),
     DPStandardScaler(epsilon=1e6, bounds=(-5.0, 5.0), rows_per_group=2),
+    DPGridSearchCV(
+        DPNaiveBayes(bounds=(-5.0, 5.0), rows_per_group=2),
+        {"alpha": [0.5, 1.0]},
+        epsilon=2000.0,
+        delta=1e-5,
+        strategy="holdout",
+        rows_per_group=2,
+    ),
 ]
 
 ALL = [*VARIANTS, *MORE, *FREE, *LOCAL]
@@ -474,7 +482,28 @@ def quantiles(model, X, y):
     private_quantiles(X, [0.5], bounds=(-1.0, 1.0))
 
 
-@pytest.mark.parametrize("act", [cross_validated, evaluated, searched, divided, grouped, quantiles])
+def members_of(X, y):
+    by = np.arange(len(y)).tolist()
+    return {"rows_per_group": 2, "groups": by if np.ndim(y) == 1 else by[1:]}
+
+
+def quantiles_by_group(model, X, y):
+    private_quantiles(X, [0.5], bounds=(-1.0, 1.0), **members_of(X, y))
+
+
+def evaluated_by_group(model, X, y):
+    private_score(model.fit(*data_for(model)), X, y, **members_of(X, y))
+
+
+def cross_validated_by_group(model, X, y):
+    by_group = declared(DPNaiveBayes(bounds=(-1.0, 1.0), rows_per_group=2))
+    private_cross_val_score(by_group, X, y, cv=2, **members_of(X, y))
+
+
+BY_GROUP = (grouped, quantiles_by_group, evaluated_by_group, cross_validated_by_group)
+
+
+@pytest.mark.parametrize("act", [cross_validated, evaluated, searched, divided, quantiles, *BY_GROUP])
 def test_errors_of_functions_say_nothing_of_the_data(act):
     check_refusals(declared(ObjPertLogReg(data_norm=3.0)), act, budget=False)
 

@@ -1,7 +1,7 @@
 """Budgets, what releases cost, and how much noise a guarantee needs."""
 
 from ._accountant import BudgetAccountant
-from ._budget import Budget, check_delta, check_epsilon, check_same_unit
+from ._budget import Budget, check_delta, check_epsilon, check_same_unit, knowing_groups
 from ._composition import renyi_budget
 from ._events import (
     ApproximateEvent,
@@ -65,6 +65,7 @@ __all__ = [
     "gaussian_noise_multiplier",
     "huber_hinge",
     "huber_price",
+    "knowing_groups",
     "largest_share",
     "multinomial_log_loss",
     "multinomial_price",

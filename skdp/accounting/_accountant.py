@@ -331,7 +331,7 @@ class BudgetAccountant:
         """
         if not isinstance(cost, PrivacyCost):
             raise TypeError(f"cost must be a PrivacyCost, got {type(cost).__name__}")
-        check_same_unit(self.unit if unit is None else unit, self.unit)
+        check_same_unit(self.unit if unit is None else unit, self.unit, estimator)
         if not (isinstance(label, str) and isinstance(estimator, str)):
             raise TypeError("label and estimator must be text")
         label = _joined(self._label, label)

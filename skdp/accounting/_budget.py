@@ -87,7 +87,32 @@ def check_delta(delta: object) -> float:
     return value or 0.0
 
 
-def check_same_unit(charged: str, counted: str) -> None:
+#: What can count groups, by rows_per_group. A test compares it with the library.
+ESTIMATORS_OF_GROUPS = (
+    *("DPNaiveBayes", "DPStandardScaler", "FunctionalMechLinReg", "FunctionalMechLogReg"),
+    *("HistogramClassifier", "HistogramRegressor", "NoisyHistogram"),
+)
+SEARCHES_OF_GROUPS = ("DPGridSearchCV", "DPRandomizedSearchCV")
+FUNCTIONS_OF_GROUPS = ("private_bounds", "private_cross_val_score", "private_quantiles", "private_score")
+
+
+def knowing_groups() -> str:
+    """Say what has rows_per_group, and what to do with the rest.
+
+    Returns
+    -------
+    advice : str
+        Some sentences, for an error.
+    """
+    having = ", ".join((*ESTIMATORS_OF_GROUPS, *SEARCHES_OF_GROUPS, *FUNCTIONS_OF_GROUPS))
+    return (
+        f"What has rows_per_group: {having}. With others, keep at most k rows of each group, k public and the choice "
+        "by that group's rows alone, charge k * epsilon by accountant.spend, and fit without an accountant, with "
+        "delta=0 (user guide, Units)"
+    )
+
+
+def check_same_unit(charged: str, counted: str, who: str = "") -> None:
     """Refuse a charge whose guarantee is about another unit than the budget.
 
     A fit that counts single records has no guarantee for a group, which may have any number of them. One that counts
@@ -99,9 +124,21 @@ def check_same_unit(charged: str, counted: str) -> None:
         Unit of the charge.
     counted : str
         Unit of the budget.
+    who : str
+        Name of the class or function that charges; empty if it is not known.
     """
-    if charged != counted:
-        hint = 'fits with rows_per_group need BudgetAccountant(..., unit="group")'
-        if counted == "group":
-            hint = "set rows_per_group, and give groups to fit"
-        raise BudgetError(f"this budget is about one {counted}, and the charge about one {charged}: {hint}")
+    if charged == counted:
+        return
+    of_whom = f"the charge of {who}" if who else "the charge"
+    message = f"this budget is about one {counted}, and {of_whom} about one {charged}: "
+    if counted == "record":
+        message += 'fits with rows_per_group need BudgetAccountant(..., unit="group")'
+    elif who in ESTIMATORS_OF_GROUPS:
+        message += f"set rows_per_group of {who}, and give groups to fit"
+    elif who in SEARCHES_OF_GROUPS:
+        message += f"set rows_per_group of {who} and of the estimator in it, and give groups to fit"
+    elif who in FUNCTIONS_OF_GROUPS:
+        message += f"give {who} rows_per_group, and groups"
+    else:
+        message += f"that bounds nothing for a group. {knowing_groups()}"
+    raise BudgetError(message)

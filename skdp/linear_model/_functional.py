@@ -306,8 +306,9 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
         accountant = check_accountant(self.accountant)
         parameters = self._check_parameters()
         source = NoiseSource(self.random_state)
+        numbers = parameters.unit.numbers(groups, X)
         X, y = regression_data(self, X, y)
-        _, _, members = parameters.unit.members(groups, X)
+        _, _, members = parameters.unit.members(numbers, X)
         n_targets = 1 if y.ndim == 1 else y.shape[1]
         centred = parameters.fit_intercept
         features = Scaling.of(parameters.bounds, "bounds", X.shape[1], centred)

@@ -95,6 +95,7 @@ def quantile_mechanism(
     whole: int,
     n_columns: int,
     weights: tuple[float, ...] = (),
+    rows: int = 1,
 ) -> tuple[Mechanism, PrivacyEvent]:
     """Return the mechanism for quantiles of columns for a share of the budget, and its event.
 
@@ -112,6 +113,8 @@ def quantile_mechanism(
         Number of columns, each of which has these quantiles.
     weights : tuple of float, default=()
         Logarithms of public weights of the edges; empty for none.
+    rows : int, default=1
+        How many records are added or removed at most, together.
 
     Returns
     -------
@@ -121,14 +124,14 @@ def quantile_mechanism(
         What it costs.
     """
     if epsilon == math.inf:
-        return ExactQuantiles(levels, whole, weights), PureEvent(epsilon)
+        return ExactQuantiles(levels, whole, weights, rows), PureEvent(epsilon)
     n_cuts = quantile_depth(len(levels)) * n_columns
     if delta > 0:
         mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
         cut = bounded_range_epsilon(mu / math.sqrt(n_cuts))
-        return GridQuantiles(cut, levels, whole, weights), GaussianEvent(mu)
+        return GridQuantiles(cut, levels, whole, weights, rows), GaussianEvent(mu)
     part = pure_share(epsilon, share)
-    return GridQuantiles(pure_share(part, 1 / n_cuts), levels, whole, weights), PureEvent(part)
+    return GridQuantiles(pure_share(part, 1 / n_cuts), levels, whole, weights, rows), PureEvent(part)
 
 
 def within_reach(mechanism: Mechanism, values: ArrayLike) -> NDArray[np.float64]:

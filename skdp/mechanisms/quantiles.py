@@ -15,6 +15,12 @@ so on. The sides of one depth are disjoint: one record changes the law of one cu
 before it, costs what one cut costs (Kaplan, Schnapp and Stemmer 2022); depths add up, and there are
 :math:`\lceil\log_2(p + 1)\rceil` of them for :math:`p` quantiles. Each side uses its own number of records. Where many
 records share one value, cuts gather around it, and later ones divide what is left.
+
+Where up to :math:`s` records are added at a time, all of one group, the exponent is divided by :math:`s`, and the same
+holds. With :math:`a` of them in its part, the scores of a cut move by :math:`a\max(k, m - k)` at most, and its choice
+is :math:`a\varepsilon/s`-DP and -bounded-range. Given the cuts before, the parts of one depth are disjoint and their
+choices independent: ratios multiply, ranges of their logarithms add up, and so do the :math:`a`, to :math:`s` at most.
+So a depth still costs :math:`\varepsilon`, in whichever parts the records of a group are.
 """
 
 from __future__ import annotations
@@ -164,21 +170,28 @@ class GridQuantiles(Mechanism):
     weights : tuple of float, default=()
         Logarithms of public weights of the edges, both ends included, as much as `n_cells` and one; empty for none.
         They are rounded to scores, which are integers: see `weight_penalties`.
+    rows : int, default=1
+        How many records are added or removed at most, together.
     """
 
     epsilon: float
     levels: Levels
     whole: int
     weights: tuple[float, ...] = ()
+    rows: int = 1
 
     name = "exponential (quantiles)"
     norm = "score range"
-    sensitivity = 1.0
+
+    @property
+    def sensitivity(self) -> float:  # type: ignore[override]
+        """Number of records that are added or removed at most."""
+        return float(self.rows)
 
     @property
     def scale(self) -> float:
         """Number of records that count as one in the exponent, at the median."""
-        return 1 / self.epsilon
+        return self.rows / self.epsilon
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
         """Return quantiles.
@@ -197,6 +210,8 @@ class GridQuantiles(Mechanism):
         """
 
         def choose(scores: NDArray[np.float64], weights: NDArray[np.float64], change: int) -> int:
+            # A whole number below 2**53: exact.
+            change *= self.rows
             scores = scores - weight_penalties(weights, change, self.epsilon)
             return ExponentialMechanism(self.epsilon, float(change)).select(scores, stream)
 
@@ -216,10 +231,12 @@ class ExactQuantiles(NoNoise):
         Quantiles have levels ``levels / whole``.
     weights : tuple of float, default=()
         Logarithms of public weights of the edges, which decide between equal scores; empty for none.
+    rows : int, default=1
+        How many records are added or removed at most, together.
     """
 
-    def __init__(self, levels: Levels, whole: int, weights: tuple[float, ...] = ()) -> None:
-        super().__init__(1.0)
+    def __init__(self, levels: Levels, whole: int, weights: tuple[float, ...] = (), rows: int = 1) -> None:
+        super().__init__(float(rows))
         self.weights = weights
         self.levels = levels
         self.whole = whole

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin, clone, is_classifier
 
 from .._allocation import _is_private, _walk
+from .._groups import ONE_RECORD, Unit
 from .._params import check_classes
-from ..accounting import Budget, PrivacyCost, PureEvent
+from ..accounting import Budget, PrivacyCost, PureEvent, knowing_groups
 from ..base import DPEstimatorMixin
 from ._stateless import check_steps, without_records
 
@@ -121,7 +122,7 @@ def join(name: str, part: str) -> str:
 
 
 def make_candidates(
-    estimator: Any, settings: Iterable[Mapping[str, Any]], classes: NDArray | None
+    estimator: Any, settings: Iterable[Mapping[str, Any]], classes: NDArray | None, unit: Unit = ONE_RECORD
 ) -> tuple[Candidate, ...]:
     """Return the candidates, or an error that names what is not private.
 
@@ -133,6 +134,8 @@ def make_candidates(
         Parameters to set.
     classes : ndarray or None
         Label set for the steps that have none.
+    unit : Unit
+        What the search counts, and each private step has to.
 
     Returns
     -------
@@ -175,6 +178,7 @@ def make_candidates(
                     f"step {place.name or type(place.estimator).__name__!r} has an accountant; pass it to the search, "
                     "which charges it once for everything"
                 )
+            _check_unit(place.estimator, unit)
             if classes is not None and _wants_classes(place.estimator):
                 place.estimator.set_params(classes=classes)
         steps = tuple(PrivateStep(place.name, place.estimator, place.n_fits) for place in places)
@@ -182,6 +186,25 @@ def make_candidates(
     if not found:
         raise ValueError("there is no candidate to try")
     return tuple(found)
+
+
+def _check_unit(step: Any, unit: Unit) -> None:
+    """Refuse a step whose guarantee is about another unit than that of the search."""
+    kind = type(step).__name__
+    parameters = step.get_params(deep=False)
+    by_group = parameters.get("rows_per_group") is not None
+    if by_group and unit.rows_per_group is None:
+        raise ValueError(
+            f"{kind} counts groups, and the search around it records: set rows_per_group of the search as well, which "
+            "is how many rows of a group are scored, and give groups to it"
+        )
+    if unit.rows_per_group is None or by_group:
+        return
+    if "rows_per_group" in parameters:
+        raise ValueError(f"rows_per_group is set, and has to be for {kind} as well: it would count records")
+    raise ValueError(
+        f"rows_per_group is set, and {kind}, which counts records, has no such parameter. {knowing_groups()}"
+    )
 
 
 def _wants_classes(step: Any) -> bool:

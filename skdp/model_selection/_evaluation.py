@@ -5,12 +5,15 @@ Adding a record changes the table by at most 1 in L1 norm, or by at most the lar
 discrete Laplace noise of scale :math:`G/\varepsilon`, or with Gaussian noise, has the stated guarantee; everything that
 is returned is computed from it. Proof: the record's cells depend on the record and on the model, which does not depend
 on the record, or was paid for.
+
+Where groups count, at most :math:`m` records of each do, and all of a group change the table by at most :math:`m`, or
+:math:`mG` (user guide, "Units", theorem 1).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +22,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from .._data import check_quietly, encode_labels, labels_of
+from .._groups import Unit
 from .._params import check_classes, check_integer, check_n_jobs
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from .._silence import silence
@@ -32,7 +36,8 @@ from ..accounting import (
     check_delta,
     check_epsilon,
 )
-from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, NoNoise, draw_parts, l2_mechanism
+from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, NoNoise, l2_mechanism
+from ..sensitivity import group_sensitivity
 from ._candidates import declared_classes, make_candidates
 from ._pricing import Prices, Sequence_, events_of, settle, within
 from ._scoring import CLASSIFICATION, REGRESSION, Score, check_metric, make_score, row_by_row_if_need_be, take
@@ -95,6 +100,8 @@ def private_score(
     loss_bound: float = 5.0,
     bounds_y: Any = None,
     n_bins: int = 10,
+    rows_per_group: int | None = None,
+    groups: Any = None,
     accountant: BudgetAccountant | None = None,
     random_state: Any = None,
 ) -> Evaluation:
@@ -126,6 +133,11 @@ def private_score(
         Public range of targets.
     n_bins : int, default=10
         Number of bins of a histogram.
+    rows_per_group : int, default=None
+        How many records of a group (all rows of one person, for instance) count at most, drawn at random. The guarantee
+        is then for adding or removing all records of a group. None: each record by itself.
+    groups : array-like of shape (n_samples,), default=None
+        Which group each row belongs to, by a number or a text; for `rows_per_group`.
     accountant : BudgetAccountant, default=None
         Budget that is charged before anything is computed.
     random_state : int, RandomState, Generator or None, default=None
@@ -143,8 +155,9 @@ def private_score(
 
     Notes
     -----
-    **Privacy.** (epsilon, delta)-DP for the records in `X` and `y`. If the model was trained on the same records, the
-    two costs add up; the score is then as honest as a score on training records can be.
+    **Privacy.** (epsilon, delta)-DP for the records in `X` and `y`, or with `rows_per_group` for groups of them. If the
+    model was trained on the same records, the two costs add up; the score is then as honest as a score on training
+    records can be.
 
     Examples
     --------
@@ -178,6 +191,8 @@ def private_score(
     else:
         score = make_score(metric, estimator, labels, label_weights, loss_bound, bounds_y)
         shape = (2,)
+    unit = Unit.of(rows_per_group)
+    numbers = unit.numbers(groups, X)
     targets = labels_of(y) if labels is not None else _numbers(y)
     coded = targets if labels is None else encode_labels(targets, labels)
     # Of a list one record's text would make text of all numbers; of other formats no rows can be taken.
@@ -185,13 +200,21 @@ def private_score(
     X = X.tocsr() if hasattr(X, "tocsr") else X
     if X.shape[0] != len(targets):
         raise ValueError("X and y must have the same number of rows")
-    most = 1.0 if score is None else float(score.most)
+    # Of what is in no cell, whatever the model, none takes another one's place.
+    in_some_cell = None if numbers is None else coded >= 0 if score is None else score.possible(coded) > 0
+    rows, coded, members = unit.members(numbers, np.arange(len(coded)), coded, in_some_cell)
+    most = group_sensitivity(1.0 if score is None else float(score.most), unit.rows)
     mechanism, event = _table_mechanism(whole, 1.0, most, math.prod(shape))
-    plan = PrivacyGuarantee(
-        *whole, (event,), (Release("table", mechanism, 1.0, "user guide, model selection, theorem 4"),)
+    plan = unit.stated(
+        PrivacyGuarantee(
+            *whole, (event,), (Release("table", mechanism, 1.0, "user guide, model selection, theorem 4"),)
+        )
     )
     source = NoiseSource(random_state)
     session = ReleaseSession(plan, accountant=accountant, source=source, estimator="private_score")
+    if members is not None:
+        rows, coded = unit.counted(source, members, rows, coded)
+        X = take(X, rows)
     if score is not None:
         exact = _sums(score, estimator, X, coded)
     else:
@@ -239,6 +262,8 @@ def private_cross_val_score(
     label_weights: Any = None,
     loss_bound: float = 5.0,
     bounds_y: Any = None,
+    rows_per_group: int | None = None,
+    groups: Any = None,
     accountant: BudgetAccountant | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
@@ -254,7 +279,7 @@ def private_cross_val_score(
     y : array-like of shape (n_samples,)
         Private labels or targets.
     cv : int, default=5
-        Number of folds. Each record draws its own.
+        Number of folds. Each record, or group, draws its own.
     scoring : str, default="accuracy"
         As in `DPGridSearchCV`.
     epsilon : float, default=1.0
@@ -267,6 +292,12 @@ def private_cross_val_score(
         Log losses beyond are clipped.
     bounds_y : pair of float, default=None
         Public range of targets.
+    rows_per_group : int, default=None
+        How many records of a group (all rows of one person, for instance) count in a score at most, drawn at random; it
+        has to be set for the private steps as well, where it may be another number. All records of a group are in one
+        fold, and the guarantee is for adding or removing them all. None: each record by itself.
+    groups : array-like of shape (n_samples,), default=None
+        Which group each row belongs to, by a number or a text; for `rows_per_group`.
     accountant : BudgetAccountant, default=None
         Budget that is charged once, before anything is computed.
     n_jobs : int, default=None
@@ -304,23 +335,27 @@ def private_cross_val_score(
     whole = Budget(check_epsilon(epsilon), check_delta(delta))
     n_folds = check_integer(cv, "cv", least=2)
     check_n_jobs(n_jobs)
+    unit = Unit.of(rows_per_group)
     classes = declared_classes(estimator) if is_classifier(estimator) else None
+    numbers = unit.numbers(groups, X)
     targets = labels_of(y) if is_classifier(estimator) else _numbers(y)
     X = rows_for_steps(X)
     if X.shape[0] != len(targets):
         raise ValueError("X and y must have the same number of rows")
+    members = unit.members(numbers, targets)[2]
     if is_classifier(estimator) and classes is None:
         classes = occurring_labels(targets)
     coded = targets if classes is None else encode_labels(targets, classes)
     score = make_score(scoring, estimator, classes, label_weights, loss_bound, bounds_y)
-    candidates = make_candidates(estimator, [{}], classes)
+    candidates = make_candidates(estimator, [{}], classes, unit)
+    most = group_sensitivity(float(score.most), unit.rows)
     training = (1 - _TABLE_PORTION) / (n_folds - 1)
 
     def table(prices: Prices) -> tuple[Mechanism, PrivacyEvent]:
         share = float(_TABLE_PORTION) * (prices.scale**2 if whole.delta > 0 and prices.scale > 0 else 1.0)
         # With fits that are composed by sums only, the table is paid for from epsilon.
         budget = whole if prices.scale > 0 else Budget(whole.epsilon, 0.0)
-        return _table_mechanism(budget, share * (1 - 2.0**-40), float(score.most), 2 * n_folds)
+        return _table_mechanism(budget, share * (1 - 2.0**-40), most, 2 * n_folds)
 
     def sequence(prices: Prices) -> Sequence_:
         event = table(prices)[1]
@@ -329,21 +364,24 @@ def private_cross_val_score(
         cost = PrivacyCost(*pair, (event,))
         return (*prices.fit(0, training) * (n_folds - 1), cost)
 
-    prices = settle(Prices(candidates, whole, score.most), sequence)
+    prices = settle(Prices(candidates, whole, most), sequence)
     if not within(sequence(prices), whole):
         raise ValueError("the fits cannot be proved to keep within epsilon and delta")
     release = Release("table", table(prices)[0], float(_TABLE_PORTION), "user guide, model selection, theorem 4")
-    fits = (f"{n_folds} fits, of which a record takes part in {n_folds - 1}: share {float(training):.3g} each",)
-    plan = PrivacyGuarantee(*whole, events_of(sequence(prices)), (release,), fits=fits)
-    try_on_nothing(prices, [training], X, targets)
+    plan = PrivacyGuarantee(*whole, events_of(sequence(prices)), (release,))
+    plan = unit.stated(plan, "a score")
+    fits = f"{n_folds} fits, of which a {plan.unit} takes part in {n_folds - 1}: share {float(training):.3g} each"
+    plan = replace(plan, fits=(fits,))
+    try_on_nothing(prices, [training], X, targets, members)
     source = NoiseSource(random_state)
     session = ReleaseSession(plan, accountant=accountant, source=source, estimator="private_cross_val_score")
-    parts = draw_parts((1 / n_folds,) * n_folds, len(targets), source.stream("membership"))
-    shop = Workshop(X, coded, targets, prices, None, session, source, n_jobs)
-    models, _ = shop.fit(Task(0, training, np.flatnonzero(parts != fold), None) for fold in range(n_folds))
+    shop = Workshop(X, coded, targets, prices, score, session, source, n_jobs, unit, members)
+    folds = shop.divide((1 / n_folds,) * n_folds)
+    every = np.arange(len(targets))
+    models, _ = shop.fit(Task(0, training, np.setdiff1d(every, fold, assume_unique=True), None) for fold in folds)
     exact = []
-    for fold, model in enumerate(models):
-        rows = np.flatnonzero(parts == fold)
+    for fold, model in zip(folds, models, strict=True):
+        rows = shop.scored(fold)
         exact.append(_sums(score, model, take(X, rows), coded[rows]))
     counts = np.rint(session.release("table", np.array(exact, dtype=np.float64)))
     return np.array([score.value(*fold) for fold in counts.tolist()])

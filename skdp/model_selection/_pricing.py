@@ -164,15 +164,15 @@ class Prices:
         What is tried.
     whole : Budget
         What everything may cost.
-    most : int
-        Largest change of a score by one record.
+    most : float
+        Largest change of a score by one record, or by what counts of one group.
     scale : float
         Of Gaussian-DP parameters; 0 for basic composition.
     """
 
     candidates: tuple[Candidate, ...]
     whole: Budget
-    most: int
+    most: float
     scale: float = 1.0
     _known: dict[Any, tuple[PrivacyCost, ...]] = field(default_factory=dict)
 

@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._data import FLOATS, array_quietly, check_quietly, encode_labels, label_array, labels_of, validate_quietly
+from .._groups import Unit
 from .._params import check_boolean, check_choice, check_integer, check_n_jobs, check_positive
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
 from .._silence import silence
@@ -29,10 +30,11 @@ from ..accounting import Budget, PrivacyCost, check_delta, check_epsilon
 from ..base import DPEstimatorMixin
 from ..exceptions import NotEnoughDataError, PrivacyAssumptionWarning
 from ..mechanisms import NoiseSource
+from ..sensitivity import group_sensitivity
 from ._candidates import Candidate, declared_classes, make_candidates
 from ._pricing import Prices, events_of
 from ._scoring import LEVELS, Score, make_score, take
-from ._stateless import check_entries, check_rows
+from ._stateless import check_entries, check_rows, with_groups
 from ._strategies import STRATEGIES, Strategy, Workshop, make_strategy
 
 #: Mean number of runs for each candidate, under "repeat".
@@ -73,6 +75,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         label_weights: Any = None,
         loss_bound: float = 5.0,
         bounds_y: Any = None,
+        rows_per_group: int | None = None,
         accountant: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -89,6 +92,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         self.label_weights = label_weights
         self.loss_bound = loss_bound
         self.bounds_y = bounds_y
+        self.rows_per_group = rows_per_group
         self.accountant = accountant
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -97,7 +101,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
     def _settings(self, source: NoiseSource | None) -> list[dict[str, Any]]:
         """Return the settings to try; without a source, some that stand for them, or raise TypeError."""
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Search, and spend epsilon and delta.
 
         Parameters
@@ -106,6 +110,8 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
             Features, as the estimator takes them.
         y : array-like of shape (n_samples,)
             Labels or targets.
+        groups : array-like of shape (n_samples,), default=None
+            Which group each row belongs to, by a number or a text; for `rows_per_group`.
 
         Returns
         -------
@@ -126,21 +132,24 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
             delattr(self, name)
         accountant = check_accountant(self.accountant)
         whole = self._check_parameters()
+        unit = Unit.of(self.rows_per_group)
         source = NoiseSource(self.random_state)
         settings = self._settings(source)
         classes = declared_classes(self.estimator) if is_classifier(self.estimator) else None
         # Everything that can be wrong with public parameters is, before there are data.
         score = self._score(classes) if classes is not None or is_regressor(self.estimator) else None
-        make_candidates(self.estimator, settings, classes)
+        make_candidates(self.estimator, settings, classes, unit)
+        numbers = unit.numbers(groups, X)
         X, y, targets, classes = self._data(X, y, classes)
+        members = unit.members(numbers, targets)[2]
         if score is None:
             score = self._score(classes)
-        candidates = make_candidates(self.estimator, settings, classes)
+        candidates = make_candidates(self.estimator, settings, classes, unit)
         strategy, prices, plan = self._planned(whole, candidates, score)
-        try_on_nothing(prices, strategy.fit_portions(prices), X, targets)
+        try_on_nothing(prices, strategy.fit_portions(prices), X, targets, members)
 
         session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
-        shop = Workshop(X, y, targets, prices, score, session, source, self.n_jobs)
+        shop = Workshop(X, y, targets, prices, score, session, source, self.n_jobs, unit, members)
         outcome = strategy.run(shop)
 
         self.best_index_ = outcome.index
@@ -175,7 +184,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
             if n_classes is None:
                 raise ValueError("n_classes must be given, since the classes of the estimator are None")
             classes = np.arange(check_integer(n_classes, "n_classes", least=2))
-        candidates = make_candidates(self.estimator, self._settings(None), classes)
+        candidates = make_candidates(self.estimator, self._settings(None), classes, Unit.of(self.rows_per_group))
         weighted = self.scoring == "balanced_accuracy" and declared_classes(self.estimator) is None
         # Whatever the labels and their weights are, the largest gain is the same.
         score = Score(self.scoring, LEVELS, 1.0, False) if weighted else self._score(classes)
@@ -196,6 +205,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         ):
             raise TypeError(f"estimator must be an instance of a classifier or regressor, got {shown(self.estimator)}")
         check_n_jobs(self.n_jobs)
+        Unit.of(self.rows_per_group)
         check_choice(self.strategy, "strategy", STRATEGIES)
         if not (isinstance(self.refit, str) and self.refit == "auto"):
             check_boolean(self.refit, "refit")
@@ -210,11 +220,12 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         self, whole: Budget, candidates: tuple[Candidate, ...], score: Score
     ) -> tuple[Strategy, Prices, PrivacyGuarantee]:
         n_candidates = len(candidates)
+        unit = Unit.of(self.rows_per_group)
         mean = max(1.0, _RUNS_A_CANDIDATE * n_candidates) if self.mean_runs is None else self.mean_runs
         strategy, prices = make_strategy(
             self.strategy,
             n_candidates,
-            Prices(candidates, whole, score.most),
+            Prices(candidates, whole, group_sensitivity(score.most, unit.rows)),
             refit=self.refit,
             n_folds=5 if self.cv is None else check_integer(self.cv, "cv", least=2),
             validation=check_positive(self.validation_fraction, "validation_fraction", least=0.01, most=0.99),
@@ -223,7 +234,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         )
         events = events_of(strategy.sequence(prices))
         plan = PrivacyGuarantee(*whole, events, strategy.releases(prices), fits=strategy.fits())
-        return strategy, prices, plan
+        return strategy, prices, unit.stated(plan, "a score")
 
     def _data(self, X: Any, y: Any, classes: NDArray | None) -> tuple[Any, NDArray, NDArray, NDArray | None]:
         """Validate, and return rows, labels or targets as scores read them and as estimators do, and the label set."""
@@ -424,7 +435,9 @@ def occurring_labels(y: NDArray) -> NDArray:
     return classes
 
 
-def try_on_nothing(prices: Prices, portions: Iterable[Fraction], X: Any, targets: NDArray) -> None:
+def try_on_nothing(
+    prices: Prices, portions: Iterable[Fraction], X: Any, targets: NDArray, members: NDArray[np.intp] | None = None
+) -> None:
     """Find what cannot be fitted before it costs anything: rows that no step takes, and parameters that are wrong.
 
     Each candidate is fitted to no records at all, with the budgets of the search.
@@ -439,6 +452,8 @@ def try_on_nothing(prices: Prices, portions: Iterable[Fraction], X: Any, targets
         Rows, which public steps have to take.
     targets : ndarray of shape (n_samples,)
         Only its type is read.
+    members : ndarray of int or None
+        Only whether there are groups is read.
     """
     nothing = take(X, np.arange(0))
     for portion in dict.fromkeys(portions):
@@ -446,7 +461,7 @@ def try_on_nothing(prices: Prices, portions: Iterable[Fraction], X: Any, targets
             budgets = prices.budgets(position, portion)
             model = candidate.prepared(budgets, [None] * len(budgets))
             with silence(), np.errstate(all="ignore"), suppress(NotEnoughDataError):
-                model.fit(nothing, targets[:0])
+                with_groups(model, None if members is None else members[:0]).fit(nothing, targets[:0])
     for candidate in prices.candidates:
         check_rows(candidate.estimator, X)
 
@@ -495,6 +510,10 @@ _PARAMETERS = """    epsilon : float, default=1.0
         Log losses beyond are clipped.
     bounds_y : pair of float, default=None
         Public range of targets. Targets and predictions beyond are clipped, for the comparison.
+    rows_per_group : int, default=None
+        How many records of a group (all rows of one person, for instance) count in a score at most, drawn at random; it
+        has to be set for the private steps as well, where it may be another number. The guarantee of the whole is then
+        for adding or removing all records of a group. None: each record by itself.
     accountant : BudgetAccountant, default=None
         Budget that is charged once, for everything, before anything is computed. The estimator must have none.
     n_jobs : int, default=None
@@ -517,10 +536,11 @@ _ATTRIBUTES = """    best_params_ : dict
     privacy_ : PrivacyGuarantee
         The guarantee of the whole."""
 
-_NOTES = """    **Privacy.** Everything that the search leaves behind is (epsilon, delta)-DP. Each record draws by
-    itself which part or fold it is in. Scores, losing models and the number of runs are not released. Not covered:
-    how long the search takes; that it ends with an error; labels, if the estimator's `classes` are None; and estimators
-    whose prediction for a row depends on other rows. Which steps a pipeline may have is in the user guide."""
+_NOTES = """    **Privacy.** Everything that the search leaves behind is (epsilon, delta)-DP. Each record (with
+    `rows_per_group`, each group with all of its records) draws by itself which part or fold it is in. Scores, losing
+    models and the number of runs are not released. Not covered: how long the search takes; that it ends with an error;
+    labels, if the estimator's `classes` are None; and estimators whose prediction for a row depends on other rows.
+    Which steps a pipeline may have is in the user guide."""
 
 
 class DPGridSearchCV(PrivateSearch):
@@ -580,6 +600,7 @@ class DPGridSearchCV(PrivateSearch):
         label_weights: Any = None,
         loss_bound: float = 5.0,
         bounds_y: Any = None,
+        rows_per_group: int | None = None,
         accountant: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -597,6 +618,7 @@ class DPGridSearchCV(PrivateSearch):
             label_weights=label_weights,
             loss_bound=loss_bound,
             bounds_y=bounds_y,
+            rows_per_group=rows_per_group,
             accountant=accountant,
             n_jobs=n_jobs,
             random_state=random_state,
@@ -666,6 +688,7 @@ class DPRandomizedSearchCV(PrivateSearch):
         label_weights: Any = None,
         loss_bound: float = 5.0,
         bounds_y: Any = None,
+        rows_per_group: int | None = None,
         accountant: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -683,6 +706,7 @@ class DPRandomizedSearchCV(PrivateSearch):
             label_weights=label_weights,
             loss_bound=loss_bound,
             bounds_y=bounds_y,
+            rows_per_group=rows_per_group,
             accountant=accountant,
             n_jobs=n_jobs,
             random_state=random_state,

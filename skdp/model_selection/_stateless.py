@@ -274,10 +274,13 @@ class FiniteRows(TransformerMixin, BaseEstimator):
     ----------
     transformer : transformer
         Private.
+    groups : ndarray of int, default=None
+        Of the rows that it is going to be fitted to, if its unit is a group.
     """
 
-    def __init__(self, transformer: Any) -> None:
+    def __init__(self, transformer: Any, groups: NDArray[np.intp] | None = None) -> None:
         self.transformer = transformer
+        self.groups = groups
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the transformer.
@@ -295,7 +298,7 @@ class FiniteRows(TransformerMixin, BaseEstimator):
         """
         self.row_ = _row_of_zeros(X)
         # Itself: the guarantee and the noise are its own.
-        self.transformer_ = self.transformer.fit(X, y)
+        self.transformer_ = self.transformer.fit(X, y, **_given(self.groups))
         return self
 
     def transform(self, X: Any) -> Any:
@@ -331,6 +334,72 @@ class FiniteRows(TransformerMixin, BaseEstimator):
         """
         names: NDArray = self.transformer_.get_feature_names_out(input_features)
         return names
+
+
+class OfGroups(BaseEstimator):
+    """A private estimator at the end of the steps, with the groups of the rows that it is going to be fitted to.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Private.
+    groups : ndarray of int
+        For each row.
+    """
+
+    def __init__(self, estimator: Any, groups: NDArray[np.intp]) -> None:
+        self.estimator = estimator
+        self.groups = groups
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the estimator.
+
+        Parameters
+        ----------
+        X : array-like or dataframe of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,) or None
+            Labels or targets.
+
+        Returns
+        -------
+        self : object
+        """
+        self.estimator.fit(X, y, **_given(self.groups))
+        return self
+
+
+def _given(groups: NDArray[np.intp] | None) -> dict[str, Any]:
+    return {} if groups is None else {"groups": groups}
+
+
+def with_groups(model: Any, groups: NDArray[np.intp] | None) -> Any:
+    """Hand the groups of rows to the private steps of a model, past all that does not take any.
+
+    Steps map rows one by one, so that each step sees the rows that the model is fitted to, in their order.
+
+    Parameters
+    ----------
+    model : estimator
+        From `without_records`; its own to change.
+    groups : ndarray of int or None
+        None leaves it as it is.
+
+    Returns
+    -------
+    model : estimator
+        `as_released` takes the groups away again.
+    """
+    if groups is None:
+        return model
+
+    def told(leaf: Any) -> Any:
+        if isinstance(leaf, FiniteRows):
+            leaf.groups = groups
+            return leaf
+        return OfGroups(leaf, groups) if _is_private(leaf) else leaf
+
+    return _changed(model, told)
 
 
 def _row_of_zeros(X: Any) -> Any:
@@ -414,6 +483,8 @@ def as_released(model: Any) -> Any:
     def plain(leaf: Any) -> Any:
         if isinstance(leaf, WithoutRecords | FiniteRows):
             leaf = getattr(leaf, "transformer_", leaf.transformer)
+        elif isinstance(leaf, OfGroups):
+            leaf = leaf.estimator
         if _is_private(leaf) and "random_state" in leaf.get_params(deep=False):
             leaf.set_params(random_state=None)
         return leaf

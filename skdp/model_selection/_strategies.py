@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.parallel import Parallel, delayed
 
+from .._groups import ONE_RECORD, Unit
 from .._release import Release, ReleaseSession
 from .._silence import silence
 from ..accounting import Budget, GaussianEvent, RepeatedSelectionEvent, gaussian_mu, renyi_epsilon, runs_parameter
@@ -22,7 +23,7 @@ from ..exceptions import CertificateError, NotEnoughDataError
 from ..mechanisms import BestOfRuns, NoiseSource, draw_parts, number_of_runs
 from ._pricing import Parts, Prices, Repetition, Sequence_, settle, within
 from ._scoring import Score, take
-from ._stateless import as_released
+from ._stateless import as_released, with_groups
 
 _SELECTION = "selection"
 
@@ -56,6 +57,10 @@ class Workshop:
         Randomness.
     n_jobs : int or None
         Processes.
+    unit : Unit
+        Whether records count, or groups of them.
+    members : ndarray of int or None
+        The group of each row, if groups count.
     """
 
     def __init__(
@@ -68,16 +73,36 @@ class Workshop:
         session: ReleaseSession,
         source: NoiseSource,
         n_jobs: int | None,
+        unit: Unit = ONE_RECORD,
+        members: NDArray[np.intp] | None = None,
     ) -> None:
+        self.unit, self.members = unit, members
         self.X, self.y, self.targets = X, y, targets
         self.prices, self.score, self.session, self.source, self.n_jobs = prices, score, session, source, n_jobs
         self._labelled = is_classifier(prices.candidates[0].estimator)
         self._fits = 0
+        self._may_score: NDArray[np.bool_] | None = None
 
     def divide(self, probabilities: tuple[float, ...]) -> list[NDArray[np.intp]]:
-        """Draw a part for each record, and return the rows of each part."""
-        parts = draw_parts(probabilities, len(self.y), self.source.stream("membership"))
+        """Draw a part for each record, or for each group with all of its records; return the rows of each part."""
+        stream = self.source.stream("membership")
+        if self.members is None:
+            parts = draw_parts(probabilities, len(self.y), stream)
+        else:
+            parts = draw_parts(probabilities, 1 + int(self.members.max(initial=-1)), stream)[self.members]
         return [np.flatnonzero(parts == part) for part in range(len(probabilities))]
+
+    def scored(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return which of these rows count in a score: all, or a few of each group, the same ones in every score."""
+        if self.members is None or self.score is None:
+            return rows
+        if self._may_score is None:
+            # What counts in no score takes no other row's place.
+            known = np.flatnonzero(self.score.possible(self.y) > 0)
+            counted, _ = self.unit.counted(self.source, self.members[known], known)
+            self._may_score = np.zeros(len(self.y), dtype=bool)
+            self._may_score[counted] = True
+        return rows[self._may_score[rows]]
 
     def fit(self, tasks: Iterable[Task]) -> tuple[list[Any], NDArray[np.int64]]:
         """Carry out fits; one whose mechanisms release too little to go on is None, and scores nothing."""
@@ -90,8 +115,8 @@ class Workshop:
         done = Parallel(n_jobs=self.n_jobs, verbose=0, max_nbytes=None)(
             delayed(_fit_and_count)(
                 model,
-                *(_rows(data, self._known(task.train)) for data in (self.X, self.targets)),
-                None if task.test is None else tuple(_rows(data, task.test) for data in (self.X, self.y)),
+                *(_rows(data, self._known(task.train)) for data in (self.X, self.targets, self.members)),
+                None if task.test is None else tuple(_rows(data, self.scored(task.test)) for data in (self.X, self.y)),
                 self.score,
             )
             for model, task in prepared
@@ -135,21 +160,21 @@ class Workshop:
 
 
 def _rows(data: Any, rows: NDArray[np.intp] | None) -> Any:
-    return data if rows is None else take(data, rows)
+    return data if rows is None or data is None else take(data, rows)
 
 
 def _fit_and_count(
-    model: Any, X: Any, y: Any, test: tuple[Any, NDArray] | None, score: Score | None
+    model: Any, X: Any, y: Any, groups: NDArray | None, test: tuple[Any, NDArray] | None, score: Score | None
 ) -> tuple[Any, int]:
     """Fit on one part, and count gains on another. Warnings are about a part, and are not released."""
     with silence(), np.errstate(all="ignore"):
-        model = fitted_or_none(model, X, y)
+        model = fitted_or_none(model, X, y, groups)
         if test is None or score is None:
             return model, 0
         return model, int(score.gains(model, *test).sum())
 
 
-def fitted_or_none(model: Any, X: Any, y: Any) -> Any:
+def fitted_or_none(model: Any, X: Any, y: Any, groups: NDArray[np.intp] | None = None) -> Any:
     """Fit, and return the model, or None if its mechanisms released too little to go on.
 
     That alone is an outcome that was paid for, and may decide which candidates are compared. If it were any error, a
@@ -161,13 +186,15 @@ def fitted_or_none(model: Any, X: Any, y: Any) -> Any:
         From `Candidate.prepared`.
     X, y : array-like
         Rows and targets.
+    groups : ndarray of int or None
+        For each row, if groups count.
 
     Returns
     -------
     model : estimator or None
     """
     try:
-        return as_released(model.fit(X, y))
+        return as_released(with_groups(model, groups).fit(X, y))
     except NotEnoughDataError:
         return None
     except CertificateError as error:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._data import FLOATS, check_quietly
+from .._groups import ONE_RECORD, Unit
 from .._params import check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from .._values import shown
@@ -39,10 +40,11 @@ def quantile_plan(
     whole: int,
     n_columns: int,
     weights: tuple[float, ...] = (),
+    counted: Unit = ONE_RECORD,
 ) -> PrivacyGuarantee:
     """Return the one release."""
-    mechanism, event = quantile_mechanism(epsilon, delta, 1.0, levels, whole, n_columns, weights)
-    return PrivacyGuarantee(epsilon, delta, (event,), (Release(label, mechanism, 1.0, THEOREM),))
+    mechanism, event = quantile_mechanism(epsilon, delta, 1.0, levels, whole, n_columns, weights, counted.rows)
+    return counted.stated(PrivacyGuarantee(epsilon, delta, (event,), (Release(label, mechanism, 1.0, THEOREM),)))
 
 
 def _columns(X: Any) -> tuple[NDArray, bool]:
@@ -77,6 +79,8 @@ def private_quantiles(
     grid_size: int = 4096,
     scale: str = "linear",
     unit: float = 1.0,
+    rows_per_group: int | None = None,
+    groups: Any = None,
     accountant: Any = None,
     random_state: Any = None,
 ) -> Any:
@@ -103,6 +107,11 @@ def private_quantiles(
         sine of values over `unit`, for wide bounds of any sign.
     unit : float, default=1.0
         Where ``"symlog"`` turns from linear to logarithmic.
+    rows_per_group : int, default=None
+        How many records of a group (all rows of one person, for instance) count at most, drawn at random. The guarantee
+        is then for adding or removing all records of a group. None: each record by itself.
+    groups : array-like of shape (n_samples,), default=None
+        Which group each row belongs to, by a number or a text; for `rows_per_group`.
     accountant : BudgetAccountant, default=None
         Budget that is charged before anything is drawn.
     random_state : int, RandomState, Generator or None, default=None
@@ -115,6 +124,11 @@ def private_quantiles(
         As :func:`numpy.quantile` returns them along the first axis: of shape (n_quantiles, n_features), without the
         first axis for a single quantile, and without the second for one-dimensional X.
 
+    Raises
+    ------
+    BudgetError
+        If the accountant does not admit it. Nothing is computed from the data then.
+
     See Also
     --------
     private_bounds : For data whose range is unknown.
@@ -123,7 +137,8 @@ def private_quantiles(
     Notes
     -----
     **Privacy.** Each quantile is drawn by the exponential mechanism among the edges of a public grid, by ranks; further
-    ones of a column among the records on either side of one that was drawn. See the user guide. Not covered: that an
+    ones of a column among the records on either side of one that was drawn. With `rows_per_group`, the
+    exponent is divided by it. See the user guide. Not covered: that an
     error is raised for values that are not finite, and how long it takes.
 
     References
@@ -143,13 +158,18 @@ def private_quantiles(
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     levels = _check_levels(quantiles)
     parameters = check_grid(bounds, check_cells(grid_size), scale, unit)
+    counted = Unit.of(rows_per_group)
     source = NoiseSource(random_state)
+    numbers = counted.numbers(groups, X)
     rows, single = _columns(X)
+    rows, _, members = counted.members(numbers, rows)
     grid = parameters.grid(rows.shape[1])
     order = np.argsort(levels, axis=None)
-    plan = quantile_plan(QUANTILES, epsilon, delta, tuple(np.ravel(levels)[order].tolist()), _WHOLE, rows.shape[1])
+    sought = tuple(np.ravel(levels)[order].tolist())
+    plan = quantile_plan(QUANTILES, epsilon, delta, sought, _WHOLE, rows.shape[1], counted=counted)
 
     session = ReleaseSession(plan, accountant=accountant, source=source, estimator="private_quantiles")
+    rows, _ = counted.counted(source, members, rows)
     sorted_values = grid.values(session.release(QUANTILES, grid.counts(rows)))
     values = np.empty((levels.size, rows.shape[1]))
     values[order] = sorted_values.T
@@ -185,6 +205,8 @@ def private_bounds(
     delta: float = 0.0,
     tail: float = 0.01,
     exponents: tuple[int, int] = (-20, 40),
+    rows_per_group: int | None = None,
+    groups: Any = None,
     accountant: Any = None,
     random_state: Any = None,
 ) -> Any:
@@ -203,6 +225,11 @@ def private_bounds(
         Share of the records that may lie beyond, on either side.
     exponents : tuple (least, largest), default=(-20, 40)
         Exponents of the powers of two among which bounds are sought, from public knowledge.
+    rows_per_group : int, default=None
+        How many records of a group (all rows of one person, for instance) count at most, drawn at random. The guarantee
+        is then for adding or removing all records of a group. None: each record by itself.
+    groups : array-like of shape (n_samples,), default=None
+        Which group each row belongs to, by a number or a text; for `rows_per_group`.
     accountant : BudgetAccountant, default=None
         Budget that is charged before anything is drawn.
     random_state : int, RandomState, Generator or None, default=None
@@ -213,6 +240,11 @@ def private_bounds(
     -------
     lower, upper : float, or ndarray of shape (n_features,)
         Each lower bound is below its upper bound: fit to be the `bounds` of what follows.
+
+    Raises
+    ------
+    BudgetError
+        If the accountant does not admit it. Nothing is computed from the data then.
 
     See Also
     --------
@@ -249,13 +281,17 @@ def private_bounds(
         level = _WHOLE
     if 2 * level >= _WHOLE:
         raise ValueError(f"tail must lie in [{1 / _WHOLE:g}, 0.5), got {shown(tail)}")
+    counted = Unit.of(rows_per_group)
     source = NoiseSource(random_state)
+    numbers = counted.numbers(groups, X)
     rows, single = _columns(X)
+    rows, _, members = counted.members(numbers, rows)
     middle = len(edges) // 2
     weights = tuple((-_PER_STEP * np.abs(np.arange(len(edges)) - middle)).tolist())
-    plan = quantile_plan(BOUNDS, epsilon, delta, (level, _WHOLE - level), _WHOLE, rows.shape[1], weights)
+    plan = quantile_plan(BOUNDS, epsilon, delta, (level, _WHOLE - level), _WHOLE, rows.shape[1], weights, counted)
 
     session = ReleaseSession(plan, accountant=accountant, source=source, estimator="private_bounds")
+    rows, _ = counted.counted(source, members, rows)
 
     def cells(block: NDArray) -> NDArray:
         return np.searchsorted(edges[1:-1], block, side="right")

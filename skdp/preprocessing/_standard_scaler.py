@@ -229,8 +229,9 @@ class DPStandardScaler(OneToOneFeatureMixin, DPEstimatorMixin, NumericTransforme
         accountant = check_accountant(self.accountant)
         parameters = self._check_parameters()
         source = NoiseSource(self.random_state)
+        numbers = parameters.unit.numbers(groups, X)
         X = self._rows(X, reset=True)
-        X, _, members = parameters.unit.members(groups, X)
+        X, _, members = parameters.unit.members(numbers, X)
         lower, upper = columns_of(parameters.bounds, "bounds", X.shape[1])
         centre, half = lower / 2 + upper / 2, upper / 2 - lower / 2
         plan = make_plan(parameters, X.shape[1])

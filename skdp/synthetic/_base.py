@@ -175,9 +175,10 @@ class HistogramBase(DPEstimatorMixin, BaseEstimator):
         accountant = check_accountant(self.accountant)
         parameters = self._check_parameters()
         source = NoiseSource(self.random_state)
+        numbers = parameters.unit.numbers(groups, X)
         X, y, classes = self._read(X, y, parameters)
         known = y >= 0 if parameters.target == LABELS and y is not None else None
-        X, y, members = parameters.unit.members(groups, X, y, known)
+        X, y, members = parameters.unit.members(numbers, X, y, known)
         n_classes = None if classes is None else len(classes)
         grid = parameters.grid(X.shape[1], getattr(self, "feature_names_in_", None), n_classes)
         plan = parameters.plan(grid)

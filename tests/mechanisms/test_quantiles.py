@@ -164,6 +164,51 @@ def test_sampler_follows_the_law(levels):
     reject(chi_square(np.array(observed)[order], q[order]), "quantiles with twice the exponent")
 
 
+def hockey_sticks_above(one, other, at, curve):
+    p = np.array(list(one.values()))
+    q = np.array([other[o] for o in one])
+    above = max(np.max([hockey_stick(*pair, e) for e in at] - curve) for pair in ((p, q), (q, p)))
+    return np.abs(np.log(q / p)).max(), above
+
+
+@pytest.mark.parametrize("rows", [2, 3])
+@by_levels
+def test_all_groups_of_rows_in_all_cells(levels, rows):
+    """The rows of a group are on both sides of a cut, or of three: a depth still costs one cut."""
+    epsilon = 1.5
+    quantiles, depth = as_quantiles(levels), quantile_depth(len(levels[0]))
+    at = np.linspace(-1.5, 1.5, 13) * depth * epsilon
+    curve = gaussian_delta(at, bounded_range_mu(epsilon) * np.sqrt(depth))
+    groups = [c for c in itertools.product(range(rows + 1), repeat=CELLS) if sum(c) <= rows]
+    largest, for_one = 0.0, 0.0
+    for counts in data_sets(1):
+        one, sharper = (law(counts, e, quantiles) for e in (epsilon / rows, epsilon))
+        for group in groups:
+            more = np.add(counts, group)
+            loss, above = hockey_sticks_above(one, law(more, epsilon / rows, quantiles), at, curve)
+            assert above <= 1e-12
+            largest = max(largest, loss)
+            for_one = max(for_one, hockey_sticks_above(sharper, law(more, epsilon, quantiles), at, curve)[0])
+    assert largest <= depth * epsilon * (1 + 1e-12)
+    assert for_one > 1.5 * largest
+
+
+@by_levels
+def test_exponent_is_divided_by_the_rows_of_a_group(levels):
+    counts, rows = [2, 0, 1, 3], 3
+    mechanism, event = quantile_mechanism(2.4 * quantile_depth(len(levels[0])), 0.0, 1.0, *levels, 1, (), rows)
+    assert (mechanism.sensitivity, mechanism.scale) == (rows, pytest.approx(rows / 2.4))
+    assert event == quantile_mechanism(2.4 * quantile_depth(len(levels[0])), 0.0, 1.0, *levels, 1)[1]
+    stream = NoiseSource(0).stream("cuts")
+    drawn = np.concatenate([mechanism.release(np.tile(counts, (50, 1)), stream) for _ in range(80)])
+    exact, wrong = law(counts, 0.8, as_quantiles(levels)), law(counts, 2.4, as_quantiles(levels))
+    observed = np.array([np.all(drawn == key, axis=1).sum() for key in exact])
+    p, q = (np.array([probabilities[key] for key in exact]) for probabilities in (exact, wrong))
+    order = np.argsort(p)
+    accept(chi_square(observed[order], p[order]), "quantiles by group")
+    reject(chi_square(observed[order], q[order]), "quantiles by group with the exponent of one row")
+
+
 def test_cuts_divide_records_evenly_and_gather_at_ties():
     counts = np.zeros((2, 64))
     counts[0] = 1e4
@@ -237,6 +282,21 @@ def test_sampler_follows_the_law_with_weights():
 
 
 STEPS = -2.0 * np.abs(np.arange(121) - 60)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 10**6])
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e9])
+def test_scores_of_many_rows_stay_integers(rows, epsilon, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        ExponentialMechanism, "select", lambda self, scores, stream: seen.append((scores, self.sensitivity)) or 0
+    )
+    counts = np.random.default_rng(0).integers(0, 10**6, len(STEPS) - 1)
+    GridQuantiles(epsilon, (100,), 10_000, tuple(STEPS), rows).release([counts], NoiseSource(0).stream("cuts"))
+    ((scores, change),) = seen
+    assert change == 9900 * rows
+    assert np.abs(scores).max() < 2**53
+    assert np.all(scores == np.rint(scores))
 
 
 @pytest.mark.parametrize("epsilon", [1e-12, 2.5e-9, 1.0, 1e5, 1e9])

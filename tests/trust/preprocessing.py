@@ -13,6 +13,7 @@ from skdp import DPQuantileBinner, DPStandardScaler, PrivateLabelSet, _class_sum
 from skdp.mechanisms import StabilityThreshold, stability
 from skdp.preprocessing import _quantiles, _standard_scaler, private_bounds, private_quantiles
 from tests.trust.choices import choices, half_noise, less_noise
+from tests.trust.groups import MOST, all_rows_count, one_row_more
 from tests.trust.subjects import ERROR, FIRST_SEED, PURE, RUNS_AT_3, TIMES, Reading, Subject, recorded_epsilon, replaced
 
 # --- means and variances --------------------------------------------------------------------------------------------
@@ -86,6 +87,19 @@ class Quantiles(BaseEstimator):
         return self
 
 
+class QuantilesByGroup(Quantiles):
+    """The same, with groups in the first column."""
+
+    def __init__(self, epsilon=1.0, delta=0.0, rows_per_group=3, accountant=None, random_state=None):
+        super().__init__(epsilon, delta, accountant, random_state)
+        self.rows_per_group = rows_per_group
+
+    def fit(self, X):
+        given = {"bounds": (0, 1), "grid_size": 8, "groups": X[:, 0], **self.get_params()}
+        self.values_ = private_quantiles(X[:, 1:], [0.25, 0.5, 0.75], **given)
+        return self
+
+
 class Bounds(Quantiles):
     """The function, as an estimator."""
 
@@ -116,6 +130,25 @@ def evenly(model, n_columns):
     return (np.tile((np.arange(n)[:, None] + 0.5) / n, n_columns),)
 
 
+def medians_by_group(model, n_columns, size):
+    """The rows of a group make both sides equal; all others are by themselves."""
+    n = math.ceil(20 * size * n_columns / model.epsilon)
+    x = np.concatenate([np.full(n + size, 0.05), np.full(n + size, 0.95)])
+    of_groups = np.minimum(np.arange(len(x)), len(x) - size)
+    X = np.column_stack([of_groups, np.tile(x[:, None], n_columns)])
+    return (X[:-size],), (X,)
+
+
+def one_a_group(model, n_columns):
+    (X,) = evenly(model, n_columns)
+    return (np.column_stack([np.arange(len(X)), X]),)
+
+
+def for_one_row(original):
+    """As if one row of a group counted."""
+    return lambda *args: original(*args[:-1], 1)
+
+
 def planned(model, n_columns):
     """Return the plan, of functions also."""
     if hasattr(model, "privacy_plan"):
@@ -128,8 +161,8 @@ def other_cuts(change):
     """A plan for other numbers of quantiles or columns; what is recorded stays."""
 
     def broken(original):
-        def mechanism(epsilon, delta, share, levels, whole, n_columns, weights=()):
-            made, event = original(epsilon, delta, share, levels, whole, n_columns, weights)
+        def mechanism(epsilon, delta, share, levels, whole, n_columns, weights=(), rows=1):
+            made, event = original(epsilon, delta, share, levels, whole, n_columns, weights, rows)
             n_levels, n_columns = change(len(levels), n_columns)
             cut = original(epsilon, delta, share, tuple(range(1, n_levels + 1)), whole, n_columns)[0].epsilon
             return replace(made, epsilon=cut), event
@@ -190,6 +223,19 @@ QUANTILES = [
         survives={},
     ),
     quantiles("private_quantiles", lambda epsilon, delta: Quantiles(epsilon, delta)),
+    quantiles(
+        "private_quantiles-by group",
+        lambda epsilon, delta: QuantilesByGroup(epsilon, delta, MOST),
+        claims=((0.1, 0.0), (1.0, 0.0)),
+        pair=partial(medians_by_group, n_columns=3, size=MOST),
+        reading=partial(choices, telling=partial(one_a_group, n_columns=3), pick=np.argmin, most=3, copies=3),
+        mutants={
+            "half the noise": half_noise,
+            "all rows count": (all_rows_count, {"pair": partial(medians_by_group, n_columns=3, size=5 * MOST)}),
+            "one row more counts": (one_row_more, {"pair": partial(medians_by_group, n_columns=3, size=MOST + 1)}),
+            "noise for one row": lambda: replaced(_quantiles, "quantile_mechanism", for_one_row),
+        },
+    ),
 ]
 
 

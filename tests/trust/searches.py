@@ -42,6 +42,7 @@ from skdp.model_selection._search import PrivateSearch
 from skdp.model_selection._strategies import Workshop
 from tests.auditing import clopper_pearson
 from tests.model_selection.stubs import MarkedCount
+from tests.trust.groups import MOST, all_rows_count, one_row_more
 from tests.trust.measured import GAUSSIAN, HOPELESS, epsilon_of, loss_of
 from tests.trust.subjects import (
     COMMON_MUTANTS,
@@ -459,6 +460,22 @@ class Judged(BaseEstimator):
         private_score(parameters.pop("model"), X, y, **parameters)
 
 
+class JudgedByGroup(Judged):
+    """The same, with groups in the first column."""
+
+    def __init__(self, model, metric, *, rows_per_group=MOST, bounds_y=None, epsilon=1.0, delta=0.0, accountant=None,
+                 random_state=None):  # fmt: skip
+        super().__init__(
+            model, metric, bounds_y=bounds_y, epsilon=epsilon, delta=delta, accountant=accountant,
+            random_state=random_state,
+        )  # fmt: skip
+        self.rows_per_group = rows_per_group
+
+    def fit(self, X, y):
+        parameters = self.get_params(deep=False)
+        private_score(parameters.pop("model"), X[:, 1:], y, groups=X[:, 0], **parameters)
+
+
 class Echo(ClassifierMixin, BaseEstimator):
     """Its feature is the label, or the probability of the second one."""
 
@@ -484,6 +501,25 @@ def judged_records(subject, last=0):
     X = np.array([[0.0], [1.0], [0.0], [1.0]])
     y = np.array([0, 1, 1, last])
     return (X[:-1], y[:-1]), (X, y)
+
+
+def judged_groups(subject):
+    """A group with more rows than count, and others with few."""
+    X = np.column_stack([np.repeat([0, 1, 9], [1, MOST, 5 * MOST]), np.ones(1 + 6 * MOST)])
+    y = np.ones(len(X), dtype=int)
+    before = 1 + MOST
+    return (X[:before], y[:before]), (X, y)
+
+
+def judged_by_group(model, metric, epsilon, delta, **parameters):
+    return JudgedByGroup(model, metric, epsilon=epsilon, delta=delta, **parameters)
+
+
+BY_GROUP = {
+    "all rows count": all_rows_count,
+    "one row more counts": one_row_more,
+    "noise for one row": lambda: replaced(_evaluation, "group_sensitivity", lambda original: lambda s, rows: s),
+}
 
 
 def judge(subject, epsilon, delta):
@@ -594,7 +630,7 @@ SUBJECTS = [
         mutants={
             "half the noise": half_of_all_noise,
             "half the sensitivity of the score": half_of_the_table,
-            "parts by position": partial(parts_by_position, _evaluation),
+            "parts by position": parts_by_position,
             "budget not divided among folds": partial(spent, 2),
             "folds share their noise": one_seed,
         },
@@ -605,6 +641,20 @@ SUBJECTS = [
         "private_score, confusion matrix",
         partial(judged, Echo(), "confusion_matrix"),
         mutants={"half the sensitivity": half_of_the_table},
+    ),
+    score(
+        "private_score, accuracy, by group",
+        partial(judged_by_group, Echo(), "accuracy"),
+        pair=judged_groups,
+        fits=800,
+        mutants=BY_GROUP,
+    ),
+    score(
+        "private_score, confusion matrix, by group",
+        partial(judged_by_group, Echo(), "confusion_matrix"),
+        pair=judged_groups,
+        fits=400,
+        mutants=BY_GROUP,
     ),
     score("private_score, histogram", partial(judged, Echo(), "histogram"), mutants={}),
     score(
