@@ -57,6 +57,7 @@ def export_text(estimator: Any, feature_names: Sequence[str] | None = None, *, t
         names = list(feature_names)
     if len(names) != estimator.n_features_in_:
         raise ValueError(f"feature_names must have {estimator.n_features_in_} entries, got {len(names)}")
+    reachable = structure.reachable()[tree]
     lines: list[str] = []
 
     def write(level: int, node: int, indent: int) -> None:
@@ -70,9 +71,13 @@ def export_text(estimator: Any, feature_names: Sequence[str] | None = None, *, t
             numbers = ", ".join(f"{count:.{decimals}f}" for count in counts)
             lines.append(f"{start}class: {estimator.classes_[best]} ({proba[best]:.{decimals}f}), counts [{numbers}]")
             return
-        for side, text in enumerate(question):
-            lines.append(start + text)
-            write(level + 1, 2 * node + side, indent + 1)
+        width = 2 ** (structure.depth - level - 1)
+        sides = [side for side in (2 * node, 2 * node + 1) if reachable[side * width : (side + 1) * width].any()]
+        for side in sides:
+            # A question with one answer is not asked.
+            if len(sides) > 1:
+                lines.append(start + question[side % 2])
+            write(level + 1, side, indent + len(sides) - 1)
 
     write(0, 0, 0)
     return "\n".join(lines)

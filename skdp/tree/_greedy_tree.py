@@ -221,8 +221,24 @@ class Splits:
         return len(self.features) + 1
 
     def reachable(self) -> NDArray[np.bool_]:
-        """Leaves that a record may reach, of shape (1, n_leaves): whether one cannot is not looked into."""
-        return np.ones((1, self.n_leaves), dtype=bool)
+        """Leaves that some record would reach, of shape (1, n_leaves): a function of the released splits."""
+        return np.array([[self._leads_to(leaf) for leaf in range(self.n_leaves)]])
+
+    def _leads_to(self, leaf: int) -> bool:
+        """Tell whether the questions on the way to a leaf can all be answered as it takes."""
+        ways: dict[tuple[int, bool], tuple[set[float], set[float]]] = {}
+        for level in range(self.depth):
+            i = 2**level - 1 + (leaf >> (self.depth - level))
+            category = int(self.categories[i])
+            value = float(self.thresholds[i]) if category < 0 else float(category)
+            sides = ways.setdefault((int(self.features[i]), category < 0), (set(), set()))
+            sides[leaf >> (self.depth - level - 1) & 1].add(value)
+        return all(
+            max(right, default=-math.inf) < min(left, default=math.inf)
+            if numeric
+            else len(right) < 2 and right.isdisjoint(left)
+            for (_, numeric), (left, right) in ways.items()
+        )
 
     def leaves(self, X: NDArray) -> NDArray[np.intp]:
         """Route rows through the tree.
@@ -387,7 +403,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
     structure_ : Splits
         The released splits.
     leaf_counts_ : ndarray of shape (1, n_leaves, n_classes)
-        Noisy counts.
+        Noisy counts; 0 in leaves that no record can reach.
     leaf_proba_ : ndarray of shape (1, n_leaves, n_classes)
         Class distributions in the leaves, smoothed.
     classes_ : ndarray of shape (n_classes,)
@@ -495,10 +511,11 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
             values = split_scores(*candidates.children(counted), parameters.criterion)
             chosen = session.release(splits_of(level), values).astype(np.intp)
             splits = splits.grown(*candidates.split(chosen))
-        counts = session.release(_COUNTS, leaf_counts(splits, X, codes, len(classes)))
+        reachable = splits.reachable()
+        counts = session.release(_COUNTS, leaf_counts(splits, X, codes, len(classes))) * reachable[:, :, None]
 
         noise = math.sqrt(coordinate_variance(guarantee.releases[-1].mechanism))
-        levels = class_distributions(counts, splits.reachable(), noise)
+        levels = class_distributions(counts, reachable, noise)
         merged = few_records(counts[0], noise) if parameters.prune else splits.merged
         self.leaf_proba_ = _postprocess_leaves(levels, merged)
         self.structure_ = replace(splits, merged=merged)

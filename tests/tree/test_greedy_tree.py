@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 
 from skdp import DPGreedyTree
@@ -198,7 +199,36 @@ def test_infinite_epsilon_gives_exact_counts():
     expected = np.zeros((32, 3))
     np.add.at(expected, (model.apply(X)[:, 0], y), 1)
     np.testing.assert_array_equal(model.leaf_counts_[0], expected)
-    assert np.all(model.structure_.reachable())
+
+
+def test_reachable_leaves_are_those_that_records_reach():
+    rng = np.random.default_rng(0)
+    candidates = Candidates(COLUMNS, 3)
+    # A record on each side of each threshold, every category, and what is none.
+    cells = np.linspace(0.1, 0.9, 5), np.arange(-1, 4), np.linspace(0.1, 0.9, 5), np.arange(-1, 3)
+    X = np.array(list(itertools.product(*cells)))
+    found = []
+    for _ in range(200):
+        features, thresholds, categories = candidates.split(rng.integers(candidates.n_candidates, size=15))
+        splits = Splits(features, thresholds, categories, np.zeros(15, dtype=bool))
+        np.testing.assert_array_equal(np.flatnonzero(splits.reachable()), np.unique(splits.leaves(X)))
+        found.append(splits.reachable().sum())
+    assert min(found) < 8
+    assert max(found) > 12
+    np.testing.assert_array_equal(NOTHING.reachable(), [[True]])
+
+
+def test_what_no_record_can_reach_counts_nothing_and_is_not_printed():
+    X, y = mixed(200)
+    model = DPGreedyTree(bounds=(0, 1), classes=[0, 1], epsilon=0.01, max_depth=5, prune=False, random_state=0)
+    model.fit(X[:, [0]], y)
+    reachable = model.structure_.reachable()
+    assert 0 < reachable.sum() < 32
+    assert not model.leaf_counts_[~reachable].any()
+    assert model.leaf_counts_[reachable].any(axis=-1).all()
+    text = export_text(model, decimals=6)
+    assert text.count("class:") == reachable.sum()
+    assert len(text.splitlines()) == 3 * reachable.sum() - 2
 
 
 def test_counts_of_leaves_move_by_one():
@@ -214,7 +244,8 @@ def test_noise_of_the_leaf_counts():
     def counts(delta):
         model = DPGreedyTree(bounds=(0, 1), classes=[0, 1], epsilon=0.5, delta=delta)
         empty = np.empty((0, 2)), np.empty(0)
-        return np.concatenate([model.set_params(random_state=i).fit(*empty).leaf_counts_.ravel() for i in range(30)])
+        fits = [clone(model).set_params(random_state=i).fit(*empty) for i in range(40)]
+        return np.concatenate([fit.leaf_counts_[fit.structure_.reachable()].ravel() for fit in fits])
 
     scale = 1 / (gaussian_mu(0.5, 1e-5) * math.sqrt(0.4))
     assert stats.kstest(counts(1e-5), stats.norm(scale=scale).cdf).pvalue > FALSE_ALARM, "false alarm 1e-6"
@@ -270,7 +301,9 @@ def test_leaves_below_a_merged_node_say_the_same():
             if taken_back:
                 assert np.all(below == below[0])
     text = export_text(pruned, decimals=9)
-    assert text.count("class:") == 1 + np.count_nonzero(~merged)
+    shape = text.count("class:"), len(text.splitlines())
+    assert shape[0] <= 1 + np.count_nonzero(~merged)
+    assert shape[1] == 3 * shape[0] - 2
     shown = [[float(v) for v in line.split("[")[1][:-1].split(",")] for line in text.splitlines() if "[" in line]
     np.testing.assert_allclose(np.sum(shown, axis=0), pruned.leaf_counts_[0].sum(axis=0), atol=1e-6)
 
