@@ -50,6 +50,8 @@ sphinx_gallery_conf = {
     "ignore_pattern": r"benchmarks",
     "abort_on_example_error": True,
     "show_memory": False,
+    # What is printed is shown, and not what a cell happens to end with.
+    "capture_repr": (),
     # Times differ from build to build.
     "min_reported_time": 10_000,
     "write_computation_times": False,
