@@ -151,7 +151,7 @@ of_norm = {
 }
 
 
-def draw(axis, ways, train, test, title):
+def draw(axis, ways, train, test, title, limits):
     """Draw the accuracy of several runs of each way."""
     print(title)
     for column, (name, (fit, runs)) in enumerate(ways.items()):
@@ -163,17 +163,17 @@ def draw(axis, ways, train, test, title):
         print(f"  {label:>22}: mean {scores.mean():.3f}, from {scores.min():.3f} to {scores.max():.3f}")
     best = ObjPertLogReg(epsilon=np.inf, data_norm=10, classes=[0, 1]).fit(*train).score(*test)
     axis.axhline(best, color="k", linestyle=":", linewidth=1, zorder=0)
-    axis.text(0.5, best + 0.01, "without privacy", ha="center", fontsize=9)
+    axis.text(0.5, best + 0.02 * (limits[1] - limits[0]), "without privacy", ha="center", fontsize=9)
     axis.set_xticks(range(len(ways)), ways)
-    axis.set(title=title, ylabel="accuracy on fresh records", ylim=(0.35, 1.0))
+    axis.set(title=title, ylabel="accuracy on fresh records", ylim=limits)
     axis.grid(axis="y", color="0.92")
     axis.set_axisbelow(True)
 
 
 figure, axes = plt.subplots(2, 1, figsize=(7, 7.6), layout="constrained")
 figure.suptitle(f"The same budget for each way: epsilon {EPSILON:g}, delta {DELTA:g}")
-draw(axes[0], of_penalty, (X, y), (X_test, y_test), "A penalty: the formula is better, and free")
-draw(axes[1], of_norm, balances(2000), balances(20_000), "A norm of unknown size: a search pays")
+draw(axes[0], of_penalty, (X, y), (X_test, y_test), "A penalty: the formula is better, and free", (0.4, 0.9))
+draw(axes[1], of_norm, balances(2000), balances(20_000), "A norm of unknown size: a search pays", (0, 1))
 
 # %%
 # Above, no penalty of the grid is so much better that it could pay for its search. Where each fit is paid in
