@@ -10,9 +10,9 @@ and where it is well spent.
 # %%
 # Two thousand records
 # --------------------
-# Simulated: eight features between -1 and 1, as the questionnaire has it, so that no row is longer than the
-# root of 8. All that is done with the records may cost epsilon 0.5 and delta 1e-6. The rows that accuracy is
-# counted on below are simulated as well, and nobody's.
+# Simulated: eight features between -1 and 1, as the questionnaire has it, so that no row is longer than the root of 8.
+# All that is done with the records may cost epsilon 0.5 and delta 1e-6. The rows that accuracy is counted on below are
+# simulated as well, and nobody's.
 
 import sys
 import tempfile
@@ -176,9 +176,9 @@ draw(axes[0], of_penalty, (X, y), (X_test, y_test), "A penalty: the formula is b
 draw(axes[1], of_norm, balances(2000), balances(20_000), "A norm of unknown size: a search pays", (0, 1))
 
 # %%
-# Above, no penalty of the grid is so much better that it could pay for its search. Where each fit is paid in
-# full, and no step was made for privacy, much of the accuracy is gone. Below, settings differ by much more than
-# a search costs: caution drowns everything in noise. To measure is about as good as to search, and quicker.
+# Above, no penalty of the grid is so much better that it could pay for its search. Where each fit is paid in full, and
+# no step was made for privacy, much of the accuracy is gone. Below, settings differ by much more than a search costs:
+# caution drowns everything in noise. To measure is about as good as to search, and quicker.
 #
 # To take away: try the defaults first. Search for what may be wrong by a factor of ten, among few candidates that
 # differ by much; and do not search for what can be looked up, or measured. Whether a penalty or a learning rate is

@@ -208,6 +208,14 @@ def test_refusal_says_what_was_asked_and_what_is_left():
     assert "composition=" not in message
 
 
+def test_refusal_says_of_what_the_rest_is():
+    # Another release with the same epsilon and delta may cost more, and be refused.
+    accountant = BudgetAccountant(1.0, 1e-5, composition="gdp")
+    accountant.spend(0.5)
+    with pytest.raises(BudgetError, match=r"\) remains for a Gaussian release$"):
+        accountant.spend(0.999)
+
+
 def test_refusal_points_to_basic_composition_where_it_would_help():
     accountant = BudgetAccountant(1.0, 1e-5, composition="gdp")
     with pytest.raises(BudgetError, match=r'composition="basic"\) admits it'):
