@@ -72,6 +72,7 @@ axis.set_xticks([0.01, 0.03, 0.1, 0.3, 1, 3], ["0.01", "0.03", "0.1", "0.3", "1"
 axis.set_yticks([0.01, 0.03, 0.1, 0.3, 1, 3], ["0.01", "0.03", "0.1", "0.3", "1", "3"])
 axis.minorticks_off()
 axis.legend(fontsize=9, loc="lower right")
+print(f"{'days':<19}" + "".join(f"{name:>9}" for name in ("bias", "noise", "both")))
 for clip, *row in zip(CLIPS, bias, noise, both, strict=True):
     print(f"max_grad_norm {clip:<5g}" + "".join(f"{value:9.3f}" for value in row))
 
