@@ -71,7 +71,7 @@ ways = {
     "OutputPertLogReg": lambda epsilon: OutputPertLogReg(epsilon=epsilon, **common),
     "ObjPertLogReg": lambda epsilon: ObjPertLogReg(epsilon=epsilon, **common),
     "DPSGDClassifier": lambda epsilon: DPSGDClassifier(epsilon=epsilon, **common),
-    "DPSGDClassifier, hardly clipped": lambda epsilon: DPSGDClassifier(
+    "DPSGDClassifier, nothing clipped": lambda epsilon: DPSGDClassifier(
         epsilon=epsilon, max_grad_norm=LARGEST, **common
     ),
     "without privacy": lambda epsilon: LogisticRegression(solver="newton-cholesky"),
@@ -117,7 +117,7 @@ for title, grid, found in [("records", SIZES, by_size), ("epsilon", EPSILONS, by
     for row, loss in enumerate(["accuracy lost", "excess log loss"]):
         print(f"{loss + ', ' + title:<34}" + "".join(f"{value:>9g}" for value in grid))
         for way, name in enumerate(ways):
-            print(f"  {name:<32}" + "".join(f"{value:9.4f}" for value in found[:, way, row]))
+            print(f"  {name:<33}" + "".join(f"{value:9.4f}" for value in found[:, way, row]))
 
 # %%
 # Output perturbation needs several times the records that the others need, and for probabilities about ten times, or as
@@ -126,8 +126,8 @@ for title, grid, found in [("records", SIZES, by_size), ("epsilon", EPSILONS, by
 #
 # Gradient descent is ahead in labels. Its probabilities stop getting better from some point on: that is the bias of
 # clipped gradients, which noise has nothing to do with (see :ref:`sphx_glr_auto_examples_plot_clipping.py`). Labels
-# hardly feel it. Hardly clipped, it is worse where there is little to go by, and goes on falling where there is much.
-# Objective perturbation has no such floor either, and no clip to choose.
+# hardly feel it. With nothing clipped, it is worse where there is little to go by, and goes on falling where there is
+# much. Objective perturbation has no such floor either, and no clip to choose.
 #
 # To take away: take ``DPSGDClassifier`` for labels from few records, small epsilon or many classes. Take
 # ``ObjPertLogReg`` where records are many or probabilities matter: it takes a fraction of the time, nothing is to be

@@ -11,8 +11,8 @@ rule, but not too little.
 # Six laboratory values
 # ---------------------
 # Simulated: results of six tests of 5,000 people, and who was admitted to hospital. Public is what the instruments can
-# show, which is printed on them. Sodium and haemoglobin fill much of their range. Of the other four, nearly all results
-# are in a small part of it, and they are skewed.
+# show, which is printed on them. Sodium and haemoglobin vary symmetrically about some value within. Of the other four,
+# nearly all results are in a small part of the range, near zero, and they are skewed.
 
 import os
 import sys
