@@ -65,6 +65,8 @@ sphinx_gallery_conf = {
     # As many scripts at once as the builder has processes (-j).
     "parallel": True,
     "show_memory": False,
+    # What is printed is shown, and not what a cell happens to end with.
+    "capture_repr": (),
     # Times differ from build to build.
     "min_reported_time": 10_000,
     "write_computation_times": False,

@@ -667,9 +667,10 @@ def _split(
 
 def _refusal(whole: Budget, accountant: BudgetAccountant) -> str:
     left = accountant.remaining()
+    of = " for a Gaussian release" if accountant.composition in ("gdp", "rdp") else ""
     return (
         f"the accountant does not admit a further (epsilon={whole.epsilon:g}, delta={whole.delta:g}); "
-        f"(epsilon={left.epsilon:.6g}, delta={left.delta:.6g}) remains"
+        f"(epsilon={left.epsilon:.6g}, delta={left.delta:.6g}) remains{of}"
     )
 
 

@@ -140,14 +140,16 @@ class Composition:
 
     def _refusal(self, state: State, cost: PrivacyCost, rule: str, part: PartKey | None) -> str:
         left = self.remaining(state, 1, part)
+        # Other releases may cost more than a Gaussian one with the same epsilon and delta.
+        of = "" if rule == "basic" else " for a Gaussian release"
         message = (
             f"the budget (epsilon={self.ceiling.epsilon:g}, delta={self.ceiling.delta:g}) does not admit a "
             f"further (epsilon={cost.epsilon:g}, delta={cost.delta:g}) under {rule!r} composition; "
-            f"(epsilon={left.epsilon:.6g}, delta={left.delta:.6g}) remains"
+            f"(epsilon={left.epsilon:.6g}, delta={left.delta:.6g}) remains{of}"
         )
         if rule != "basic":
             pure = self.remaining_pure(state, part)
-            message += f" for Gaussian noise, and epsilon={pure:.6g} for an event without delta"
+            message += f", and epsilon={pure:.6g} for one without delta"
         if rule != "basic" and math.isfinite(cost.epsilon) and not math.isfinite(cost.rdp(self.order)):
             message += (
                 f". A bare (epsilon, delta) charge with delta > 0 cannot be composed under {rule!r}; "

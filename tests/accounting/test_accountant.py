@@ -209,6 +209,14 @@ def test_refusal_says_what_was_asked_and_what_is_left():
     assert "composition=" not in message
 
 
+def test_refusal_says_of_what_the_rest_is():
+    # Another release with the same epsilon and delta may cost more, and be refused.
+    accountant = BudgetAccountant(1.0, 1e-5, composition="gdp")
+    accountant.spend(0.5)
+    with pytest.raises(BudgetError, match=r"\) remains for a Gaussian release, and"):
+        accountant.spend(0.999)
+
+
 def test_refusal_points_to_basic_composition_where_it_would_help():
     accountant = BudgetAccountant(1.0, 1e-5, composition="gdp")
     with pytest.raises(BudgetError, match=r'composition="basic"\) admits it'):
@@ -221,9 +229,9 @@ def test_refusal_points_to_basic_composition_where_it_would_help():
 def test_refusal_tells_what_remains_for_each_kind_of_event():
     accountant = BudgetAccountant(3.0, 1e-6, composition="gdp")
     accountant.charge(gaussian_cost(0.1))
-    with pytest.raises(BudgetError, match="remains for Gaussian noise, and epsilon=") as caught:
+    with pytest.raises(BudgetError, match="remains for a Gaussian release, and epsilon=") as caught:
         accountant.spend(2.9)
-    pure = float(re.search(r"epsilon=(\S+) for an event without delta", str(caught.value))[1])
+    pure = float(re.search(r"epsilon=(\S+) for one without delta", str(caught.value))[1])
     with pytest.raises(BudgetError):
         accountant.spend(pure * (1 + 1e-4))
     accountant.spend(pure * (1 - 1e-4))
