@@ -61,6 +61,8 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"plot_",
     "ignore_pattern": r"benchmarks",
+    "subsection_order": [f"../examples/{name}" for name in ("models", "choices", "trust")],
+    "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     # As many scripts at once as the builder has processes (-j).
     "parallel": True,

@@ -124,8 +124,8 @@ axis.grid(axis="y", color="0.93")
 # To take away: bounds do not make a regression robust, its loss does. If gross errors are possible, do not take
 # squares.
 #
-# See :ref:`erm` and :ref:`gradient_descent`; and :ref:`sphx_glr_auto_examples_plot_clipping.py` for a median that was
-# not meant.
+# See :ref:`erm` and :ref:`gradient_descent`; and :ref:`sphx_glr_auto_examples_choices_plot_clipping.py` for a median
+# that was not meant.
 #
 # Run as a script, it leaves the pictures in files.
 

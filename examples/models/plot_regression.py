@@ -149,7 +149,7 @@ axis.legend(fontsize=9, loc="lower right")
 # ``DPSGDRegressor``. Where a reader has to see how sure a prediction is, take ``FunctionalMechLinReg`` with intervals.
 #
 # See :ref:`gradient_descent` and, for coefficients with their intervals,
-# :ref:`sphx_glr_auto_examples_plot_coefficients.py`.
+# :ref:`sphx_glr_auto_examples_trust_plot_coefficients.py`.
 #
 # Run as a script, it leaves the pictures in files.
 

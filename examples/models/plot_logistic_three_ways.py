@@ -125,9 +125,9 @@ for title, grid, found in [("records", SIZES, by_size), ("epsilon", EPSILONS, by
 # well. In the objective, such directions resist the noise.
 #
 # Gradient descent is ahead in labels. Its probabilities stop getting better from some point on: that is the bias of
-# clipped gradients, which noise has nothing to do with (see :ref:`sphx_glr_auto_examples_plot_clipping.py`). Labels
-# hardly feel it. With nothing clipped, it is worse where there is little to go by, and goes on falling where there is
-# much. Objective perturbation has no such floor either, and no clip to choose.
+# clipped gradients, which noise has nothing to do with (see :ref:`sphx_glr_auto_examples_choices_plot_clipping.py`).
+# Labels hardly feel it. With nothing clipped, it is worse where there is little to go by, and goes on falling where
+# there is much. Objective perturbation has no such floor either, and no clip to choose.
 #
 # To take away: take ``DPSGDClassifier`` for labels from few records, small epsilon or many classes. Take
 # ``ObjPertLogReg`` where records are many or probabilities matter: it takes a fraction of the time, nothing is to be

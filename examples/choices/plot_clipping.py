@@ -5,7 +5,7 @@ Clipped gradients: a mean becomes a median, and a rare label rarer
 Private gradient descent clips what one record may say in a step, and adds noise in proportion. A small clip means
 little noise. But it is the records that disagree with the model that are clipped, and so the answer is moved, by an
 amount that no number of records takes away. Here we learn in which direction, and where both errors together are least.
-(For clipped data instead of clipped gradients, see :ref:`sphx_glr_auto_examples_plot_bounds.py`.)
+(For clipped data instead of clipped gradients, see :ref:`sphx_glr_auto_examples_choices_plot_bounds.py`.)
 """
 
 # %%

@@ -153,7 +153,7 @@ sweeps.align_labels()
 # To take along: with a delta, take ``DPPCA``. Without, ``DPPCA`` with ``expected_n``, a public guess at the number of
 # records, takes the matrix or the draw by a rule of thumb. Ask for few components, and for a ``data_norm`` that is no
 # longer than most rows need, since all noise grows with its square. :ref:`pca` has the theorems, and
-# :ref:`sphx_glr_auto_examples_plot_digits_components.py` the components of pictures.
+# :ref:`sphx_glr_auto_examples_models_plot_digits_components.py` the components of pictures.
 #
 # Run as a script, it leaves the pictures in files.
 

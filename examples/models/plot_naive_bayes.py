@@ -149,7 +149,7 @@ for numeric, scores in found.items():
 # To take along: keep the bins, unless a column is known to be a bell and the budget is large. Bounds are where to be
 # careful: bins that are too wide say nothing, and noise on a Gaussian grows with its bounds. :ref:`naive_bayes` has the
 # proof of the price and figures for larger tables, :class:`~skdp.naive_bayes.DPNaiveBayes` all parameters, and
-# :ref:`sphx_glr_auto_examples_plot_bounds.py` what bounds do.
+# :ref:`sphx_glr_auto_examples_choices_plot_bounds.py` what bounds do.
 #
 # Run as a script, it leaves the pictures in files.
 
