@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -32,23 +33,37 @@ class Categories:
     def encode(self, column: NDArray) -> Integers:
         """Return positions of entries in `values`; -1 for what is no category, whatever it is.
 
-        Each entry is read by itself, whatever the others are, and none is refused: that would tell about it.
+        Each entry is read by itself, whatever the others are, and none is refused: that would tell about it. A number
+        is a category, or one that was rounded to single precision, by its value alone: what type it comes in depends
+        on other entries, of its column or of others.
         """
         kind, own = (_KINDS.get(array.dtype.kind) for array in (column, self.ascending))
         if column.dtype.kind in "mM":
             return np.full(len(column), UNKNOWN, dtype=np.int64)
         if kind is None or own is None:
             positions = {label_key(label): i for i, label in enumerate(self.values.tolist())}
+            if own == "numbers":
+                for number, i in zip(self._singles.tolist(), self.order.tolist(), strict=True):
+                    positions.setdefault(("number", number), i)
             return np.array([self._position(entry, positions) for entry in column.tolist()], dtype=np.int64)
         if kind != own:
             return np.full(len(column), UNKNOWN, dtype=np.int64)
-        codes = self._find(self.ascending, column)
-        if column.dtype.kind == self.ascending.dtype.kind == "f" and column.dtype.itemsize < 8:
-            # 0.1 is another number in single precision.
+        if column.dtype.kind == "f":
             with np.errstate(all="ignore"):
-                rounded = self.ascending.astype(column.dtype)
-            codes = np.where(codes == UNKNOWN, self._find(rounded, column), codes)
+                column = column.astype(np.float64)
+        codes = self._find(self.ascending, column)
+        if own == "numbers" and not np.array_equal(self._singles, self.ascending):
+            codes = np.where(codes == UNKNOWN, self._find(self._singles, column), codes)
         return codes
+
+    @property
+    def _singles(self) -> NDArray:
+        """The categories in single precision, in which 0.1 is another number; unless they would be 0 or infinite."""
+        if self.ascending.dtype.kind != "f":
+            return self.ascending
+        with np.errstate(all="ignore"):
+            rounded = self.ascending.astype(np.float32).astype(np.float64)
+        return np.where(np.isfinite(rounded) & (rounded != 0), rounded, self.ascending)
 
     def _find(self, ascending: NDArray, column: NDArray) -> Integers:
         places = np.searchsorted(ascending, column).clip(max=len(self.values) - 1)
@@ -56,8 +71,8 @@ class Categories:
 
     def _position(self, entry: Any, positions: dict[tuple[str, Any], int]) -> int:
         try:
-            if isinstance(entry, np.float16 | np.float32):
-                return int(self.encode(np.array([entry]))[0])
+            if isinstance(entry, np.floating) or (self.ascending.dtype.kind == "f" and isinstance(entry, Integral)):
+                entry = float(entry)
             if isinstance(entry, complex) and entry.imag == 0:
                 entry = entry.real
             return positions.get(label_key(entry), UNKNOWN)

@@ -342,6 +342,37 @@ def test_numbers_in_single_precision_are_the_categories_they_came_from():
     np.testing.assert_array_equal(exact.fit_transform(np.array([[2**24]], dtype=np.float32)), [[1, 0, 0]])
 
 
+FORMS = {
+    "object": lambda column: column.astype(object),
+    "frame beside objects": lambda column: pd.DataFrame({"a": column, "b": ["?"] * len(column)}, dtype=object)[["a"]],
+    **{name: lambda column, name=name: column.astype(name) for name in ("float32", "float64", "longdouble")},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("first", [np.float32, np.float64])
+def test_numbers_are_read_by_their_values_whatever_type_others_give_the_column(form, first):
+    # Of a column of floats of four bytes, and one of objects beside it, NumPy makes objects of Python's floats.
+    column = np.array([0.1, 0.2, 1.0, 1e-60, 0.0, 3.0, np.nan, np.inf]).astype(first)[:, None]
+    encoder = UnaryEncoder([[0.2, 0.1, 1.0, 1e-60, 1e15]], epsilon=math.inf)
+    expected = np.zeros((8, 5))
+    expected[[0, 1, 2], [1, 0, 2]] = 1
+    expected[3, 3] = first is np.float64 and form != "float32"
+    given = FORMS[form](column) if form != "frame beside objects" else FORMS[form](column[:, 0])
+    np.testing.assert_array_equal(encoder.fit_transform(given), expected)
+    row = np.array([[column[0, 0]]])
+    np.testing.assert_array_equal(encoder.fit_transform(row), expected[:1])
+    np.testing.assert_array_equal(encoder.fit_transform(row.astype(np.float64)), expected[:1])
+
+
+@pytest.mark.parametrize("values", [[1, 2], [1.0, 2.0]])
+def test_whole_numbers_are_read_by_their_values(values):
+    encoder = UnaryEncoder([values], epsilon=math.inf)
+    for kind in (bool, np.int8, np.uint64, np.float16, np.longdouble, object):
+        column = np.array([[1], [0], [1]]).astype(kind)
+        np.testing.assert_array_equal(encoder.fit_transform(column), [[1, 0], [0, 0], [1, 0]])
+
+
 @categorical
 def test_categories_that_could_be_numbers_of_categories(kind):
     with pytest.raises(ValueError, match=r"\[\[3, 4\]\] \* 2 or \[range\(3\), range\(4\)\]"):
