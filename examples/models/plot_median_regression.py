@@ -99,7 +99,7 @@ for part in PARTS:
     errors.append(np.sqrt(np.mean((np.array(found) - TRUE) ** 2, axis=(1, 2))))
 errors = np.array(errors)
 
-robust, axis = plt.subplots(figsize=(7, 4.4), layout="constrained")
+robust, axis = plt.subplots(figsize=(7, 4.8), layout="constrained")
 for name, column, style in zip(ways, errors.T, ["C3s-", "C0o-", "C1^-", "C2D-"], strict=True):
     axis.plot(PARTS, column, style, markersize=5, label=LABELS[name])
     print(f"{name:<17}" + "".join(f"{value:8.0f}" for value in column))
@@ -109,7 +109,7 @@ axis.set_yticks([3, 10, 30, 100, 300, 1000], ["3", "10", "30", "100", "300", "10
 axis.set_xticks(PARTS, [f"{part:.0%}" for part in PARTS])
 axis.minorticks_off()
 axis.set_ylim(2, 2500)
-axis.legend(fontsize=9, loc="upper left")
+robust.legend(loc="outside lower center", ncols=2, fontsize=9)
 axis.grid(axis="y", color="0.93")
 
 # %%

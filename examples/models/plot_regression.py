@@ -3,7 +3,7 @@ Private regression: predictions with intervals, and how many columns to ask for
 ===============================================================================
 
 A private regression on few records is mostly a question of what to ask. Here we learn to draw a private curve with
-intervals that the noise implies, how :math:`R^2` falls with epsilon for one, three and ten columns, and which of two
+intervals that the noise implies, how R² falls with epsilon for one, three and ten columns, and which of two
 estimators to take.
 """
 
@@ -137,8 +137,8 @@ axis.legend(fontsize=9, loc="lower right")
 
 # %%
 # Where epsilon is small, three columns beat ten: each further column brings noise, and little else. The ten are worth
-# their noise from about 3 on. At a tenth they are hardly better than the mean of all, or worse, and so are the moments
-# of any number of columns (some points are below the figure).
+# their noise from about 3 on. At a tenth, little or nothing is left of them, and the moments of any number of columns
+# are worse than the mean of all (some points are below the figure).
 #
 # With so few records, gradient descent is the better of the two by far: its steps get shorter as noise grows, which
 # keeps the noise small and is a regularisation. ``FunctionalMechLinReg`` comes up with epsilon. It takes one pass over

@@ -35,6 +35,10 @@ CURVATURE, GRADIENT = 0.125, 0.5
 #: and the step is not too long: from weights that are too large, curvature is too small, and it would be.
 FIRST_WEIGHT = 0.5
 
+#: Records' worth of curvature that hold the weights to where they start, whatever the noise. Of few records and many
+#: trees that say the same, a step without would lead far beyond the best weights.
+HELD = 10.0
+
 _BITS = 20
 
 # Entries of a block's factors, at most.
@@ -247,7 +251,7 @@ def newton_step(step: Step, released: Array, start: Array, ridge: float, spread:
     start : ndarray of shape (n_weights,)
         Where the step starts.
     ridge : float
-        Holds the weights to where they start; one record's worth is added.
+        Holds the weights to where they start; `HELD` is added.
     spread : float
         Standard deviation of the noise in an entry of the gradient, which is shrunk as by James and Stein.
 
@@ -260,4 +264,4 @@ def newton_step(step: Step, released: Array, start: Array, ridge: float, spread:
     square, by_chance = float(gradient @ gradient), step.n_weights * spread**2
     shrunk = 1 - by_chance / square if square > by_chance else 0.0
     values, vectors = np.linalg.eigh(curvature)
-    return start + shrunk * vectors @ ((vectors.T @ gradient) / (np.maximum(values, 0.0) + ridge + 1.0))
+    return start + shrunk * vectors @ ((vectors.T @ gradient) / (np.maximum(values, 0.0) + ridge + HELD))

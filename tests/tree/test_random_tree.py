@@ -9,8 +9,9 @@ import tracemalloc
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
 
 from skdp import DPRandomTree
 from skdp.accounting import gaussian_mu
@@ -349,13 +350,22 @@ def test_without_data_weights_stay_where_they_start():
 
 
 def test_noise_holds_weights_to_where_they_start():
-    X, y = mixed(200)
+    X, y = mixed(2000)
     distances = []
     for epsilon in (0.001, 1e4):
         model = DPRandomTree(**MIXED, epsilon=epsilon, delta=1e-5, classes=[0, 1], n_estimators=4, random_state=0)
         model.set_params(max_features=1).fit(X, y)
         distances.append(np.abs(model.tree_weights_ - 0.5).max())
     assert distances[0] < 0.4 < distances[1]
+
+
+def test_step_does_not_overshoot_for_few_records_and_trees_that_say_the_same():
+    X, y = load_breast_cancer(return_X_y=True)
+    bounds = np.minimum(0.9 * X.min(axis=0), 0), 1.1 * X.max(axis=0)
+    for seed in range(3):
+        X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=seed)
+        model = DPRandomTree(epsilon=math.inf, delta=1e-5, bounds=bounds, classes=[0, 1])
+        assert model.fit(X_train, y_train).score(X_test, y_test) > 0.9
 
 
 def test_equal_weights_spend_nothing_on_them():
