@@ -312,7 +312,7 @@ def test_all_rows_of_a_group_are_in_one_part(function, rows, monkeypatch):
 
 def test_rows_are_scored_once(monkeypatch):
     _, tested, groups = spied(validated, monkeypatch, rows_per_group=3, epsilon=5.0)
-    counted = np.concatenate(tested)
+    counted = np.concatenate(tested).astype(int)
     assert len(set(counted)) == len(counted)
     np.testing.assert_array_equal(
         np.bincount(groups[counted], minlength=15), np.minimum(np.bincount(groups, minlength=15), 3)
