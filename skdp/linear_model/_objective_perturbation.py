@@ -92,8 +92,12 @@ def pure_price(geometry: Geometry, C: float, epsilon: float) -> float:
     return huber_price(kappa, geometry.loss.curvature, geometry.n_problems)
 
 
-def plan(parameters: Parameters, geometry: Geometry, C: float) -> PrivacyGuarantee:
-    """Return the two releases: the objective's noise, and the solution."""
+def plan(parameters: Parameters, geometry: Geometry, C: float, beside: float = 0.0) -> PrivacyGuarantee:
+    """Return the two releases: the objective's noise, and the solution.
+
+    They leave the part `beside` of the budget (of the square of the Gaussian mechanism's GDP parameter, or of epsilon)
+    to releases beside them, which theorem 5 counts with the solution's noise, and of which the events do not speak.
+    """
     epsilon, delta = parameters.epsilon, parameters.delta
     sensitivity = C * geometry.lipschitz
     tau = geometry.joint(parameters.tol * sensitivity)
@@ -102,26 +106,30 @@ def plan(parameters: Parameters, geometry: Geometry, C: float) -> PrivacyGuarant
     solution: Mechanism
     if not parameters.private:
         objective, solution = NoNoise(sensitivity), NoNoise(solver_slack_sensitivity(1.0, tau))
-        events, share = (PureEvent(epsilon),), 0.0
+        events, slack_share = (PureEvent(epsilon),), 0.0
     elif delta > 0:
         curve = gaussian_curve(geometry, C)
-        mu_objective, mu_solution = curve.calibrate(epsilon, delta, _SLACK_MU)
+        # Rounded up, where there is anything beside.
+        rest = math.hypot(_SLACK_MU, math.sqrt(beside) * (1 + 2.0**-40)) if beside else _SLACK_MU
+        mu_objective, mu_rest = curve.calibrate(epsilon, delta, rest)
+        mu_solution = mu_rest * (_SLACK_MU / rest)
         objective = GaussianMechanism(mu_objective, sensitivity, geometry.size, _OBJECTIVE_BITS)
         slack = solver_slack_sensitivity(1.0, tau + objective.rounding)
         solution = GaussianMechanism(mu_solution, slack, geometry.size)
         events = ObjectiveEvent(curve, mu_objective), GaussianEvent(mu_solution)
-        share = mu_solution**2 / (mu_objective**2 + mu_solution**2)
+        slack_share = mu_solution**2 / (mu_objective**2 + mu_solution**2)
     else:
-        noise_epsilon = pure_share(epsilon, 1 - _SLACK_EPSILON)
+        own = pure_share(epsilon, 1 - beside)
+        noise_epsilon = pure_share(own, 1 - _SLACK_EPSILON)
         noise_epsilon -= pure_price(geometry, C, noise_epsilon)
         joint = C * geometry.joint_lipschitz
         objective = GammaMechanism(noise_epsilon, joint, geometry.size, _OBJECTIVE_BITS)
         slack = solver_slack_sensitivity(1.0, tau + objective.rounding)
-        solution = GammaMechanism(pure_share(epsilon, _SLACK_EPSILON), slack, geometry.size)
-        events, share = (PureEvent(epsilon),), _SLACK_EPSILON
+        solution = GammaMechanism(pure_share(own, _SLACK_EPSILON), slack, geometry.size)
+        events, slack_share = (PureEvent(own),), _SLACK_EPSILON
     releases = (
-        Release(_OBJECTIVE, objective, 1 - share, "Objective perturbation, theorems 1 to 4"),
-        Release(_SOLUTION, solution, share, "Objective perturbation, theorem 5"),
+        Release(_OBJECTIVE, objective, (1 - beside) * (1 - slack_share), "Objective perturbation, theorems 1 to 4"),
+        Release(_SOLUTION, solution, (1 - beside) * slack_share, "Objective perturbation, theorem 5"),
     )
     return PrivacyGuarantee(epsilon, delta, events, releases)
 

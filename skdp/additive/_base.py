@@ -1,0 +1,163 @@
+"""What additive models share: how a table is read, and what is made of released coefficients."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from .._params import check_integer, check_positive
+from .._release import PrivacyGuarantee
+from ..accounting import check_delta, check_epsilon
+from ..base import DPEstimatorMixin
+from ._columns import ColumnParameters, Columns, check_columns, columns_for, read_rows, split_columns
+from ._plans import Before, Cells
+from ._terms import Layout
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The checked parameters of a fit that all additive models have, all public."""
+
+    epsilon: float
+    delta: float
+    columns: ColumnParameters
+    smoothness: float
+    n_steps: int
+
+    @property
+    def private(self) -> bool:
+        return self.epsilon < math.inf
+
+
+class AdditiveModel(DPEstimatorMixin, BaseEstimator):
+    """Base of additive models: everything but how coefficients are found."""
+
+    epsilon: float
+    delta: float
+    bounds: Any
+    categories: Any
+    bin_edges: Any
+    interactions: Any
+    n_bins: int
+    scale: str
+    unit: float
+    thresholds: str
+    smoothness: float
+    n_steps: int
+    accountant: Any
+    random_state: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.categorical = self.categories is not None
+        return tags
+
+    def _check_parameters(self) -> Parameters:
+        return Parameters(
+            epsilon=check_epsilon(self.epsilon),
+            delta=check_delta(self.delta),
+            columns=check_columns(self),
+            smoothness=check_positive(self.smoothness, "smoothness", least=0.0, most=1.0),
+            n_steps=check_integer(self.n_steps, "n_steps", least=1, most=10**6),
+        )
+
+    def _rows(self, X: Any, parameters: Parameters) -> tuple[list[NDArray], Columns]:
+        """Validate rows, and return them by column, with what the columns are."""
+        rows = read_rows(self, X, bool(parameters.columns.categories), reset=True)
+        columns = columns_for(parameters.columns, rows.shape[1], getattr(self, "feature_names_in_", None))
+        return split_columns(rows, columns), columns
+
+    def _codes(self, X: Any) -> NDArray[np.int32]:
+        """Return the cells of rows in the terms."""
+        check_is_fitted(self, "terms_")
+        has_categories = not all(self._columns.ordered)
+        rows = read_rows(self, X, has_categories, reset=False)
+        return self._layout.codes(self._columns.codes(split_columns(rows, self._columns)))
+
+    def _set_terms(self, coef: Array, intercept: Array, cells: Cells, layout: Layout, single: bool) -> None:
+        """Set the attributes that describe the model, from what was released.
+
+        Terms of one column are centred, such that the records' mean is 0 as far as released counts say; what that
+        takes off is added to the intercept.
+        """
+        terms, shift = [], np.zeros(len(intercept))
+        for term, values in zip(layout.terms, layout.values(coef), strict=True):
+            mean = np.zeros(len(intercept))
+            if len(term.columns) == 1:
+                weights = np.maximum(cells.counts[term.columns[0]], 0.0)
+                weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(values), 1 / len(values))
+                mean = weights @ values
+            shift += mean
+            values = (values - mean).reshape(*term.shape, len(intercept))
+            terms.append(values[..., 0] if single else values)
+        self.terms_ = terms
+        self.intercept_ = intercept + shift
+        self.term_columns_ = [term.columns for term in layout.terms]
+        self.cell_names_ = [cells.columns.labels(j) for j in range(len(cells.columns.kinds))]
+        self.bin_edges_ = [kind.copy() if isinstance(kind, np.ndarray) else None for kind in cells.columns.kinds]
+        self.cell_counts_ = cells.counts
+        self.n_samples_estimate_ = cells.total
+        self._columns = cells.columns
+        self._layout = layout
+        self._coef = coef
+
+    def _scores(self, X: Any) -> Array:
+        """Return predictors of rows, of shape (n_rows, outputs)."""
+        codes = self._codes(X)
+        out = np.tile(np.ravel(self.intercept_), (codes.shape[1], 1))
+        for own, values in zip(codes, self._tables(), strict=True):
+            out += values[own]
+        return out
+
+    def _tables(self) -> list[Array]:
+        """Return what each cell of each term adds, and 0 for what is in none, of shape (n_cells + 1, outputs)."""
+        outputs = np.size(self.intercept_)
+        return [np.vstack([values.reshape(-1, outputs), np.zeros((1, outputs))]) for values in self.terms_]
+
+    def contributions(self, X: Any) -> Array:
+        """Return what each term adds to each row's score. They add up to it, with the intercept.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        contributions : ndarray of shape (n_samples, n_terms) or (n_samples, n_terms, n_classes)
+            In the order of ``terms_``; the latter for three classes or more.
+        """
+        codes = self._codes(X)
+        out = np.stack([values[own] for own, values in zip(codes, self._tables(), strict=True)], axis=1)
+        return out[..., 0] if out.shape[2] == 1 else out
+
+    @property
+    def term_names_(self) -> list[str]:
+        """Names of the terms: those of columns, or ``x0``, ``x1``, ...; of two columns with " x " between."""
+        check_is_fitted(self, "terms_")
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return [" x ".join(str(names[j]) for j in columns) for columns in self.term_columns_]
+
+    def _planned(self, n_features: int) -> tuple[Parameters, Columns, Layout, Before]:
+        """Return what a plan for so many columns starts from."""
+        parameters = self._check_parameters()
+        columns = columns_for(parameters.columns, check_integer(n_features, "n_features", least=1), None, named=False)
+        return self._prepared(parameters, columns)
+
+    @staticmethod
+    def _prepared(parameters: Parameters, columns: Columns) -> tuple[Parameters, Columns, Layout, Before]:
+        layout = Layout.of(columns, parameters.smoothness)
+        return parameters, columns, layout, Before.of(parameters.epsilon, parameters.delta, columns)
+
+
+def whole(before: Before, guarantee: PrivacyGuarantee) -> PrivacyGuarantee:
+    """Return the guarantee of all releases."""
+    return before.and_then(guarantee)
