@@ -347,7 +347,7 @@ EXPECTED_FAILURES = {
 
 _VARIANCES = {"explained_variance_", "explained_variance_ratio_", "singular_values_", "noise_variance_"}
 
-_CURVES = {"terms_", "intercept_", "cell_counts_", "n_samples_estimate_", "_coef"}
+_CURVES = {"terms_", "intercept_", "cell_counts_", "n_samples_estimate_", "_coef", "_offset"}
 
 # What fit may leave behind: functions of releases ...
 RELEASED = {
@@ -383,7 +383,7 @@ RELEASED = {
 }
 
 # Edges are released with thresholds="quantile".
-_CELLS = {"term_columns_", "bin_edges_", "cell_names_", "_columns", "_layout", "_engine_"}
+_CELLS = {"term_columns_", "bin_edges_", "cell_names_", "_columns", "_layout", "_engine"}
 
 # ... and of public parameters.
 PUBLIC = {

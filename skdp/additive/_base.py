@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +13,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._params import check_integer, check_positive
-from .._release import PrivacyGuarantee
 from ..accounting import check_delta, check_epsilon
 from ..base import DPEstimatorMixin
 from ._columns import ColumnParameters, Columns, check_columns, columns_for, read_rows, split_columns
+from ._engines import noise_multiplier
 from ._plans import Before, Cells
 from ._terms import Layout
+from ._uncertainty import Pseudo, pseudo_records, term_noise
 
 Array = NDArray[np.float64]
+
+#: The part of single cells in the rows of ordered ones, under smoothness="auto", is this over 1 plus the noise
+#: multiplier.
+ROUGHNESS = 0.5
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class Parameters:
     epsilon: float
     delta: float
     columns: ColumnParameters
-    smoothness: float
+    smoothness: float | None
     n_steps: int
 
     @property
@@ -50,10 +56,11 @@ class AdditiveModel(DPEstimatorMixin, BaseEstimator):
     scale: str
     unit: float
     thresholds: str
-    smoothness: float
+    smoothness: float | str
     n_steps: int
     accountant: Any
     random_state: Any
+    intercept_: Any
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -61,11 +68,12 @@ class AdditiveModel(DPEstimatorMixin, BaseEstimator):
         return tags
 
     def _check_parameters(self) -> Parameters:
+        automatic = isinstance(self.smoothness, str) and self.smoothness == "auto"
         return Parameters(
             epsilon=check_epsilon(self.epsilon),
             delta=check_delta(self.delta),
             columns=check_columns(self),
-            smoothness=check_positive(self.smoothness, "smoothness", least=0.0, most=1.0),
+            smoothness=None if automatic else check_positive(self.smoothness, "smoothness", least=0.0, most=1.0),
             n_steps=check_integer(self.n_steps, "n_steps", least=1, most=10**6),
         )
 
@@ -107,7 +115,7 @@ class AdditiveModel(DPEstimatorMixin, BaseEstimator):
         self.n_samples_estimate_ = cells.total
         self._columns = cells.columns
         self._layout = layout
-        self._coef = coef
+        self._coef, self._offset = coef, intercept
 
     def _scores(self, X: Any) -> Array:
         """Return predictors of rows, of shape (n_rows, outputs)."""
@@ -139,6 +147,27 @@ class AdditiveModel(DPEstimatorMixin, BaseEstimator):
         out = np.stack([values[own] for own, values in zip(codes, self._tables(), strict=True)], axis=1)
         return out[..., 0] if out.shape[2] == 1 else out
 
+    @abstractmethod
+    def _spread(self, pseudo: Pseudo) -> list[Array]:
+        """Return what the noise moves coefficients by, for the curvature that such records have."""
+
+    def _term_noise(self, X: Any = None) -> tuple[list[Array], list[Array]]:
+        """Return standard deviations of the noise in ``terms_``, and bounds on them that hold for all records.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), default=None
+            Rows that may be looked at, to stand for the records; None takes pseudo-records.
+        """
+        check_is_fitted(self, "terms_")
+        total = self.n_samples_estimate_
+        if X is None:
+            pseudo = pseudo_records(self._layout, self.cell_counts_, total)
+        else:
+            pseudo = Pseudo(self._layout.features(self._codes(X)), total)
+        without = Pseudo(pseudo.features[:1], total, bends=False)
+        return term_noise(self, self._spread(pseudo)), term_noise(self, self._spread(without))
+
     @property
     def term_names_(self) -> list[str]:
         """Names of the terms: those of columns, or ``x0``, ``x1``, ...; of two columns with " x " between."""
@@ -154,10 +183,9 @@ class AdditiveModel(DPEstimatorMixin, BaseEstimator):
 
     @staticmethod
     def _prepared(parameters: Parameters, columns: Columns) -> tuple[Parameters, Columns, Layout, Before]:
-        layout = Layout.of(columns, parameters.smoothness)
+        smoothness = parameters.smoothness
+        if smoothness is None:
+            noise = noise_multiplier(parameters.epsilon, parameters.delta, sum(columns.sizes))
+            smoothness = 1 - ROUGHNESS / (1 + noise)
+        layout = Layout.of(columns, smoothness)
         return parameters, columns, layout, Before.of(parameters.epsilon, parameters.delta, columns)
-
-
-def whole(before: Before, guarantee: PrivacyGuarantee) -> PrivacyGuarantee:
-    """Return the guarantee of all releases."""
-    return before.and_then(guarantee)

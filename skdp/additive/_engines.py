@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -20,7 +21,7 @@ from ..accounting import (
     gaussian_noise_multiplier,
     sampled_gaussian_mu,
 )
-from ..linear_model._logistic import Geometry, linear_rule
+from ..linear_model._logistic import Geometry, checked_weight, linear_rule
 from ..linear_model._logistic import Parameters as LinearParameters
 from ..linear_model._losses import LogLoss
 from ..linear_model._moments import INTERCEPT_CONSTANT as MOMENT_CONSTANT
@@ -28,13 +29,14 @@ from ..linear_model._moments import RIDGE, Block, Moments, Scaling, noise_of, re
 from ..linear_model._moments import Geometry as MomentGeometry
 from ..linear_model._moments import plan as moments_plan
 from ..linear_model._objective_perturbation import ObjectivePerturbation, effective_weight, plan
-from ..linear_model._sgd_base import Descent, Path, Settings, quietly, rule_of
+from ..linear_model._sgd_base import Descent, Path, Settings, eta, quietly, rule_of
 from ..linear_model._sgd_derivatives import Derivative
-from ..mechanisms import SampledGaussianMechanism, pure_share
+from ..mechanisms import SampledGaussianMechanism, coordinate_variance, pure_share
 from ..sensitivity import clip_rows
 from ._columns import Codes
 from ._gradients import CellGradients
 from ._terms import Layout
+from ._uncertainty import Pseudo
 
 Array = NDArray[np.float64]
 
@@ -52,6 +54,9 @@ _TOL, _MAX_ITER = 1e-6, 100
 
 # As those of DPSGDClassifier, but for the number of steps.
 _MOMENTUM, _AVERAGED = 0.95, 0.5
+
+# Part of the longest stable step that is surely not exceeded.
+_STABLE = 0.99
 
 _GRADIENT_THEOREM = "Additive models, theorem 3"
 
@@ -120,7 +125,7 @@ class ObjectiveEngine:
             mu = gaussian_mu(self.epsilon, self.delta) * math.sqrt(self.beside)
             room = self.epsilon - gaussian_epsilon(mu, _REST * self.delta)
             most = max(_LEAST_KAPPA * self.epsilon, room) / self.geometry.norm**2
-        return min(effective_weight(parameters, self.geometry), most)
+        return checked_weight(min(effective_weight(parameters, self.geometry), most), parameters, self.geometry)
 
     def plan(self) -> PrivacyGuarantee:
         return plan(self.parameters, self.geometry, self.weight, self.beside)
@@ -130,6 +135,22 @@ class ObjectiveEngine:
         rows = clip_rows(self.layout.features(codes), self.layout.data_norm, self.geometry.constant)
         released = ObjectivePerturbation._release(session, rows, labels, self.parameters, self.geometry, self.weight)
         return linear_rule(released, self.geometry)
+
+    def spread(
+        self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Sequence[Array | None]
+    ) -> list[Array]:
+        """Return what the noise moves coefficients by, for the curvature of each class: see `term_noise`.
+
+        The minimiser moves by minus the inverse of the second derivative times the noise.
+        """
+        noise = math.hypot(*(math.sqrt(coordinate_variance(r.mechanism)) for r in guarantee.releases[-2:]))
+        if self.n_classes > 2:
+            noise *= math.sqrt(1 - 1 / self.n_classes)
+        out: list[Array] = []
+        for own in weights:
+            bend = self.weight * pseudo.curvature(own, self.geometry.constant)
+            out.append(noise * np.linalg.inv(bend + np.eye(len(bend))))
+        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +224,35 @@ class GradientEngine:
             path.step(release(gradients.total(point, sample, lattice)))
         return rule_of(path.result(), self.descent.settings)
 
+    def spread(
+        self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Sequence[Array | None]
+    ) -> list[Array]:
+        """Return what the noise moves coefficients by, for the curvature of each output: see `term_noise`.
+
+        Along an eigenvector of the second derivative, the noise of each step dies out by a recursion, and the result
+        averages over what is left of all of them.
+        """
+        noise, constant = guarantee.releases[-1].mechanism.scale, self.descent.settings.constant
+        length = eta(self.descent, noise / pseudo.count) / pseudo.count
+        first = self.n_steps - max(1, math.ceil(_AVERAGED * self.n_steps))
+        out: list[Array] = []
+        for own in weights:
+            bends, vectors = np.linalg.eigh(pseudo.curvature(own, constant))
+            # Longer steps than are stable do not occur, whatever the pseudo-records say.
+            bends = np.clip(length * bends, 0.0, 2 * _STABLE * (1 + _MOMENTUM))
+            left, moved = np.full(len(bends), -length), np.full(len(bends), -length)
+            sums = [np.zeros(len(bends)), left.copy()]
+            for _ in range(self.n_steps - 1):
+                moved = _MOMENTUM * moved - bends * left
+                left = left + moved
+                sums.append(sums[-1] + left)
+            total = np.array(sums)
+            steps = np.arange(self.n_steps)
+            shares = total[self.n_steps - steps] - total[np.maximum(first - steps, 0)]
+            sizes = noise * np.sqrt((shares**2).sum(axis=0)) / (self.n_steps - first)
+            out.append(vectors * sizes)
+        return out
+
 
 @dataclass(frozen=True, eq=False)
 class MomentEngine:
@@ -243,10 +293,21 @@ class MomentEngine:
     ) -> tuple[Array, Array]:
         """Return coefficients and intercepts."""
         geometry, (own, block) = self.geometry, self.planned
-        box = Scaling.of((np.float64(-1.0), np.float64(1.0)), "bounds", self.layout.n_features, True)
+        box = Scaling.of((np.array(-1.0), np.array(1.0)), "bounds", self.layout.n_features, True)
         features = self.layout.features(codes)
         moments = Moments(features, targets, box, lambda y: y[:, None], geometry, self.epsilon < math.inf)
         gram, cross = released_moments(session, own, block, moments)
         ridge = RIDGE * noise_of(own.releases[0].mechanism, block, geometry).largest_eigenvalue
         solution = solve_positive(trimmed(gram) + ridge * np.eye(len(gram)), cross)
         return solution[:-1].T, geometry.constant * solution[-1]
+
+    def spread(
+        self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Sequence[Array | None]
+    ) -> list[Array]:
+        """Return what the noise moves coefficients by, for each output: see `term_noise`."""
+        noise = noise_of(guarantee.releases[-1].mechanism, self.planned[1], self.geometry)
+        cross = math.sqrt(coordinate_variance(guarantee.releases[-1].mechanism)) / self.planned[1].cross
+        size = math.hypot(cross, noise.scale * float(np.linalg.norm(coef)) / math.sqrt(2))
+        gram = pseudo.curvature(weights[0], self.geometry.constant)
+        inverse: Array = np.linalg.inv(gram + RIDGE * noise.largest_eigenvalue * np.eye(len(gram)))
+        return [size * inverse]
