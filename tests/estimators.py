@@ -298,7 +298,7 @@ COLUMNS = {
     "n_categories": 3,
     "bin_edges": {1: [-5, -1, 0, 0.5, 1, 5]},
     "categories": {0: 3},
-    "interactions": [(0, 1), (2, 3)],
+    "interactions": [(0, 1), (1, 2)],
 }
 
 VARIANTS = ESTIMATORS + [
@@ -347,7 +347,7 @@ EXPECTED_FAILURES = {
 
 _VARIANCES = {"explained_variance_", "explained_variance_ratio_", "singular_values_", "noise_variance_"}
 
-_CURVES = {"terms_", "intercept_", "cell_counts_", "n_samples_estimate_", "_coef", "_offset"}
+_CURVES = {"terms_", "intercept_", "cell_counts_", "n_samples_estimate_", "_coef", "_offset", "bin_edges_"}
 
 # What fit may leave behind: functions of releases ...
 RELEASED = {
@@ -382,8 +382,7 @@ RELEASED = {
     "HistogramRegressor": {"counts_", "weights_", "estimator_"},
 }
 
-# Edges are released with thresholds="quantile".
-_CELLS = {"term_columns_", "bin_edges_", "cell_names_", "_columns", "_layout", "_engine"}
+_CELLS = {"term_columns_", "_columns", "_layout", "_engine"}
 
 # ... and of public parameters.
 PUBLIC = {
@@ -401,7 +400,7 @@ PUBLIC = {
     "FunctionalMechLinReg": {"_units"},
     "FunctionalMechLogReg": {"alpha_"},
     "DPAdditiveClassifier": {"C_", "margin_", *_CELLS},
-    "DPAdditiveRegressor": _CELLS,
+    "DPAdditiveRegressor": {"_unit", *_CELLS},
     "DPNaiveBayes": {"bin_edges_", "_columns"},
     "LocalDPNaiveBayes": {"bin_edges_", "_columns"},
     "DPMLPClassifier": {"n_layers_", "n_outputs_", "out_activation_", "_activation"},

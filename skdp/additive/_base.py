@@ -86,11 +86,13 @@ class AdditiveModel(DPEstimatorMixin, BaseEstimator):
     def _codes(self, X: Any) -> NDArray[np.int32]:
         """Return the cells of rows in the terms."""
         check_is_fitted(self, "terms_")
-        has_categories = not all(self._columns.ordered)
-        rows = read_rows(self, X, has_categories, reset=False)
-        return self._layout.codes(self._columns.codes(split_columns(rows, self._columns)))
+        columns = self._columns.with_edges(self.bin_edges_)
+        rows = read_rows(self, X, not all(columns.ordered), reset=False)
+        return self._layout.codes(columns.codes(split_columns(rows, columns)))
 
-    def _set_terms(self, coef: Array, intercept: Array, cells: Cells, layout: Layout, single: bool) -> None:
+    def _set_terms(
+        self, coef: Array, intercept: Array, cells: Cells, columns: Columns, layout: Layout, single: bool
+    ) -> None:
         """Set the attributes that describe the model, from what was released.
 
         Terms of one column are centred, such that the records' mean is 0 as far as released counts say; what that
@@ -109,11 +111,10 @@ class AdditiveModel(DPEstimatorMixin, BaseEstimator):
         self.terms_ = terms
         self.intercept_ = intercept + shift
         self.term_columns_ = [term.columns for term in layout.terms]
-        self.cell_names_ = [cells.columns.labels(j) for j in range(len(cells.columns.kinds))]
         self.bin_edges_ = [kind.copy() if isinstance(kind, np.ndarray) else None for kind in cells.columns.kinds]
         self.cell_counts_ = cells.counts
         self.n_samples_estimate_ = cells.total
-        self._columns = cells.columns
+        self._columns = columns
         self._layout = layout
         self._coef, self._offset = coef, intercept
 
@@ -146,6 +147,13 @@ class AdditiveModel(DPEstimatorMixin, BaseEstimator):
         codes = self._codes(X)
         out = np.stack([values[own] for own, values in zip(codes, self._tables(), strict=True)], axis=1)
         return out[..., 0] if out.shape[2] == 1 else out
+
+    @property
+    def cell_names_(self) -> list[list[str]]:
+        """What the cells of each column are called."""
+        check_is_fitted(self, "terms_")
+        columns = self._columns.with_edges(self.bin_edges_)
+        return [columns.labels(j) for j in range(len(columns.kinds))]
 
     @abstractmethod
     def _spread(self, pseudo: Pseudo) -> list[Array]:

@@ -42,8 +42,8 @@ class _Labels(ClassifierMixin, BaseEstimator):
 class DPAdditiveClassifier(ClassifierMixin, AdditiveModel):
     r"""Differentially private additive logistic regression: one curve for each column, for any number of classes.
 
-    The score of a row is a sum of one number for each column, read off a curve over the column's bins or categories. The
-    curves say all that there is to say about the model, and are drawn by
+    The score of a row is a sum of one number for each column, read off a curve over the column's bins or categories.
+    The curves say all that there is to say about the model, and are drawn by
     :class:`~skdp.inspection.AdditiveTermsDisplay`. Tables are taken as they are: text and numbers.
 
     Parameters
@@ -51,14 +51,14 @@ class DPAdditiveClassifier(ClassifierMixin, AdditiveModel):
     epsilon : float, default=1.0
         Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP; otherwise noise is Gaussian, and much smaller. Choose it far below one
-        over the number of records.
+        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP; otherwise noise is Gaussian, and much
+        smaller. Choose it far below one over the number of records.
     bounds : tuple (lower, upper)
         Bounds of the numeric columns, from public knowledge: numbers, or one for each column of X, or one for each
         numeric column, or one for each numeric column without `bin_edges`. Values beyond are in the outer bins.
     categories : dict, default=None
-        Categories of columns that have them, by position or name of the column: a list from the code book, of text or of
-        numbers, or their number, if they are coded 0, 1, ... What is in no list, or missing, is passed over: the
+        Categories of columns that have them, by position or name of the column: a list from the code book, of text or
+        of numbers, or their number, if they are coded 0, 1, ... What is in no list, or missing, is passed over: the
         record counts, and this column adds nothing to its score.
     bin_edges : dict, default=None
         Edges of bins for columns that are to have their own, by position or name: increasing, the outer ones included.
@@ -67,7 +67,8 @@ class DPAdditiveClassifier(ClassifierMixin, AdditiveModel):
         Pairs of columns, by position or name, that get a term of their own besides. Ordered columns are merged to 16
         cells for it. Each pair takes as much of the budget as a column does.
     n_bins : int, default=32
-        Number of bins of numeric columns without `bin_edges`. Neighbouring bins are made alike, so that many cost little.
+        Number of bins of numeric columns without `bin_edges`. Neighbouring bins are made alike, so that many
+        cost little.
     scale : {"linear", "log", "symlog"}, default="linear"
         How these bins are spaced within the bounds: evenly; evenly in logarithms, for positive bounds; or evenly in the
         inverse hyperbolic sine of values over `unit`.
@@ -103,9 +104,9 @@ class DPAdditiveClassifier(ClassifierMixin, AdditiveModel):
     Attributes
     ----------
     terms_ : list of ndarray
-        The curves: what each cell of each term adds to the score, of shape (n_cells,), (n_cells, n_cells) for a pair; with a last
-        axis of n_classes for three classes or more.
-        Terms of one column have a mean of about 0 over the records, by `cell_counts_`.
+        The curves: what each cell of each term adds to the score, of shape (n_cells,), (n_cells, n_cells) for a pair;
+        with a last axis of n_classes for three classes or more. Terms of one column have a mean of about 0 over the
+        records, by `cell_counts_`.
     term_names_ : list of str
         Names of the terms.
     term_columns_ : list of tuple of int
@@ -250,7 +251,7 @@ class DPAdditiveClassifier(ClassifierMixin, AdditiveModel):
         else:
             coef, intercept = engine.run(session, guarantee, codes, labels, cells.total)
 
-        self._set_terms(coef, intercept, cells, layout, len(classes) == 2)
+        self._set_terms(coef, intercept, cells, columns, layout, len(classes) == 2)
         self.classes_ = classes
         self.privacy_ = guarantee
         self._engine = engine

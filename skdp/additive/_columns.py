@@ -86,11 +86,17 @@ class Columns:
         """Columns whose edges are to be released."""
         return [j for j, kind in enumerate(self.kinds) if kind is None]
 
-    def with_edges(self, positions: NDArray) -> Columns:
-        """Return the columns, with edges at released positions on the grid, by column."""
+    def edges_at(self, positions: NDArray) -> list[Array | None]:
+        """Return the edges of each column, with those at released positions on the grid; None for categories."""
         ends = np.ones((len(positions), 1))
         released = iter(self.grid.values(np.hstack([0 * ends, positions, self.grid.n_cells * ends])))
-        return replace(self, kinds=tuple(next(released) if kind is None else kind for kind in self.kinds))
+        found = [next(released) if kind is None else kind for kind in self.kinds]
+        return [None if isinstance(kind, Categories) else kind for kind in found]
+
+    def with_edges(self, edges: list[Array | None]) -> Columns:
+        """Return the columns, with edges wherever there are no categories."""
+        every = zip(self.kinds, edges, strict=True)
+        return replace(self, kinds=tuple(own if edges is None else edges for own, edges in every))
 
     def grid_counts(self, X: list[NDArray]) -> Array:
         """Count the records in the cells of the grids of the columns whose edges are to be released."""

@@ -36,7 +36,7 @@ from ..sensitivity import clip_rows
 from ._columns import Codes
 from ._gradients import CellGradients
 from ._terms import Layout
-from ._uncertainty import Pseudo
+from ._uncertainty import Pseudo, inverse
 
 Array = NDArray[np.float64]
 
@@ -149,7 +149,7 @@ class ObjectiveEngine:
         out: list[Array] = []
         for own in weights:
             bend = self.weight * pseudo.curvature(own, self.geometry.constant)
-            out.append(noise * np.linalg.inv(bend + np.eye(len(bend))))
+            out.append(noise * inverse(bend + np.eye(len(bend))))
         return out
 
 
@@ -309,5 +309,4 @@ class MomentEngine:
         cross = math.sqrt(coordinate_variance(guarantee.releases[-1].mechanism)) / self.planned[1].cross
         size = math.hypot(cross, noise.scale * float(np.linalg.norm(coef)) / math.sqrt(2))
         gram = pseudo.curvature(weights[0], self.geometry.constant)
-        inverse: Array = np.linalg.inv(gram + RIDGE * noise.largest_eigenvalue * np.eye(len(gram)))
-        return [size * inverse]
+        return [size * inverse(gram + RIDGE * noise.largest_eigenvalue * np.eye(len(gram)))]

@@ -53,7 +53,7 @@ def cell_sensitivity(n_columns: int) -> int:
     return n_columns + 1
 
 
-def cell_counts(codes: Codes, sizes: tuple[int, ...]) -> Array:
+def records_in_cells(codes: Codes, sizes: tuple[int, ...]) -> Array:
     """Return the number of records, and that in each cell of each column, one after the other."""
     counts = [np.bincount(own, minlength=size)[:size] for own, size in zip(codes, sizes, strict=True)]
     return np.concatenate([[codes.shape[1]], *counts]).astype(np.float64)
@@ -134,10 +134,10 @@ class Cells:
 def release_cells(session: ReleaseSession, guarantee: PrivacyGuarantee, columns: Columns, X: list[NDArray]) -> Cells:
     """Carry out the releases that come before the model's own."""
     if columns.private:
-        columns = columns.with_edges(session.release(EDGES, columns.grid_counts(X)))
+        columns = columns.with_edges(columns.edges_at(session.release(EDGES, columns.grid_counts(X))))
     codes = columns.codes(X)
     (mechanism,) = (release.mechanism for release in guarantee.releases if release.label == COUNTS)
-    found = session.release(COUNTS, within_reach(mechanism, cell_counts(codes, columns.sizes)))
+    found = session.release(COUNTS, within_reach(mechanism, records_in_cells(codes, columns.sizes)))
     noise = math.sqrt(coordinate_variance(mechanism))
     # Below its own noise a number says nothing, and steps that are divided by it would be wild.
     total = max(1.0, noise, float(found[0]))

@@ -43,8 +43,8 @@ class _Targets(RegressorMixin, BaseEstimator):
 class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
     r"""Differentially private additive regression: one curve for each column.
 
-    A prediction is a sum of one number for each column, read off a curve over the column's bins or categories. The
-    curves say all that there is to say about the model, and are drawn by
+    A prediction is a sum of one number for each column, read off a curve over the column's bins or categories.
+    The curves say all that there is to say about the model, and are drawn by
     :class:`~skdp.inspection.AdditiveTermsDisplay`. Tables are taken as they are: text and numbers.
 
     Parameters
@@ -61,8 +61,8 @@ class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
     bounds_y : tuple (lower, upper)
         Bounds of the targets, likewise.
     categories : dict, default=None
-        Categories of columns that have them, by position or name of the column: a list from the code book, of text or of
-        numbers, or their number, if they are coded 0, 1, ... What is in no list, or missing, is passed over: the
+        Categories of columns that have them, by position or name of the column: a list from the code book, of text or
+        of numbers, or their number, if they are coded 0, 1, ... What is in no list, or missing, is passed over: the
         record counts, and this column adds nothing to its score.
     bin_edges : dict, default=None
         Edges of bins for columns that are to have their own, by position or name: increasing, the outer ones included.
@@ -71,7 +71,8 @@ class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
         Pairs of columns, by position or name, that get a term of their own besides. Ordered columns are merged to 16
         cells for it. Each pair takes as much of the budget as a column does.
     n_bins : int, default=32
-        Number of bins of numeric columns without `bin_edges`. Neighbouring bins are made alike, so that many cost little.
+        Number of bins of numeric columns without `bin_edges`. Neighbouring bins are made alike, so that many
+        cost little.
     scale : {"linear", "log", "symlog"}, default="linear"
         How these bins are spaced within the bounds: evenly; evenly in logarithms, for positive bounds; or evenly in the
         inverse hyperbolic sine of values over `unit`.
@@ -94,8 +95,8 @@ class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
     Attributes
     ----------
     terms_ : list of ndarray
-        The curves: what each cell of each term adds to the prediction, of shape (n_cells,), (n_cells, n_cells) for a pair.
-        Terms of one column have a mean of about 0 over the records, by `cell_counts_`.
+        The curves: what each cell of each term adds to the prediction, of shape (n_cells,), (n_cells, n_cells)
+        for a pair. Terms of one column have a mean of about 0 over the records, by `cell_counts_`.
     term_names_ : list of str
         Names of the terms.
     term_columns_ : list of tuple of int
@@ -219,7 +220,7 @@ class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
         coef, intercept = engine.run(session, guarantee, layout.codes(cells.codes), scaled, cells.total)
 
         intercept = targets.centre + targets.half * intercept
-        self._set_terms(targets.half * coef, intercept, cells, layout, True)
+        self._set_terms(targets.half * coef, intercept, cells, columns, layout, True)
         self.intercept_ = float(self.intercept_[0])
         self.privacy_ = guarantee
         self._engine = engine

@@ -55,8 +55,7 @@ def cell_rows(n_cells: int, ordered: bool, smoothness: float) -> Array:
     if smoothness == 1 or n_cells == 1:
         return steps(n_cells)
     s, c = steps(n_cells), simplex(n_cells)
-    rows: Array = np.linalg.cholesky(smoothness * (s @ s.T) + (1 - smoothness) * (c @ c.T))
-    return rows
+    return np.asarray(np.linalg.cholesky(smoothness * (s @ s.T) + (1 - smoothness) * (c @ c.T)), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,6 +63,12 @@ def pseudo_records(layout: Layout, counts: list[Array], total: float) -> Pseudo:
     return Pseudo(layout.features(layout.codes(codes)), total)
 
 
+def inverse(matrix: Array) -> Array:
+    """Return the inverse of a positive definite matrix."""
+    out: Array = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+    return out
+
+
 def _primes(count: int) -> list[int]:
     found: list[int] = []
     number = 2

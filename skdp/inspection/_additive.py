@@ -63,13 +63,13 @@ class AdditiveTermsDisplay:
     who holds them.
 
     **The dark band** is the normal interval of the noise, to first order, about what the solver would have found
-    without noise. It takes the second derivative of the loss at the released model: from the rows that are given, or from
-    pseudo-records with the released counts in each column and independent columns. Where columns say the same, as a
-    number of rooms and one of bedrooms do, pseudo-records make it too narrow, by a factor of up to 6 on Adult; with some
-    thousand rows of the same kind, it is right within a fifth.
+    without noise. It takes the second derivative of the loss at the released model: from the rows that are given, or
+    from pseudo-records with the released counts in each column and independent columns. Where columns say the same, as
+    a number of rooms and one of bedrooms do, pseudo-records make it too narrow, by a factor of up to 6 on Adult; with
+    some thousand rows of the same kind, it is right within a fifth for most columns.
 
-    **The pale band** takes no second derivative, which is the worst that records can do. For objective perturbation with
-    a positive delta it is a theorem about the mean over the noise [1]_; otherwise it is to first order.
+    **The pale band** takes no second derivative, which is the worst that records can do. For objective perturbation
+    with a positive delta it is a theorem about the mean over the noise [1]_; otherwise it is to first order.
 
     References
     ----------
@@ -243,8 +243,10 @@ class AdditiveTermsDisplay:
                 ax.plot(places, curve, "o", markersize=2.5, color=color, label=name)
         if edges is None:
             few = len(names) <= 16
-            ax.set_xticks(np.arange(len(names)) if few else [], names if few else None, rotation=90, fontsize="x-small")
-            if not few:
+            if few:
+                ax.set_xticks(np.arange(len(names)), names, rotation=90)
+            else:
+                ax.set_xticks([])
                 ax.set_xlabel(f"{len(names)} categories", fontsize="x-small")
         ax.axhline(0.0, color="0.6", linestyle=":", linewidth=1, zorder=0)
         ax.set_title(self.term_names[j], fontsize="small")
