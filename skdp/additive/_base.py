@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._params import check_integer, check_positive
 from ..accounting import check_delta, check_epsilon
 from ..base import DPEstimatorMixin
-from ._columns import ColumnParameters, Columns, check_columns, columns_for, read_rows, split_columns
+from ._columns import ColumnParameters, Columns, any_columns, check_columns, columns_for, read_rows, split_columns
 from ._engines import noise_multiplier
 from ._plans import Before, Cells
 from ._terms import Layout
@@ -188,6 +188,12 @@ class AdditiveModel(DPEstimatorMixin, BaseEstimator):
         parameters = self._check_parameters()
         columns = columns_for(parameters.columns, check_integer(n_features, "n_features", least=1), None, named=False)
         return self._prepared(parameters, columns)
+
+    def _any_shape(self) -> tuple[Parameters, Layout, Before]:
+        """Return what a plan for some shape of the table starts from; the events of all shapes are the same."""
+        parameters = self._check_parameters()
+        _, _, layout, before = self._prepared(parameters, any_columns(parameters.columns))
+        return parameters, layout, before
 
     @staticmethod
     def _prepared(parameters: Parameters, columns: Columns) -> tuple[Parameters, Columns, Layout, Before]:

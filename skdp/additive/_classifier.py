@@ -307,7 +307,14 @@ class DPAdditiveClassifier(ClassifierMixin, AdditiveModel):
         return GradientEngine(epsilon, delta, before.share, layout, derivative, parameters.n_steps)
 
     def _fixed_cost(self) -> PrivacyCost | None:
-        return None
+        classes = check_classes(self.classes)
+        _, C, _ = self._check_own()
+        # Without the label set, or with a weight whose price grows with the number of terms, it depends on the data.
+        if self.delta > 0 and (classes is None or C is not None):
+            return None
+        parameters, layout, before = self._any_shape()
+        n_classes = 2 if classes is None else len(classes)
+        return before.and_then(self._engine_for(parameters, layout, before, n_classes).plan()).cost
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:
         scores = pseudo.features @ self._coef.T + self._offset

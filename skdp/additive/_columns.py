@@ -135,12 +135,15 @@ def check_columns(estimator: Any) -> ColumnParameters:
     taken = [*(name for name, _ in categories), *(name for name, _ in edges)]
     if len(set(taken)) < len(taken):
         raise ValueError("a column may occur once only in categories and bin_edges together")
+    interactions = _check_interactions(estimator.interactions)
+    if interactions and len({type(name) for name in [*taken, *(c for pair in interactions for c in pair)]}) > 1:
+        raise ValueError("interactions, categories and bin_edges must all hold positions, or all hold names")
     scale = check_choice(estimator.scale, "scale", SCALES)
     bounds = estimator.bounds
     return ColumnParameters(
         categories=categories,
         edges=edges,
-        interactions=_check_interactions(estimator.interactions),
+        interactions=interactions,
         bounds=None if bounds is None else check_bounds(bounds, "bounds", "the numeric features"),
         n_bins=check_integer(estimator.n_bins, "n_bins", least=2, most=_MOST_BINS),
         scale=scale,
@@ -198,6 +201,8 @@ def columns_for(parameters: ColumnParameters, n_features: int, names: NDArray | 
     everything = np.arange(n_features)
     numeric = np.setdiff1d(everything, categorical)
     rest = np.setdiff1d(numeric, uneven)
+    if parameters.private_edges and not len(rest):
+        raise ValueError('thresholds="quantile" is for columns without categories and bin_edges, and there are none')
     lower, upper = bounds_of_columns(parameters.bounds, n_features, rest, numeric)
     if parameters.scale == "log" and not np.all(lower[rest] > 0):
         raise ValueError('bounds must be positive with scale="log"; scale="symlog" takes zero and both signs')
@@ -213,6 +218,13 @@ def columns_for(parameters: ColumnParameters, n_features: int, names: NDArray | 
         for j, edges in zip(rest, every, strict=True):
             kinds[j] = edges
     return Columns(tuple(kinds), parameters.n_bins, grid, pairs)
+
+
+def any_columns(parameters: ColumnParameters) -> Columns:
+    """Return columns that cost what those of any table do: one, with edges that are public, or are not."""
+    grid = Grid(np.zeros(1), np.ones(1), GRID_SIZE, "linear", 1.0)
+    kind = None if parameters.private_edges else np.array([0.0, 1.0, 2.0])
+    return Columns((kind,), parameters.n_bins, grid, ())
 
 
 def read_rows(estimator: Any, X: Any, has_categories: bool, *, reset: bool) -> NDArray:

@@ -28,7 +28,7 @@ from ..linear_model._moments import INTERCEPT_CONSTANT as MOMENT_CONSTANT
 from ..linear_model._moments import RIDGE, Block, Moments, Scaling, noise_of, released_moments, solve_positive, trimmed
 from ..linear_model._moments import Geometry as MomentGeometry
 from ..linear_model._moments import plan as moments_plan
-from ..linear_model._objective_perturbation import ObjectivePerturbation, effective_weight, plan
+from ..linear_model._objective_perturbation import KAPPA_BITS, ObjectivePerturbation, effective_weight, plan
 from ..linear_model._sgd_base import Descent, Path, Settings, eta, quietly, rule_of
 from ..linear_model._sgd_derivatives import Derivative
 from ..mechanisms import SampledGaussianMechanism, coordinate_variance, pure_share
@@ -118,14 +118,19 @@ class ObjectiveEngine:
     @cached_property
     def weight(self) -> float:
         """The weight of the losses: as for objective perturbation alone, and such that the rest has room beside."""
-        parameters, most = self.parameters, math.inf
+        parameters, most, norm = self.parameters, math.inf, self.geometry.norm
         if self.epsilon < math.inf and self.delta == 0:
             parameters = replace(parameters, epsilon=pure_share(self.epsilon, 1 - self.beside))
         elif self.epsilon < math.inf:
             mu = gaussian_mu(self.epsilon, self.delta) * math.sqrt(self.beside)
             room = self.epsilon - gaussian_epsilon(mu, _REST * self.delta)
-            most = max(_LEAST_KAPPA * self.epsilon, room) / self.geometry.norm**2
-        return checked_weight(min(effective_weight(parameters, self.geometry), most), parameters, self.geometry)
+            most = max(_LEAST_KAPPA * self.epsilon, room) / norm**2
+        C = min(effective_weight(parameters, self.geometry), most)
+        if self.C is None:
+            # Half way between two numbers to which the curve rounds, so that its events are the same for all shapes.
+            mantissa, exponent = math.frexp(C * norm**2 * (1 - 2.0**-30))
+            C = math.ldexp(math.floor(mantissa * 2.0**KAPPA_BITS) + 0.5, exponent - KAPPA_BITS) / norm**2
+        return checked_weight(C, parameters, self.geometry)
 
     def plan(self) -> PrivacyGuarantee:
         return plan(self.parameters, self.geometry, self.weight, self.beside)

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from .._data import regression_data, single_target
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
+from ..accounting import PrivacyCost
 from ..linear_model._sgd_derivatives import Residual
 from ..linear_model._targets import Targets
 from ..mechanisms import NoiseSource
@@ -245,6 +246,10 @@ class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
         parameters, _, layout, before = self._planned(n_features)
         Targets.of(self.bounds_y, True)
         return before.and_then(self._engine_for(parameters, layout, before).plan())
+
+    def _fixed_cost(self) -> PrivacyCost | None:
+        parameters, layout, before = self._any_shape()
+        return before.and_then(self._engine_for(parameters, layout, before).plan()).cost
 
     def _engine_for(self, parameters: Parameters, layout: Layout, before: Before) -> GradientEngine | MomentEngine:
         epsilon, delta = parameters.epsilon, parameters.delta

@@ -52,10 +52,12 @@ def cell_rows(n_cells: int, ordered: bool, smoothness: float) -> Array:
     """
     if not ordered or smoothness == 0:
         return simplex(n_cells)
-    if smoothness == 1 or n_cells == 1:
-        return steps(n_cells)
     s, c = steps(n_cells), simplex(n_cells)
-    return np.asarray(np.linalg.cholesky(smoothness * (s @ s.T) + (1 - smoothness) * (c @ c.T)), dtype=np.float64)
+    if smoothness == 1 or n_cells <= 2:
+        return s
+    values, vectors = np.linalg.eigh(smoothness * (s @ s.T) + (1 - smoothness) * (c @ c.T))
+    rows: Array = vectors * np.sqrt(np.maximum(values, 0.0))
+    return rows
 
 
 @dataclass(frozen=True, eq=False)

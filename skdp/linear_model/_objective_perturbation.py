@@ -42,6 +42,9 @@ _AUTOMATIC = 3.0
 # The objective's noise is rounded more finely than a release, because its rounding adds to the residual.
 _OBJECTIVE_BITS = 36
 
+#: Bits to which the curve's kappa is rounded up.
+KAPPA_BITS = 40
+
 _OBJECTIVE = "objective"
 _SOLUTION = "solution"
 
@@ -73,8 +76,12 @@ def effective_weight(parameters: Parameters, geometry: Geometry) -> float:
 
 
 def gaussian_curve(geometry: Geometry, C: float) -> ObjectiveCurve:
-    """Return the privacy curve that holds for this loss (theorems 2 to 4)."""
-    kappa = C * geometry.norm**2
+    """Return the privacy curve that holds for this loss (theorems 2 to 4).
+
+    Kappa is rounded up to 40 bits, so that it does not depend on how the product of its factors is rounded.
+    """
+    mantissa, exponent = math.frexp(C * geometry.norm**2)
+    kappa = math.ldexp(math.ceil(mantissa * 2.0**KAPPA_BITS), exponent - KAPPA_BITS)
     if isinstance(geometry.loss, LogLoss):
         return binary_log_loss(kappa)
     if isinstance(geometry.loss, MultinomialLogLoss):
