@@ -202,16 +202,24 @@ class GradientEngine:
         )
         return Descent(settings, Course(1.0, self.n_steps, None), self.derivative, self.layout.n_features)
 
-    def plan(self) -> PrivacyGuarantee:
-        mu, event = math.inf, PureEvent(math.inf)
-        events: tuple[PrivacyEvent, ...] = (event,)
-        if self.epsilon < math.inf:
-            other = gaussian_mu(self.epsilon, self.delta) * math.sqrt(self.beside)
-            mu = sampled_gaussian_mu(self.epsilon, self.delta, 1.0, self.n_steps, other)
-            events = (GaussianEvent(mu * math.sqrt(self.n_steps)),)
+    @property
+    def step_mu(self) -> float:
+        """Sensitivity over noise in one step."""
+        if self.epsilon == math.inf:
+            return math.inf
+        other = gaussian_mu(self.epsilon, self.delta) * math.sqrt(self.beside)
+        return sampled_gaussian_mu(self.epsilon, self.delta, 1.0, self.n_steps, other)
+
+    @cached_property
+    def mechanism(self) -> SampledGaussianMechanism:
         size = math.prod(self.descent.shape)
-        mechanism = SampledGaussianMechanism(mu, self.descent.max_norm, size, self.n_steps)
-        release = Release(GRADIENTS, mechanism, 1 - self.beside, _GRADIENT_THEOREM)
+        return SampledGaussianMechanism(self.step_mu, self.descent.max_norm, size, self.n_steps)
+
+    def plan(self) -> PrivacyGuarantee:
+        events: tuple[PrivacyEvent, ...] = (PureEvent(math.inf),)
+        if self.epsilon < math.inf:
+            events = (GaussianEvent(self.step_mu * math.sqrt(self.n_steps)),)
+        release = Release(GRADIENTS, self.mechanism, 1 - self.beside, _GRADIENT_THEOREM)
         return PrivacyGuarantee(self.epsilon, self.delta, events, (release,))
 
     @quietly
@@ -219,8 +227,7 @@ class GradientEngine:
         self, session: ReleaseSession, guarantee: PrivacyGuarantee, codes: Codes, targets: NDArray, count: float
     ) -> tuple[Array, Array]:
         """Return coefficients and intercepts."""
-        mechanism = guarantee.releases[-1].mechanism
-        assert isinstance(mechanism, SampledGaussianMechanism)
+        mechanism = self.mechanism
         lattice = mechanism.step if self.epsilon < math.inf else None
         gradients = CellGradients(self.layout, codes, targets, self.derivative, self.descent.max_norm)
         path = Path(self.descent, np.zeros(self.descent.shape), count, mechanism.scale)
