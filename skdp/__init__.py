@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._allocation import allocate
     from .accounting import BudgetAccountant
+    from .additive import DPAdditiveClassifier, DPAdditiveRegressor
     from .cluster import DPKMeans, SampleAggKMeans
     from .decomposition import DPPCA, ExpMechPCA
     from .ensemble import PATEClassifier, SampleAggregate
@@ -43,6 +44,8 @@ __all__ = [
     "DPPCA",
     "BoundsScaler",
     "BudgetAccountant",
+    "DPAdditiveClassifier",
+    "DPAdditiveRegressor",
     "DPGreedyTree",
     "DPGridSearchCV",
     "DPKMeans",
@@ -84,6 +87,8 @@ __all__ = [
 # Imported on first use, so that `import skdp` stays quick.
 _HOME = {
     "BudgetAccountant": "accounting",
+    "DPAdditiveClassifier": "additive",
+    "DPAdditiveRegressor": "additive",
     "DPPCA": "decomposition",
     "DPGridSearchCV": "model_selection",
     "DPNaiveBayes": "naive_bayes",

@@ -141,7 +141,7 @@ def check_columns(
 ) -> Parameters:
     """Check the parameters that say what the columns are, as far as that goes without their number."""
     mask_length, categorical = named_columns(categorical_features, "categorical_features")
-    edges = _check_edges(bin_edges)
+    edges = check_bin_edges(bin_edges)
     taken = [*categorical, *(name for name, _ in edges)]
     if len(set(taken)) < len(taken):
         raise ValueError("a column may occur once only in categorical_features and bin_edges together")
@@ -157,7 +157,8 @@ def check_columns(
     )
 
 
-def _check_edges(value: Any) -> tuple[tuple[Any, Array], ...]:
+def check_bin_edges(value: Any) -> tuple[tuple[Any, Array], ...]:
+    """Return columns, by position or name, with the edges of their bins."""
     if value is None:
         return ()
     if not isinstance(value, Mapping):

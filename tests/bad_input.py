@@ -141,6 +141,24 @@ COLUMNS = Bad(
 
 VECTOR = ("x", {1.0}, {0: 1.0}, iter([1.0]), ["1"] * 5, [True] * 5, [1j] * 5, [None] * 5, Hostile())
 
+COLUMN_CATEGORIES = Bad(
+    ("ab", 3, [2, 2], {0, 1}, iter([0, 1]), {0: None}, {0: "ab"}, {0: {0, 1}}, {0: True}, {0: [0, "1"]}, Hostile()),
+    (
+        {0: 0},
+        {0: 1},
+        {0: 10**7},
+        {0: 10**400},
+        {0: []},
+        {0: [0]},
+        {0: [0, 0]},
+        {0: [0, NAN]},
+        {9: 3},
+        {-1: 3},
+        {0.5: 3},
+    ),
+    (TypeError, ValueError),
+)
+
 #: By name, or by class and name where a class differs.
 PARAMETERS = {
     "C": real(0, 5e-324, 1e-200, 1e300, INF),
@@ -189,6 +207,8 @@ PARAMETERS = {
         (0, 1, -1, 10**7, 10**400, [], [0], [0, 0], [0, NAN], [[0, 1]] * 9),
         (TypeError, ValueError),
     ),
+    "DPAdditiveClassifier.categories": COLUMN_CATEGORIES,
+    "DPAdditiveRegressor.categories": COLUMN_CATEGORIES,
     "center": Bad(
         (None, 3, *VECTOR), ("zero", [], [0.0] * 9, [NAN] * 5, [INF] * 5, [1e308] * 5, [[0.0] * 5]), ValueError
     ),
@@ -226,6 +246,24 @@ PARAMETERS = {
         (0, -1, [0], [8] * 10**4, 10**9, 10**400),
     ),
     "huber_threshold": real(0, INF, 1e300, optional=True),
+    "interactions": Bad(
+        (
+            3,
+            "ab",
+            {0: 1},
+            {0, 1},
+            iter([(0, 1)]),
+            [0, 1],
+            [(0,)],
+            [(0, 1, 2)],
+            [(0, 1.5)],
+            [(True, 1)],
+            ["ab"],
+            Hostile(),
+        ),
+        ([(0, 0)], [(0, 1), (1, 0)], [(0, 9)], [(-1, 0)], [("a", "b")]),
+        ValueError,
+    ),
     "kind": choice("asymmetric"),
     "l1_ratio": real(1.5, INF),
     "label_weights": Bad(
@@ -237,6 +275,7 @@ PARAMETERS = {
     "learning_rate_init": Bad((*NO_NUMBERS[1:], None), (0, -1, NAN, INF, 1e300, 10**400)),
     "loss": choice("hinge2"),
     "loss_bound": real(0, INF, 1e6),
+    "margin": Bad((*NO_NUMBERS, None), (-1, NAN, INF, 9, 1e300, 10**400)),
     "max_depth": integer(10**6, 10**400, optional=True, least=0),
     "max_features": integer(10**5, 10**400, optional=True),
     "max_grad_norm": Bad((*NO_NUMBERS[1:], None), (0, -1, NAN, INF, 1e300, 10**400)),
@@ -262,6 +301,8 @@ PARAMETERS = {
     ),
     "n_samples": integer(2**31, 2**62, 10**400, 10**5000, optional=True),
     "n_steps": integer(2**31, 2**62, 10**400, 10**5000, optional=True),
+    "DPAdditiveClassifier.n_steps": integer(2**31, 2**62, 10**400, 10**5000),
+    "DPAdditiveRegressor.n_steps": integer(2**31, 2**62, 10**400, 10**5000),
     "n_teachers": integer(2**31, 2**62, 10**400, optional=True),
     "n_thresholds": integer(2**20, 10**400),
     "numeric": choice("kde"),
@@ -303,6 +344,7 @@ PARAMETERS = {
     "rows_per_group": integer(10**9, 10**400, optional=True),
     "scale": choice("log"),
     "scoring": choice("roc_auc", "r2"),
+    "smoothness": Bad((*NO_NUMBERS, None), (-1, NAN, INF, 1.5, 1e300, 10**400)),
     "solver": choice("lbfgs"),
     "strategy": choice("grid"),
     "structure_seed": integer(least=0),

@@ -7,6 +7,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
+from skdp.additive import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.cluster import DPKMeans, SampleAggKMeans
 from skdp.decomposition import DPPCA, ExpMechPCA
 from skdp.ensemble import PATEClassifier, SampleAggregate
@@ -107,6 +108,22 @@ NAIVE_BAYES = [
         {"delta": 1e-5, "numeric": "gaussian"},
         {"delta": 0.0, "numeric": "gaussian"},
     )
+]
+
+ADDITIVE = [
+    *[
+        DPAdditiveClassifier(**_WIDE, **variant)
+        for variant in (
+            {"delta": 1e-5},
+            {"delta": 0.0},
+            {"delta": 1e-5, "solver": "gradient", "n_steps": 100},
+            {"delta": 1e-5, "thresholds": "quantile", "n_bins": 8},
+        )
+    ],
+    *[
+        DPAdditiveRegressor(bounds_y=(-500.0, 500.0), **_WIDE, **variant)
+        for variant in ({"delta": 1e-5, "n_steps": 100}, {"delta": 0.0, "n_bins": 8, "thresholds": "quantile"})
+    ],
 ]
 
 _BOX = {"n_clusters": 3, "epsilon": 1e6, "bounds": (-20.0, 20.0)}
@@ -257,6 +274,7 @@ ESTIMATORS = [
     *FUNCTIONAL,
     *DESCENT,
     *NAIVE_BAYES,
+    *ADDITIVE,
     *NETWORKS,
     *TREES,
     *PCA,
@@ -275,11 +293,17 @@ FEATURES = {"ExpMechERM": 3}
 BINARY = {"ExpMechERM"}
 
 # With columns of their own, which scikit-learn's checks do not have.
-COLUMNS = {"categorical_features": [0], "n_categories": 3, "bin_edges": {1: [-5, -1, 0, 0.5, 1, 5]}}
+COLUMNS = {
+    "categorical_features": [0],
+    "n_categories": 3,
+    "bin_edges": {1: [-5, -1, 0, 0.5, 1, 5]},
+    "categories": {0: 3},
+    "interactions": [(0, 1), (1, 2)],
+}
 
 VARIANTS = ESTIMATORS + [
     clone(estimator).set_params(**{name: value for name, value in COLUMNS.items() if name in estimator.get_params()})
-    for estimator in NAIVE_BAYES + TREES + LOCAL_NAIVE_BAYES + SYNTHETIC
+    for estimator in NAIVE_BAYES + ADDITIVE + TREES + LOCAL_NAIVE_BAYES + SYNTHETIC
 ]
 
 CLASSIFIERS = [estimator for estimator in VARIANTS if is_classifier(estimator)]
@@ -310,6 +334,7 @@ EXPECTED_FAILURES = {
     },
     "SampleAggregate": {"check_estimators_empty_data_messages": _EMPTY},
     "DPSGDRegressor": {"check_estimators_empty_data_messages": _EMPTY},
+    "DPAdditiveRegressor": {"check_estimators_empty_data_messages": _EMPTY},
     "FunctionalMechLinReg": {"check_estimators_empty_data_messages": _EMPTY},
     "DPMLPRegressor": {"check_estimators_empty_data_messages": _EMPTY},
     "HistogramRegressor": {"check_estimators_empty_data_messages": _EMPTY},
@@ -321,6 +346,8 @@ EXPECTED_FAILURES = {
 }
 
 _VARIANCES = {"explained_variance_", "explained_variance_ratio_", "singular_values_", "noise_variance_"}
+
+_CURVES = {"terms_", "intercept_", "cell_counts_", "n_samples_estimate_", "_coef", "_offset", "bin_edges_"}
 
 # What fit may leave behind: functions of releases ...
 RELEASED = {
@@ -337,6 +364,8 @@ RELEASED = {
     "DPSGDRegressor": {"coef_", "intercept_"},
     "FunctionalMechLinReg": {"coef_", "intercept_", "alpha_", "_moments"},
     "FunctionalMechLogReg": {"coef_", "intercept_"},
+    "DPAdditiveClassifier": _CURVES,
+    "DPAdditiveRegressor": _CURVES,
     "DPNaiveBayes": {"class_count_", "class_prior_", "feature_log_prob_", "theta_", "var_", "exponent_"},
     "LocalDPNaiveBayes": {"class_count_", "class_prior_", "feature_log_prob_", "exponent_"},
     "DPMLPClassifier": {"coefs_", "intercepts_"},
@@ -353,6 +382,8 @@ RELEASED = {
     "HistogramRegressor": {"counts_", "weights_", "estimator_"},
 }
 
+_CELLS = {"term_columns_", "_columns", "_layout", "_engine"}
+
 # ... and of public parameters.
 PUBLIC = {
     "DPPCA": {"n_components_", "solver_", "_whiten", "_least_deviation"},
@@ -368,6 +399,8 @@ PUBLIC = {
     "DPSGDRegressor": {"n_steps_"},
     "FunctionalMechLinReg": {"_units"},
     "FunctionalMechLogReg": {"alpha_"},
+    "DPAdditiveClassifier": {"C_", "margin_", *_CELLS},
+    "DPAdditiveRegressor": {"_unit", *_CELLS},
     "DPNaiveBayes": {"bin_edges_", "_columns"},
     "LocalDPNaiveBayes": {"bin_edges_", "_columns"},
     "DPMLPClassifier": {"n_layers_", "n_outputs_", "out_activation_", "_activation"},
@@ -528,7 +561,8 @@ def name_of(estimator):
     ]
     kind = "gaussian" if getattr(estimator, "delta", None) else "pure" if hasattr(estimator, "delta") else "free"
     sampled = ["sampled"] if getattr(estimator, "batch_size", None) is not None else []
-    columns = ["columns"] if getattr(estimator, "categorical_features", None) is not None else []
+    named = [getattr(estimator, name, None) for name in ("categorical_features", "interactions")]
+    columns = ["columns"] if any(value is not None for value in named) else []
     inner = [name for name in ("threshold", "student") if getattr(estimator, name, None) is not None]
     if isinstance(estimator, SampleAggregate):
         variant = [type(estimator.estimator).__name__, estimator.aggregator]

@@ -26,6 +26,7 @@ FLOORS = [
     {"cluster", "decomposition", "ensemble", "linear_model", "naive_bayes", "neural_network", "preprocessing"}
     | {"synthetic", "tree"},
     {"local"},
+    {"additive"},
     {"audit", "datasets", "inspection", "model_selection", "__main__"},
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}

@@ -89,7 +89,15 @@ def test_plan_states_the_parameters_guarantee_and_uses_all_of_it(estimator):
 
 
 # What the estimators read rows with, in whatever module they have imported it.
-READERS = {"clip_rows", "sum_over_rows", "exact_moments", "plain_moments", "pair_codes", "over_blocks"}
+READERS = {
+    "clip_rows",
+    "sum_over_rows",
+    "exact_moments",
+    "plain_moments",
+    "pair_codes",
+    "over_blocks",
+    "records_in_cells",
+}
 
 
 @every_single_fit
@@ -424,6 +432,7 @@ LATER = {
     "bounds_y": (None, (-1.0, 1.0)),
     "calibration": ("lda", "taylor"),
     "categorical_features": (None, [1]),
+    "categories": (None, {1: 4}),
     "center": ("none", "private", [0.5] * 5),
     "centered_norm": (None, 0.5),
     "classes": (None, [5, 6, 7]),
@@ -444,12 +453,14 @@ LATER = {
     "grid_size": (64,),
     "hidden_layer_sizes": ((), (3, 2)),
     "huber_threshold": (0.5,),
+    "interactions": (None, [(2, 1)]),
     "l1_ratio": (0.5,),
     "label_weights": (None,),
     "learning_rate": ("constant", "auto"),
     "learning_rate_init": ("auto", 1.0),
     "loss": ("log_loss", "huber"),
     "loss_bound": (1.0,),
+    "margin": ("auto", 1.0),
     "max_depth": (None, 1),
     "max_features": (None, 1),
     "max_grad_norm": ("auto", 0.1),
@@ -484,7 +495,8 @@ LATER = {
     "rows_per_group": (None, 3),
     "scale": ("linear", "symlog"),
     "scoring": ("accuracy", "neg_log_loss"),
-    "solver": ("auto", "matrix", "bingham", "ridge", "adassp", "adam", "sgd"),
+    "smoothness": ("auto", 0.5),
+    "solver": ("auto", "matrix", "bingham", "ridge", "adassp", "adam", "sgd", "gradient"),
     "strategy": ("auto", "kfold"),
     "structure_seed": (3,),
     "student": (None, "none"),

@@ -1,7 +1,8 @@
-"""Pictures of what privacy costs: of accuracy, of a budget over time, and of coefficients within their noise."""
+"""Pictures of what privacy costs: accuracy, a budget over time, and coefficients and curves within their noise."""
 
+from ._additive import AdditiveTermsDisplay
 from ._coefficients import CoefficientUncertaintyDisplay
 from ._ledger import LedgerDisplay
 from ._utility import PrivacyUtilityDisplay
 
-__all__ = ["CoefficientUncertaintyDisplay", "LedgerDisplay", "PrivacyUtilityDisplay"]
+__all__ = ["AdditiveTermsDisplay", "CoefficientUncertaintyDisplay", "LedgerDisplay", "PrivacyUtilityDisplay"]

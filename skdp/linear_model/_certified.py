@@ -171,7 +171,8 @@ class Objective:
         """Add the regulariser, and bound the error of everything.
 
         Per row, the derivative is off by `per_row` units through its predictor and by at most ``4 (q + 3)`` through
-        its evaluation (a few roundings and one exponential a class). Adding up costs one unit for each of the `terms`
+        its evaluation (a few roundings and one exponential a class; a margin of the log loss is a public number of size
+        8 at most, a quarter of which is two of these units). Adding up costs one unit for each of the `terms`
         that a row's total passes through, relative to the sum of norms. The bound is doubled for what is of second
         order.
         """

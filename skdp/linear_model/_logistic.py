@@ -122,6 +122,15 @@ class Geometry:
         return tau * math.sqrt(self.n_problems)
 
 
+def checked_weight(C: float, parameters: Parameters, geometry: Geometry) -> float:
+    """Return the effective C, if minimisers with it can be certified."""
+    if C * geometry.norm**2 > _MOST_KAPPA:
+        raise ValueError(f"C must be at most {_MOST_KAPPA / geometry.norm**2:.3g} for this data_norm, got {shown(C)}")
+    if parameters.tol * C * geometry.norm < _LEAST_RESIDUAL:
+        raise ValueError(f"C is too small for this data_norm and tol, got {shown(C)}")
+    return C
+
+
 def solve(
     rows: ClippedRows,
     codes: NDArray[np.intp],
@@ -265,14 +274,7 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEsti
         return self.privacy_plan(n_features=1, n_classes=2).cost
 
     def _checked_weight(self, parameters: Parameters, geometry: Geometry) -> float:
-        C = self._weight(parameters, geometry)
-        if C * geometry.norm**2 > _MOST_KAPPA:
-            raise ValueError(
-                f"C must be at most {_MOST_KAPPA / geometry.norm**2:.3g} for this data_norm, got {shown(C)}"
-            )
-        if parameters.tol * C * geometry.norm < _LEAST_RESIDUAL:
-            raise ValueError(f"C is too small for this data_norm and tol, got {shown(C)}")
-        return C
+        return checked_weight(self._weight(parameters, geometry), parameters, geometry)
 
     def _check_parameters(self) -> Parameters:
         automatic = isinstance(self.C, str) and self.C == "auto"

@@ -8,7 +8,7 @@ A loss maps a predictor :math:`z = \theta x \in \mathbb{R}^q` and a label to a c
 =============  =================================================  ===============  ===========
 loss           cost                                               lipschitz        curvature
 =============  =================================================  ===============  ===========
-log loss       :math:`\log(1+e^{-m})`, :math:`m = \pm z`          1                1/4
+log loss       :math:`\log(1+e^{a-m})`, :math:`m = \pm z`         1                1/4
 Huber hinge    0; :math:`(1+h-m)^2/4h`; :math:`1-m`               1                1/2h
 multinomial    :math:`\log\sum_k e^{a_k} - a_y`                   :math:`\sqrt 2`  1/2
 =============  =================================================  ===============  ===========
@@ -66,18 +66,27 @@ class _Margin(Loss):
 
 
 class LogLoss(_Margin):
-    """Logistic loss of the margin."""
+    """Logistic loss of the margin, less a public number: :math:`\\log(1+e^{a-m})`.
+
+    Parameters
+    ----------
+    margin : float, default=0.0
+        The number a, of size 8 at most, that margins are to be beyond.
+    """
 
     curvature = 0.25
 
+    def __init__(self, margin: float = 0.0) -> None:
+        self.margin = margin
+
     def value(self, z: Array, target: Array) -> Array:
-        return np.logaddexp(0.0, -(z * target))[:, 0]
+        return np.logaddexp(0.0, self.margin - z * target)[:, 0]
 
     def derivative(self, z: Array, target: Array) -> Array:
-        return -target * special.expit(-(z * target))
+        return -target * special.expit(self.margin - z * target)
 
     def second_derivative(self, z: Array, target: Array) -> Iterator[tuple[int, int, Array]]:
-        p = special.expit(z[:, 0])
+        p = special.expit(self.margin - (z * target)[:, 0])
         yield 0, 0, p * (1 - p)
 
 

@@ -42,6 +42,9 @@ _AUTOMATIC = 3.0
 # The objective's noise is rounded more finely than a release, because its rounding adds to the residual.
 _OBJECTIVE_BITS = 36
 
+#: Bits to which the curve's kappa is rounded up.
+KAPPA_BITS = 40
+
 _OBJECTIVE = "objective"
 _SOLUTION = "solution"
 
@@ -73,8 +76,12 @@ def effective_weight(parameters: Parameters, geometry: Geometry) -> float:
 
 
 def gaussian_curve(geometry: Geometry, C: float) -> ObjectiveCurve:
-    """Return the privacy curve that holds for this loss (theorems 2 to 4)."""
-    kappa = C * geometry.norm**2
+    """Return the privacy curve that holds for this loss (theorems 2 to 4).
+
+    Kappa is rounded up to 40 bits, so that it does not depend on how the product of its factors is rounded.
+    """
+    mantissa, exponent = math.frexp(C * geometry.norm**2)
+    kappa = math.ldexp(math.ceil(mantissa * 2.0**KAPPA_BITS), exponent - KAPPA_BITS)
     if isinstance(geometry.loss, LogLoss):
         return binary_log_loss(kappa)
     if isinstance(geometry.loss, MultinomialLogLoss):
@@ -92,8 +99,12 @@ def pure_price(geometry: Geometry, C: float, epsilon: float) -> float:
     return huber_price(kappa, geometry.loss.curvature, geometry.n_problems)
 
 
-def plan(parameters: Parameters, geometry: Geometry, C: float) -> PrivacyGuarantee:
-    """Return the two releases: the objective's noise, and the solution."""
+def plan(parameters: Parameters, geometry: Geometry, C: float, beside: float = 0.0) -> PrivacyGuarantee:
+    """Return the two releases: the objective's noise, and the solution.
+
+    They leave the part `beside` of the budget (of the square of the Gaussian mechanism's GDP parameter, or of epsilon)
+    to releases beside them, which theorem 5 counts with the solution's noise, and of which the events do not speak.
+    """
     epsilon, delta = parameters.epsilon, parameters.delta
     sensitivity = C * geometry.lipschitz
     tau = geometry.joint(parameters.tol * sensitivity)
@@ -102,26 +113,30 @@ def plan(parameters: Parameters, geometry: Geometry, C: float) -> PrivacyGuarant
     solution: Mechanism
     if not parameters.private:
         objective, solution = NoNoise(sensitivity), NoNoise(solver_slack_sensitivity(1.0, tau))
-        events, share = (PureEvent(epsilon),), 0.0
+        events, slack_share = (PureEvent(epsilon),), 0.0
     elif delta > 0:
         curve = gaussian_curve(geometry, C)
-        mu_objective, mu_solution = curve.calibrate(epsilon, delta, _SLACK_MU)
+        # Rounded up, where there is anything beside.
+        rest = math.hypot(_SLACK_MU, math.sqrt(beside) * (1 + 2.0**-40)) if beside else _SLACK_MU
+        mu_objective, mu_rest = curve.calibrate(epsilon, delta, rest)
+        mu_solution = mu_rest * (_SLACK_MU / rest)
         objective = GaussianMechanism(mu_objective, sensitivity, geometry.size, _OBJECTIVE_BITS)
         slack = solver_slack_sensitivity(1.0, tau + objective.rounding)
         solution = GaussianMechanism(mu_solution, slack, geometry.size)
         events = ObjectiveEvent(curve, mu_objective), GaussianEvent(mu_solution)
-        share = mu_solution**2 / (mu_objective**2 + mu_solution**2)
+        slack_share = mu_solution**2 / (mu_objective**2 + mu_solution**2)
     else:
-        noise_epsilon = pure_share(epsilon, 1 - _SLACK_EPSILON)
+        own = pure_share(epsilon, 1 - beside)
+        noise_epsilon = pure_share(own, 1 - _SLACK_EPSILON)
         noise_epsilon -= pure_price(geometry, C, noise_epsilon)
         joint = C * geometry.joint_lipschitz
         objective = GammaMechanism(noise_epsilon, joint, geometry.size, _OBJECTIVE_BITS)
         slack = solver_slack_sensitivity(1.0, tau + objective.rounding)
-        solution = GammaMechanism(pure_share(epsilon, _SLACK_EPSILON), slack, geometry.size)
-        events, share = (PureEvent(epsilon),), _SLACK_EPSILON
+        solution = GammaMechanism(pure_share(own, _SLACK_EPSILON), slack, geometry.size)
+        events, slack_share = (PureEvent(own),), _SLACK_EPSILON
     releases = (
-        Release(_OBJECTIVE, objective, 1 - share, "Objective perturbation, theorems 1 to 4"),
-        Release(_SOLUTION, solution, share, "Objective perturbation, theorem 5"),
+        Release(_OBJECTIVE, objective, (1 - beside) * (1 - slack_share), "Objective perturbation, theorems 1 to 4"),
+        Release(_SOLUTION, solution, (1 - beside) * slack_share, "Objective perturbation, theorem 5"),
     )
     return PrivacyGuarantee(epsilon, delta, events, releases)
 

@@ -20,10 +20,12 @@ from ._sgd_derivatives import Derivative
 
 Array = NDArray[np.float64]
 
-# Bits of entries of rows, and of derivatives. Sums over 2**13 rows are then exact in doubles.
+# Bits of entries of rows, and of derivatives.
 _ROW_BITS = 20
 _DERIVATIVE_BITS = 20
-_EXACT_ROWS = 2**13
+
+#: Sums over so many rows are then exact in doubles.
+EXACT_ROWS = 2**13
 
 # Entries of a block of rows, which is read twice: few enough to stay in the processor's cache.
 _BLOCK_ENTRIES = 2**16
@@ -75,32 +77,37 @@ class ClippedGradients:
 
     def __init__(self, rows: ClippedRows, targets: NDArray, derivative: Derivative, max_norm: float) -> None:
         self._rows = rows.array
-        self._derivative = derivative
-        self._n_columns = rows.array.shape[1]
-        self._most_weight, self._least_weight = MOST_WEIGHT / rows.norm, 1 / MOST_WEIGHT / rows.norm
-        self._weight_bits = bits_left(_ROW_BITS, self._n_columns)
-        self._unit = step_of(derivative.most, _DERIVATIVE_BITS)
+        self._prepare(rows.norm, rows.array.shape[1], derivative)
         self._targets = None if derivative.signed else targets
-        self._block = min(max(_BLOCK_ENTRIES // self._n_columns, 64), _EXACT_ROWS)
+        self._block = min(max(_BLOCK_ENTRIES // self._n_columns, 64), EXACT_ROWS)
 
         # Rows in units of their step are integers.
         self._row_step = step_of(rows.norm, _ROW_BITS)
         self._bounds = np.empty(len(self._rows))
         target = max_norm * (1 - max(2.0**-40, max(self._n_columns, derivative.outputs) * 2.0**-50))
-        for start in range(0, len(self._rows), _EXACT_ROWS):
-            part = slice(start, start + _EXACT_ROWS)
+        for start in range(0, len(self._rows), EXACT_ROWS):
+            part = slice(start, start + EXACT_ROWS)
             block = truncate(self._rows[part], self._row_step)
             if derivative.signed:
                 block *= np.where(targets[part] == 1, -1.0, 1.0)[:, None]
             lengths = np.sqrt(squared_norms(block * (1 / self._row_step))) * self._row_step
             self._bounds[part] = target / np.maximum(lengths, self._row_step) / self._unit
         if derivative.outputs == 1:
-            np.minimum(self._bounds, 2.0**_DERIVATIVE_BITS, out=self._bounds)
+            np.minimum(self._bounds, self._most_derivative, out=self._bounds)
 
         self._buffer = np.empty((self._block, self._n_columns))
         self._predictors = np.empty(self._block * derivative.outputs)
         self._few = np.empty((3, self._block))
         self._part = np.empty((derivative.outputs, self._n_columns))
+
+    def _prepare(self, norm: float, n_columns: int, derivative: Derivative) -> None:
+        """Set what follows from the norm and the number of columns of rows, and from the loss."""
+        self._derivative = derivative
+        self._n_columns = n_columns
+        self._most_weight, self._least_weight = MOST_WEIGHT / norm, 1 / MOST_WEIGHT / norm
+        self._weight_bits = bits_left(_ROW_BITS, n_columns)
+        self._unit = step_of(derivative.most, _DERIVATIVE_BITS)
+        self._most_derivative = 2.0**_DERIVATIVE_BITS
 
     def at(self, weights: Array) -> Array:
         """Return the point next to `weights` at which gradients are taken.
@@ -144,7 +151,7 @@ class ClippedGradients:
         since = 0
         for start in range(0, n_rows, self._block):
             count = min(self._block, n_rows - start)
-            if since + count > _EXACT_ROWS:
+            if since + count > EXACT_ROWS:
                 exact = exact or ExactTotal(total.size)
                 total *= 1 / unit
                 exact.add(total.ravel())

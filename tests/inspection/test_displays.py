@@ -9,13 +9,14 @@ from sklearn.preprocessing import MaxAbsScaler
 
 from skdp import (
     BudgetAccountant,
+    DPAdditiveClassifier,
     DPNaiveBayes,
     FunctionalMechLinReg,
     ObjPertLogReg,
     OutputPertLogReg,
     OutputPertSVC,
 )
-from skdp.inspection import CoefficientUncertaintyDisplay, LedgerDisplay, PrivacyUtilityDisplay
+from skdp.inspection import AdditiveTermsDisplay, CoefficientUncertaintyDisplay, LedgerDisplay, PrivacyUtilityDisplay
 
 X, y = make_classification(n_samples=300, n_features=4, random_state=0)
 
@@ -207,3 +208,56 @@ def test_pictures(pyplot):
         display.figure_.canvas.draw()
     ax = pyplot.subplots()[1]
     assert LedgerDisplay.from_accountant(accountant, ax=ax, color="tab:green").ax_ is ax
+
+
+# --- curves of additive models ----------------------------------------------------------------------------------------
+
+
+def additive(n_classes=2):
+    model = DPAdditiveClassifier(
+        epsilon=2.0, delta=1e-6, bounds=(-4, 4), n_bins=8, categories={3: 2}, classes=range(n_classes), random_state=0
+    )
+    rows = np.column_stack([X[:, :3], X[:, 3] > 0])
+    return model.fit(rows, y if n_classes == 2 else np.arange(len(y)) % 3), rows
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_panel_for_each_column(pyplot, n_classes):
+    model, rows = additive(n_classes)
+    display = AdditiveTermsDisplay.from_estimator(model, n_cols=3)
+    assert len(display.axes_) == 4
+    assert [ax.get_title() for ax in display.axes_] == ["x0", "x1", "x2", "x3"]
+    outputs = 1 if n_classes == 2 else 3
+    assert display.terms[0].shape == (8, outputs)
+    assert [tick.get_text() for tick in display.axes_[3].get_xticklabels()] == ["0", "1"]
+    assert display.figure_ is display.axes_[0].figure
+    # The band is no wider than what holds for all records.
+    for noise, most in zip(display.noise, display.most_noise, strict=True):
+        assert np.all((noise > 0) & (noise <= most * (1 + 1e-9)))
+    assert display.reach == pytest.approx(1.96, abs=0.001)
+    assert display.most_reach > display.reach
+    some = AdditiveTermsDisplay.from_estimator(model, rows, columns=["x2", 0], level=0.5, bound=False)
+    assert some.term_names == ["x2", "x0"]
+
+
+def test_bands_of_additive_models_narrow_with_the_budget():
+    widths = []
+    for epsilon in (0.1, 10.0):
+        model, rows = additive()
+        model.set_params(epsilon=epsilon).fit(rows, y)
+        widths.append(np.mean(AdditiveTermsDisplay.from_estimator(model, rows, plot=False).noise[0]))
+    assert widths[1] < widths[0]
+
+
+def test_curves_are_refused_where_there_are_none(pyplot):
+    model, _ = additive()
+    with pytest.raises(TypeError, match="DPAdditiveClassifier"):
+        AdditiveTermsDisplay.from_estimator(OutputPertLogReg(data_norm=3.0, classes=[0, 1]).fit(X, y))
+    with pytest.raises(ValueError, match="columns"):
+        AdditiveTermsDisplay.from_estimator(model, columns=["town"])
+    with pytest.raises(ValueError, match="columns"):
+        AdditiveTermsDisplay.from_estimator(model, columns=[4])
+    with pytest.raises(ValueError, match="level"):
+        AdditiveTermsDisplay.from_estimator(model, level=1.5)
+    with pytest.raises(ValueError, match="axes"):
+        AdditiveTermsDisplay.from_estimator(model, axes=[pyplot.subplots()[1]])

@@ -150,7 +150,7 @@ def test_elementwise_functions_do_not_see_the_position(function):
 
 
 def test_sums_of_many_records_are_exact(monkeypatch):
-    monkeypatch.setattr(_sgd_gradients, "_EXACT_ROWS", 64)
+    monkeypatch.setattr(_sgd_gradients, "EXACT_ROWS", 64)
     derivative, _, X, targets, weights = problem("log_loss", n_rows=1000)
     gradients = sums(derivative, X, targets, 0.3)
     point = gradients.at(weights)

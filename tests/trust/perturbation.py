@@ -250,7 +250,7 @@ def perturbed(subject, epsilon, delta):
         some += [found] * (k < 4)
         for release in found.values():
             noises.setdefault(release.label, []).append((release.out - release.value).ravel())
-    objective, solution = found.values()
+    objective, solution = list(found.values())[-2:]
 
     solved = [problems(model, data) for data in pair]
     row = solved[1][0].X[-1]
@@ -270,10 +270,10 @@ def perturbed(subject, epsilon, delta):
 
 def unsolved(model, data, solved, found):
     """What the solver's slack moves: solve on other data, with the noise for which the minimiser is the same."""
-    (place, objective), (_, solution) = found.items()
+    (place, objective), (_, solution) = list(found.items())[-2:]
     parts = zip(solved, solution.value.reshape(len(solved), *solved[0].shape), strict=True)
     needed = [problem.linear - problem.gradient(part, problem.predictor(part)) for problem, part in parts]
-    _, moved = transcript(model, data, {place: changed(objective, out=np.ravel(needed))}).values()
+    moved = list(transcript(model, data, {place: changed(objective, out=np.ravel(needed))}).values())[-1]
     return moved.value - solution.value
 
 

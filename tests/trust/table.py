@@ -1,6 +1,7 @@
 """All subjects."""
 
 from tests.trust import (
+    additive,
     clusters,
     components,
     counts,
@@ -16,6 +17,7 @@ from tests.trust import (
 )
 
 SUBJECTS = [
+    *additive.SUBJECTS,
     *perturbation.SUBJECTS,
     *functional.SUBJECTS,
     *gradients.SUBJECTS,

@@ -1,0 +1,423 @@
+r"""Additive logistic regression: a curve for each column, from counts in cells and one perturbed objective.
+
+Released: the numbers of records in the cells of each column (and before, if asked for, the edges of cells); then the
+minimiser of a perturbed objective, or sums of clipped gradients, step by step, of a logistic regression on public
+features of the cells. The model is computed from that.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from .._data import labelled_data
+from .._params import check_choice, check_classes, check_integer, check_positive
+from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
+from ..accounting import PrivacyCost
+from ..linear_model._prediction import log_probabilities, probabilities
+from ..linear_model._sgd_derivatives import LogLoss, Multinomial
+from ..mechanisms import NoiseSource
+from ._base import AdditiveModel, Parameters
+from ._engines import GradientEngine, ObjectiveEngine
+from ._plans import Before, release_cells
+from ._terms import Layout
+from ._uncertainty import Pseudo
+
+Array = NDArray[np.float64]
+
+SOLVERS = ("auto", "objective", "gradient")
+
+#: The largest margin.
+_MOST_MARGIN = 8.0
+
+
+class _Labels(ClassifierMixin, BaseEstimator):
+    """Stands in where labels are validated with rows that have been read already."""
+
+
+class DPAdditiveClassifier(ClassifierMixin, AdditiveModel):
+    r"""Differentially private additive logistic regression: one curve for each column, for any number of classes.
+
+    The score of a row is a sum of one number for each column, read off a curve over the column's bins or categories.
+    The curves say all that there is to say about the model, and are drawn by
+    :class:`~skdp.inspection.AdditiveTermsDisplay`. Tables are taken as they are: text and numbers.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP; otherwise noise is Gaussian, and much
+        smaller. Choose it far below one over the number of records.
+    bounds : tuple (lower, upper)
+        Bounds of the numeric columns, from public knowledge: numbers, or one for each column of X, or one for each
+        numeric column, or one for each numeric column without `bin_edges`. Values beyond are in the outer bins.
+    categories : dict, default=None
+        Categories of columns that have them, by position or name of the column: a list from the code book, of text or
+        of numbers, or their number, if they are coded 0, 1, ... What is in no list, or missing, is passed over: the
+        record counts, and this column adds nothing to its score.
+    bin_edges : dict, default=None
+        Edges of bins for columns that are to have their own, by position or name: increasing, the outer ones included.
+        Values beyond are in the outer bins.
+    interactions : list of tuple, default=None
+        Pairs of columns, by position or name, that get a term of their own besides. Ordered columns are merged to 16
+        cells for it. Each pair takes as much of the budget as a column does.
+    n_bins : int, default=32
+        Number of bins of numeric columns without `bin_edges`. Neighbouring bins are made alike, so that many
+        cost little.
+    scale : {"linear", "log", "symlog"}, default="linear"
+        How these bins are spaced within the bounds: evenly; evenly in logarithms, for positive bounds; or evenly in the
+        inverse hyperbolic sine of values over `unit`.
+    unit : float, default=1.0
+        Where ``"symlog"`` turns from linear to logarithmic.
+    thresholds : {"uniform", "quantile"}, default="uniform"
+        ``"quantile"`` spends a tenth of the budget on edges between which about equally many records are, for bounds
+        that are far wider than what most records need. They are among 1024 cells, which are spaced by `scale`.
+    smoothness : float or "auto", default="auto"
+        How alike neighbouring bins are, in [0, 1]: with 1 they differ by steps alone, with 0 they are as different as
+        categories. ``"auto"`` is 1 less half of the inverse of 1 plus the noise multiplier.
+    solver : {"auto", "objective", "gradient"}, default="auto"
+        How curves are found: by objective perturbation, or by noisy gradient steps, which need a positive `delta`.
+        ``"auto"`` takes steps for three classes or more, where it can.
+    C : float or "auto", default="auto"
+        Weight of the sum of losses against half the squared norm of the coefficients, for objective perturbation. A
+        number is used as far as the proof admits it: ``C_`` is what was used.
+    margin : float or "auto", default="auto"
+        What margins are to be beyond, in [0, 8], for objective perturbation with two classes. A larger one has more
+        records speak up against the noise. ``"auto"`` is 0.6 times the logarithm of 1 plus the noise multiplier, 4 at
+        most.
+    n_steps : int, default=300
+        Number of gradient steps.
+    classes : array-like, default=None
+        The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
+        in `y` are taken to be public, with a warning.
+    accountant : BudgetAccountant, default=None
+        Budget that is charged before any noise is drawn. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
+        be reproduced, and subtracted: for tests only.
+
+    Attributes
+    ----------
+    terms_ : list of ndarray
+        The curves: what each cell of each term adds to the score, of shape (n_cells,), (n_cells, n_cells) for a pair;
+        with a last axis of n_classes for three classes or more. Terms of one column have a mean of about 0 over the
+        records, by `cell_counts_`.
+    term_names_ : list of str
+        Names of the terms.
+    term_columns_ : list of tuple of int
+        The column, or columns, of each term.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        What is added to all terms.
+    cell_names_ : list of list of str
+        What the cells of each column are called.
+    bin_edges_ : list of ndarray or None
+        Edges of each numeric column's bins.
+    cell_counts_ : list of ndarray
+        Released numbers of records in the cells of each column; noise may make them negative.
+    n_samples_estimate_ : float
+        Released number of records; at least 1, and at least its own noise.
+    classes_ : ndarray of shape (n_classes,)
+        The label set, sorted.
+    C_ : float or None
+        The weight that was used; None for gradient steps.
+    margin_ : float
+        The margin that was used.
+    privacy_ : PrivacyGuarantee
+        The guarantee, with mechanisms, sensitivities and noise scales.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    DPAdditiveRegressor : The same for numbers.
+    ObjPertLogReg : Logistic regression, linear in the columns.
+    DPNaiveBayes : Additive as well, from counts alone.
+
+    Notes
+    -----
+    **Privacy.** (`epsilon`, `delta`)-DP under addition or removal of one record. Released are the numbers of records in
+    the cells of each column, for two per cent of the budget; with ``thresholds="quantile"``, edges before; and the
+    minimiser of a perturbed objective, or clipped sums of gradients with noise. The features of a cell are public, and
+    of length 1 for each term, so that no row is longer than the square root of the number of terms. A margin in the log
+    loss does not change what objective perturbation costs. Everything else is computed from that. The proofs are in
+    :ref:`additive_models`. Not covered: that `fit` raises an error for values that are not finite, and how long it
+    takes.
+
+    References
+    ----------
+    .. [1] H. Nori, R. Caruana, Z. Bu, J. H. Shen and J. Kulkarni, "Accuracy, Interpretability, and Differential Privacy
+       via Explainable Boosting", ICML 2021.
+    .. [2] T. Hastie and R. Tibshirani, "Generalized Additive Models", Statistical Science 1, 1986.
+    .. [3] D. Kifer, A. Smith and A. Thakurta, "Private Convex Empirical Risk Minimization and High-dimensional
+       Regression", COLT 2012.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skdp import DPAdditiveClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> bounds = [4, 2, 1, 0], [8, 5, 7, 3]
+    >>> model = DPAdditiveClassifier(epsilon=5.0, delta=1e-5, bounds=bounds, classes=[0, 1, 2], random_state=0)
+    >>> model.fit(X, y).contributions(X).shape
+    (150, 4, 3)
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        bounds: Any = None,
+        categories: Any = None,
+        bin_edges: Any = None,
+        interactions: Any = None,
+        n_bins: int = 32,
+        scale: str = "linear",
+        unit: float = 1.0,
+        thresholds: str = "uniform",
+        smoothness: float | str = "auto",
+        solver: str = "auto",
+        C: float | str = "auto",
+        margin: float | str = "auto",
+        n_steps: int = 300,
+        classes: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.categories = categories
+        self.bin_edges = bin_edges
+        self.interactions = interactions
+        self.n_bins = n_bins
+        self.scale = scale
+        self.unit = unit
+        self.thresholds = thresholds
+        self.smoothness = smoothness
+        self.solver = solver
+        self.C = C
+        self.margin = margin
+        self.n_steps = n_steps
+        self.classes = classes
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows: finite numbers in columns with bins, anything in columns with categories.
+        y : array-like of shape (n_samples,)
+            Labels. With declared `classes`, rows with other labels are left out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        accountant = check_accountant(self.accountant)
+        parameters = self._check_parameters()
+        self._check_own()
+        source = NoiseSource(self.random_state)
+        X, columns = self._rows(X, parameters)
+        positions = np.zeros((len(X[0]), 1))
+        _, labels, classes = labelled_data(_Labels(), positions, y, check_classes(self.classes))
+        if np.any(labels < 0):
+            X, labels = [column[labels >= 0] for column in X], labels[labels >= 0]
+        _, _, layout, before = self._prepared(parameters, columns)
+        engine = self._engine_for(parameters, layout, before, len(classes))
+        guarantee = before.and_then(engine.plan())
+
+        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
+        cells = release_cells(session, guarantee, columns, X)
+        codes = layout.codes(cells.codes)
+        if isinstance(engine, ObjectiveEngine):
+            coef, intercept = engine.run(session, codes, labels)
+        else:
+            coef, intercept = engine.run(session, guarantee, codes, labels, cells.total)
+
+        self._set_terms(coef, intercept, cells, columns, layout, len(classes) == 2)
+        self.classes_ = classes
+        self.privacy_ = guarantee
+        self._engine = engine
+        self.C_ = engine.weight if isinstance(engine, ObjectiveEngine) else None
+        self.margin_ = engine.offset if isinstance(engine, ObjectiveEngine) else 0.0
+        return self
+
+    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Number of labels; needed unless `classes` is set.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """
+        parameters, _, layout, before = self._planned(n_features)
+        self._check_own()
+        classes = check_classes(self.classes)
+        if classes is not None:
+            n_classes = len(classes)
+        elif n_classes is None:
+            raise ValueError("n_classes must be given, since classes is None")
+        n_classes = check_integer(n_classes, "n_classes", least=2)
+        return before.and_then(self._engine_for(parameters, layout, before, n_classes).plan())
+
+    def _check_own(self) -> tuple[str, float | None, float | None]:
+        solver = check_choice(self.solver, "solver", SOLVERS)
+        automatic = isinstance(self.C, str) and self.C == "auto"
+        C = None if automatic else check_positive(self.C, "C")
+        automatic = isinstance(self.margin, str) and self.margin == "auto"
+        margin = None if automatic else check_positive(self.margin, "margin", least=0.0, most=_MOST_MARGIN)
+        return solver, C, margin
+
+    def _engine_for(
+        self, parameters: Parameters, layout: Layout, before: Before, n_classes: int
+    ) -> ObjectiveEngine | GradientEngine:
+        solver, C, margin = self._check_own()
+        epsilon, delta = parameters.epsilon, parameters.delta
+        if solver == "auto":
+            solver = "gradient" if n_classes > 2 and delta > 0 else "objective"
+        if solver == "objective":
+            return ObjectiveEngine(epsilon, delta, before.share, layout, n_classes, C, margin)
+        if delta == 0:
+            raise ValueError('delta must be positive with solver="gradient": its noise is Gaussian')
+        derivative = LogLoss() if n_classes == 2 else Multinomial(n_classes)
+        return GradientEngine(epsilon, delta, before.share, layout, derivative, parameters.n_steps)
+
+    def _fixed_cost(self) -> PrivacyCost | None:
+        classes = check_classes(self.classes)
+        _, C, _ = self._check_own()
+        # Without the label set, or with a weight whose price grows with the number of terms, it depends on the data.
+        if self.delta > 0 and (classes is None or C is not None):
+            return None
+        parameters, layout, before = self._any_shape()
+        n_classes = 2 if classes is None else len(classes)
+        return before.and_then(self._engine_for(parameters, layout, before, n_classes).plan()).cost
+
+    def _spread(self, pseudo: Pseudo) -> list[Array]:
+        scores = pseudo.features @ self._coef.T + self._offset
+        most = np.inf
+        if isinstance(self._engine, GradientEngine):
+            most = self._engine.descent.max_norm / self._engine.descent.settings.row_norm
+        bends = curvatures(scores[:, 0] if len(self.classes_) == 2 else scores, self.margin_, float(most))
+        return self._engine.spread(pseudo, self._coef, self.privacy_, bends)
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the sum of each row's terms and the intercept.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive for the second class when there are two; else one score a class.
+        """
+        scores = self._scores(X)
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> NDArray:
+        """Return the most likely label of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Elements of ``classes_``.
+        """
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes]
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        return probabilities(logits(self.decision_function(X), self.margin_))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return logarithms of class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        return log_probabilities(logits(self.decision_function(X), self.margin_))
+
+
+def curvatures(scores: Array, margin: float, most: float) -> list[Array]:
+    """Return the mean second derivative of the loss at scores, if the model is right, for each output.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+        Scores.
+    margin : float
+        Margin of the loss.
+    most : float
+        Norm beyond which derivatives are clipped, where there is no curvature.
+    """
+    p = probabilities(logits(scores, margin))
+    if scores.ndim == 1:
+        out = np.zeros(len(scores))
+        for part, sign in ((p[:, 1], 1.0), (p[:, 0], -1.0)):
+            u = special.expit(margin - sign * scores)
+            out += part * np.where(u < most, u * (1 - u), 0.0)
+        return [out]
+    lengths = np.sqrt((p**2).sum(axis=1, keepdims=True) + 1 - 2 * p)
+    inside = (p * (lengths < most)).sum(axis=1)
+    return list((p * (1 - p) * inside[:, None]).T)
+
+
+def logits(scores: Array, margin: float) -> Array:
+    r"""Return log-odds for scores of two classes that were fitted with a margin.
+
+    A score s minimises the mean loss of records of which the part p is of the second class where :math:`p\,\sigma(a-s)
+    = (1-p)\,\sigma(a+s)`.
+    """
+    if margin == 0 or scores.ndim > 1:
+        return scores
+    return special.log_expit(margin + scores) - special.log_expit(margin - scores)

@@ -1,0 +1,324 @@
+"""The ways in which coefficients are found: objective perturbation, noisy gradient steps, and noisy moments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._descent import GRADIENTS, Course
+from .._release import PrivacyGuarantee, Release, ReleaseSession
+from ..accounting import (
+    GaussianEvent,
+    PrivacyEvent,
+    PureEvent,
+    gaussian_epsilon,
+    gaussian_mu,
+    gaussian_noise_multiplier,
+    sampled_gaussian_mu,
+)
+from ..linear_model._logistic import Geometry, checked_weight, linear_rule
+from ..linear_model._logistic import Parameters as LinearParameters
+from ..linear_model._losses import LogLoss
+from ..linear_model._moments import INTERCEPT_CONSTANT as MOMENT_CONSTANT
+from ..linear_model._moments import RIDGE, Block, Moments, Scaling, noise_of, released_moments, solve_positive, trimmed
+from ..linear_model._moments import Geometry as MomentGeometry
+from ..linear_model._moments import plan as moments_plan
+from ..linear_model._objective_perturbation import KAPPA_BITS, ObjectivePerturbation, effective_weight, plan
+from ..linear_model._sgd_base import Descent, Path, Settings, eta, quietly, rule_of
+from ..linear_model._sgd_derivatives import Derivative
+from ..mechanisms import SampledGaussianMechanism, coordinate_variance, pure_share
+from ..sensitivity import clip_rows
+from ._columns import Codes
+from ._gradients import CellGradients
+from ._terms import Layout
+from ._uncertainty import Pseudo, inverse
+
+Array = NDArray[np.float64]
+
+#: The margin, under margin="auto", is this times the logarithm of 1 plus the noise multiplier.
+MARGIN = 0.6
+
+# What remains of delta for the releases beside objective perturbation, where their loss and the determinant's meet.
+_REST = 0.01
+
+# The least part of epsilon that the determinant may use.
+_LEAST_KAPPA = 0.2
+
+# As those of ObjPertLogReg.
+_TOL, _MAX_ITER = 1e-6, 100
+
+# As those of DPSGDClassifier, but for the number of steps.
+_MOMENTUM, _AVERAGED = 0.95, 0.5
+
+# Part of the longest stable step that is surely not exceeded.
+_STABLE = 0.99
+
+_GRADIENT_THEOREM = "Additive models, theorem 3"
+
+
+def noise_multiplier(epsilon: float, delta: float, size: int) -> float:
+    """Return the noise's size over the sensitivity, about."""
+    if epsilon == math.inf:
+        return 0.0
+    return gaussian_noise_multiplier(epsilon, delta) if delta > 0 else math.sqrt(size + 1) / epsilon
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectiveEngine:
+    """Logistic regression by objective perturbation, but for the data. Public.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The whole budget.
+    beside : float
+        Part of it that other releases take.
+    layout : Layout
+        Of the features.
+    n_classes : int
+        Number of labels.
+    C, margin : float or None
+        As users set them; None for the automatic ones.
+    """
+
+    epsilon: float
+    delta: float
+    beside: float
+    layout: Layout
+    n_classes: int
+    C: float | None
+    margin: float | None
+
+    @cached_property
+    def parameters(self) -> LinearParameters:
+        norm = self.layout.data_norm
+        return LinearParameters(self.epsilon, self.delta, norm, self.C, "log_loss", True, _TOL, _MAX_ITER)
+
+    @cached_property
+    def geometry(self) -> Geometry:
+        geometry = Geometry.of(self.parameters, self.layout.n_features, self.n_classes)
+        if self.n_classes > 2:
+            return geometry
+        return replace(geometry, loss=LogLoss(self.offset))
+
+    @cached_property
+    def offset(self) -> float:
+        """The margin; there is none for several classes."""
+        if self.n_classes > 2:
+            return 0.0
+        if self.margin is not None:
+            return self.margin
+        return min(MARGIN * math.log1p(noise_multiplier(self.epsilon, self.delta, self.layout.n_features + 1)), 4.0)
+
+    @cached_property
+    def weight(self) -> float:
+        """The weight of the losses: as for objective perturbation alone, and such that the rest has room beside."""
+        parameters, most, norm = self.parameters, math.inf, self.geometry.norm
+        if self.epsilon < math.inf and self.delta == 0:
+            parameters = replace(parameters, epsilon=pure_share(self.epsilon, 1 - self.beside))
+        elif self.epsilon < math.inf:
+            mu = gaussian_mu(self.epsilon, self.delta) * math.sqrt(self.beside)
+            room = self.epsilon - gaussian_epsilon(mu, _REST * self.delta)
+            most = max(_LEAST_KAPPA * self.epsilon, room) / norm**2
+        C = min(effective_weight(parameters, self.geometry), most)
+        if self.C is None:
+            # Half way between two numbers to which the curve rounds, so that its events are the same for all shapes.
+            mantissa, exponent = math.frexp(C * norm**2 * (1 - 2.0**-30))
+            C = math.ldexp(math.floor(mantissa * 2.0**KAPPA_BITS) + 0.5, exponent - KAPPA_BITS) / norm**2
+        return checked_weight(C, parameters, self.geometry)
+
+    def plan(self) -> PrivacyGuarantee:
+        return plan(self.parameters, self.geometry, self.weight, self.beside)
+
+    def run(self, session: ReleaseSession, codes: Codes, labels: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Return coefficients and intercepts."""
+        rows = clip_rows(self.layout.features(codes), self.layout.data_norm, self.geometry.constant)
+        released = ObjectivePerturbation._release(session, rows, labels, self.parameters, self.geometry, self.weight)
+        return linear_rule(released, self.geometry)
+
+    def spread(
+        self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Sequence[Array | None]
+    ) -> list[Array]:
+        """Return what the noise moves coefficients by, for the curvature of each class: see `term_noise`.
+
+        The minimiser moves by minus the inverse of the second derivative times the noise.
+        """
+        noise = math.hypot(*(math.sqrt(coordinate_variance(r.mechanism)) for r in guarantee.releases[-2:]))
+        if self.n_classes > 2:
+            noise *= math.sqrt(1 - 1 / self.n_classes)
+        out: list[Array] = []
+        for own in weights:
+            bend = self.weight * pseudo.curvature(own, self.geometry.constant)
+            out.append(noise * inverse(bend + np.eye(len(bend))))
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class GradientEngine:
+    """Noisy gradient steps on all records, but for the data. Public.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The whole budget.
+    beside : float
+        Part of it that other releases take.
+    layout : Layout
+        Of the features.
+    derivative : Derivative
+        Of the loss.
+    n_steps : int
+        Number of steps.
+    """
+
+    epsilon: float
+    delta: float
+    beside: float
+    layout: Layout
+    derivative: Derivative
+    n_steps: int
+
+    @cached_property
+    def descent(self) -> Descent:
+        settings = Settings(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            data_norm=self.layout.data_norm,
+            loss="",
+            penalty=None,
+            alpha=0.0,
+            l1_ratio=0.0,
+            fit_intercept=True,
+            max_grad_norm=None,
+            learning_rate="constant",
+            eta0=None,
+            momentum=_MOMENTUM,
+            averaged=_AVERAGED,
+        )
+        return Descent(settings, Course(1.0, self.n_steps, None), self.derivative, self.layout.n_features)
+
+    @property
+    def step_mu(self) -> float:
+        """Sensitivity over noise in one step."""
+        if self.epsilon == math.inf:
+            return math.inf
+        other = gaussian_mu(self.epsilon, self.delta) * math.sqrt(self.beside)
+        return sampled_gaussian_mu(self.epsilon, self.delta, 1.0, self.n_steps, other)
+
+    @cached_property
+    def mechanism(self) -> SampledGaussianMechanism:
+        size = math.prod(self.descent.shape)
+        return SampledGaussianMechanism(self.step_mu, self.descent.max_norm, size, self.n_steps)
+
+    def plan(self) -> PrivacyGuarantee:
+        events: tuple[PrivacyEvent, ...] = (PureEvent(math.inf),)
+        if self.epsilon < math.inf:
+            events = (GaussianEvent(self.step_mu * math.sqrt(self.n_steps)),)
+        release = Release(GRADIENTS, self.mechanism, 1 - self.beside, _GRADIENT_THEOREM)
+        return PrivacyGuarantee(self.epsilon, self.delta, events, (release,))
+
+    @quietly
+    def run(
+        self, session: ReleaseSession, guarantee: PrivacyGuarantee, codes: Codes, targets: NDArray, count: float
+    ) -> tuple[Array, Array]:
+        """Return coefficients and intercepts."""
+        mechanism = self.mechanism
+        lattice = mechanism.step if self.epsilon < math.inf else None
+        gradients = CellGradients(self.layout, codes, targets, self.derivative, self.descent.max_norm)
+        path = Path(self.descent, np.zeros(self.descent.shape), count, mechanism.scale)
+        for sample, release in session.steps(GRADIENTS, codes.shape[1]):
+            point = gradients.at(path.weights)
+            path.step(release(gradients.total(point, sample, lattice)))
+        return rule_of(path.result(), self.descent.settings)
+
+    def spread(
+        self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Sequence[Array | None]
+    ) -> list[Array]:
+        """Return what the noise moves coefficients by, for the curvature of each output: see `term_noise`.
+
+        Along an eigenvector of the second derivative, the noise of each step dies out by a recursion, and the result
+        averages over what is left of all of them.
+        """
+        noise, constant = guarantee.releases[-1].mechanism.scale, self.descent.settings.constant
+        length = eta(self.descent, noise / pseudo.count) / pseudo.count
+        first = self.n_steps - max(1, math.ceil(_AVERAGED * self.n_steps))
+        out: list[Array] = []
+        for own in weights:
+            bends, vectors = np.linalg.eigh(pseudo.curvature(own, constant))
+            # Longer steps than are stable do not occur, whatever the pseudo-records say.
+            bends = np.clip(length * bends, 0.0, 2 * _STABLE * (1 + _MOMENTUM))
+            left, moved = np.full(len(bends), -length), np.full(len(bends), -length)
+            sums = [np.zeros(len(bends)), left.copy()]
+            for _ in range(self.n_steps - 1):
+                moved = _MOMENTUM * moved - bends * left
+                left = left + moved
+                sums.append(sums[-1] + left)
+            total = np.array(sums)
+            steps = np.arange(self.n_steps)
+            shares = total[self.n_steps - steps] - total[np.maximum(first - steps, 0)]
+            sizes = noise * np.sqrt((shares**2).sum(axis=0)) / (self.n_steps - first)
+            out.append(vectors * sizes)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class MomentEngine:
+    """Ridge regression from noisy second moments, for ``delta = 0``, but for the data. Public.
+
+    Attributes
+    ----------
+    epsilon : float
+        The whole budget.
+    beside : float
+        Part of it that other releases take.
+    layout : Layout
+        Of the features.
+    """
+
+    epsilon: float
+    beside: float
+    layout: Layout
+
+    @cached_property
+    def geometry(self) -> MomentGeometry:
+        norm = self.layout.data_norm
+        constant = MOMENT_CONSTANT * norm
+        return MomentGeometry(self.layout.n_features, 1, norm, constant, 1.0, 1.0)
+
+    @cached_property
+    def planned(self) -> tuple[PrivacyGuarantee, Block]:
+        guarantee, block = moments_plan(pure_share(self.epsilon, 1 - self.beside), 0.0, self.geometry)
+        (release,) = guarantee.releases
+        releases = (replace(release, share=1 - self.beside),)
+        return replace(guarantee, epsilon=self.epsilon, releases=releases), block
+
+    def plan(self) -> PrivacyGuarantee:
+        return self.planned[0]
+
+    def run(
+        self, session: ReleaseSession, guarantee: PrivacyGuarantee, codes: Codes, targets: NDArray, count: float
+    ) -> tuple[Array, Array]:
+        """Return coefficients and intercepts."""
+        geometry, (own, block) = self.geometry, self.planned
+        box = Scaling.of((np.array(-1.0), np.array(1.0)), "bounds", self.layout.n_features, True)
+        features = self.layout.features(codes)
+        moments = Moments(features, targets, box, lambda y: y[:, None], geometry, self.epsilon < math.inf)
+        gram, cross = released_moments(session, own, block, moments)
+        ridge = RIDGE * noise_of(own.releases[0].mechanism, block, geometry).largest_eigenvalue
+        solution = solve_positive(trimmed(gram) + ridge * np.eye(len(gram)), cross)
+        return solution[:-1].T, geometry.constant * solution[-1]
+
+    def spread(
+        self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Sequence[Array | None]
+    ) -> list[Array]:
+        """Return what the noise moves coefficients by, for each output: see `term_noise`."""
+        noise = noise_of(guarantee.releases[-1].mechanism, self.planned[1], self.geometry)
+        cross = math.sqrt(coordinate_variance(guarantee.releases[-1].mechanism)) / self.planned[1].cross
+        size = math.hypot(cross, noise.scale * float(np.linalg.norm(coef)) / math.sqrt(2))
+        gram = pseudo.curvature(weights[0], self.geometry.constant)
+        return [size * inverse(gram + RIDGE * noise.largest_eigenvalue * np.eye(len(gram)))]

@@ -1,0 +1,144 @@
+"""What additive models release, and how the budget is divided: all of it from public numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._release import PrivacyGuarantee, Release, ReleaseSession
+from ..accounting import PrivacyEvent, PureEvent
+from ..mechanisms import (
+    Mechanism,
+    NoNoise,
+    coordinate_variance,
+    l1_mechanism,
+    l2_mechanism,
+    pure_share,
+    quantile_mechanism,
+    within_reach,
+)
+from ._columns import Codes, Columns
+
+Array = NDArray[np.float64]
+
+EDGES = "edges of bins"
+COUNTS = "records in cells"
+
+_COUNTS_THEOREM = "Additive models, theorem 1"
+
+#: Parts of the budget, of epsilon or of the square of the GDP parameter.
+COUNT_SHARE = 0.02
+EDGE_SHARE = 0.1
+
+
+def cell_sensitivity(n_columns: int) -> int:
+    r"""Bound what one record adds to the numbers of records in all cells, and to their total.
+
+    It is in one cell of each column at most, and adds 1 to its count; and 1 to the total. The L1 norm is
+    :math:`d + 1`, the L2 norm its square root, and every record with a category in each column attains both.
+
+    Parameters
+    ----------
+    n_columns : int
+        Number of columns.
+
+    Returns
+    -------
+    sensitivity : int
+        The bound on the L1 norm, and on the square of the L2 norm.
+    """
+    return n_columns + 1
+
+
+def records_in_cells(codes: Codes, sizes: tuple[int, ...]) -> Array:
+    """Return the number of records, and that in each cell of each column, one after the other."""
+    counts = [np.bincount(own, minlength=size)[:size] for own, size in zip(codes, sizes, strict=True)]
+    return np.concatenate([[codes.shape[1]], *counts]).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Before:
+    """The releases that come before the model's own: private edges, if there are any to find, and counts.
+
+    Attributes
+    ----------
+    events : tuple of PrivacyEvent
+        What they cost.
+    releases : tuple of Release
+        What they are.
+    share : float
+        Part of the budget.
+    """
+
+    events: tuple[PrivacyEvent, ...]
+    releases: tuple[Release, ...]
+    share: float
+
+    @classmethod
+    def of(cls, epsilon: float, delta: float, columns: Columns) -> Before:
+        events: list[PrivacyEvent] = []
+        releases = []
+        share = COUNT_SHARE
+        if columns.private:
+            share += EDGE_SHARE
+            levels, n_columns = tuple(range(1, columns.n_bins)), len(columns.private)
+            edges, event = quantile_mechanism(epsilon, delta, EDGE_SHARE, levels, columns.n_bins, n_columns)
+            events.append(event)
+            releases.append(Release(EDGES, edges, EDGE_SHARE, "Preprocessing, theorem 2"))
+        moved, size = cell_sensitivity(len(columns.kinds)), 1 + sum(columns.sizes)
+        counts: Mechanism
+        if epsilon == math.inf:
+            counts, event = NoNoise(math.sqrt(moved)), PureEvent(epsilon)
+        elif delta > 0:
+            counts, event = l2_mechanism(epsilon, delta, COUNT_SHARE, math.sqrt(moved), size)
+        else:
+            part = pure_share(epsilon, COUNT_SHARE)
+            counts, event = l1_mechanism(part, float(moved), size), PureEvent(part)
+        events.append(event)
+        releases.append(Release(COUNTS, counts, COUNT_SHARE, _COUNTS_THEOREM))
+        return cls(tuple(events), tuple(releases), share)
+
+    def and_then(self, guarantee: PrivacyGuarantee) -> PrivacyGuarantee:
+        """Return the guarantee of these releases and the model's own together."""
+        events = self.events + guarantee.events
+        if guarantee.epsilon == math.inf:
+            events = (PureEvent(math.inf),)
+        return PrivacyGuarantee(guarantee.epsilon, guarantee.delta, events, self.releases + guarantee.releases)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Where the records are, and what was released of it.
+
+    Attributes
+    ----------
+    columns : Columns
+        With all edges.
+    codes : ndarray of shape (n_columns, n_rows)
+        Private.
+    total : float
+        Released number of records; at least 1, and at least its own noise.
+    counts : list of ndarray
+        Released numbers of records in the cells of each column.
+    """
+
+    columns: Columns
+    codes: Codes
+    total: float
+    counts: list[Array]
+
+
+def release_cells(session: ReleaseSession, guarantee: PrivacyGuarantee, columns: Columns, X: list[NDArray]) -> Cells:
+    """Carry out the releases that come before the model's own."""
+    if columns.private:
+        columns = columns.with_edges(columns.edges_at(session.release(EDGES, columns.grid_counts(X))))
+    codes = columns.codes(X)
+    (mechanism,) = (release.mechanism for release in guarantee.releases if release.label == COUNTS)
+    found = session.release(COUNTS, within_reach(mechanism, records_in_cells(codes, columns.sizes)))
+    noise = math.sqrt(coordinate_variance(mechanism))
+    # Below its own noise a number says nothing, and steps that are divided by it would be wild.
+    total = max(1.0, noise, float(found[0]))
+    return Cells(columns, codes, total, np.split(found[1:], np.cumsum(columns.sizes)[:-1]))

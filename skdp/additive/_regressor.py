@@ -1,0 +1,277 @@
+r"""Additive regression: a curve for each column, from counts in cells and noisy gradient steps, or noisy moments.
+
+Released: the numbers of records in the cells of each column (and before, if asked for, the edges of cells); then, with
+``delta > 0``, sums of clipped gradients, step by step, and with ``delta = 0`` the second moments of the public features
+of the cells and of the targets. The model is computed from that.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+
+from .._data import regression_data, single_target
+from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
+from ..accounting import PrivacyCost
+from ..linear_model._sgd_derivatives import Residual
+from ..linear_model._targets import Targets
+from ..mechanisms import NoiseSource
+from ._base import AdditiveModel, Parameters
+from ._engines import GradientEngine, MomentEngine
+from ._plans import Before, release_cells
+from ._terms import Layout
+from ._uncertainty import Pseudo
+
+Array = NDArray[np.float64]
+
+# Half ranges: no residual of targets and predictions within the bounds is larger.
+_MOST_RESIDUAL = 2.0
+
+
+class _Residual(Residual):
+    """Squared loss, for features by the hundred: what noise of all steps adds up to is to be less than for a few."""
+
+    walk = 0.4
+
+
+class _Targets(RegressorMixin, BaseEstimator):
+    """Stands in where targets are validated with rows that have been read already."""
+
+
+class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
+    r"""Differentially private additive regression: one curve for each column.
+
+    A prediction is a sum of one number for each column, read off a curve over the column's bins or categories.
+    The curves say all that there is to say about the model, and are drawn by
+    :class:`~skdp.inspection.AdditiveTermsDisplay`. Tables are taken as they are: text and numbers.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, from noisy moments, and far
+        less accurate; otherwise noise is Gaussian. Choose it far below one
+        over the number of records.
+    bounds : tuple (lower, upper)
+        Bounds of the numeric columns, from public knowledge: numbers, or one for each column of X, or one for each
+        numeric column, or one for each numeric column without `bin_edges`. Values beyond are in the outer bins.
+    bounds_y : tuple (lower, upper)
+        Bounds of the targets, likewise.
+    categories : dict, default=None
+        Categories of columns that have them, by position or name of the column: a list from the code book, of text or
+        of numbers, or their number, if they are coded 0, 1, ... What is in no list, or missing, is passed over: the
+        record counts, and this column adds nothing to its score.
+    bin_edges : dict, default=None
+        Edges of bins for columns that are to have their own, by position or name: increasing, the outer ones included.
+        Values beyond are in the outer bins.
+    interactions : list of tuple, default=None
+        Pairs of columns, by position or name, that get a term of their own besides. Ordered columns are merged to 16
+        cells for it. Each pair takes as much of the budget as a column does.
+    n_bins : int, default=32
+        Number of bins of numeric columns without `bin_edges`. Neighbouring bins are made alike, so that many
+        cost little.
+    scale : {"linear", "log", "symlog"}, default="linear"
+        How these bins are spaced within the bounds: evenly; evenly in logarithms, for positive bounds; or evenly in the
+        inverse hyperbolic sine of values over `unit`.
+    unit : float, default=1.0
+        Where ``"symlog"`` turns from linear to logarithmic.
+    thresholds : {"uniform", "quantile"}, default="uniform"
+        ``"quantile"`` spends a tenth of the budget on edges between which about equally many records are, for bounds
+        that are far wider than what most records need. They are among 1024 cells, which are spaced by `scale`.
+    smoothness : float or "auto", default="auto"
+        How alike neighbouring bins are, in [0, 1]: with 1 they differ by steps alone, with 0 they are as different as
+        categories. ``"auto"`` is 1 less half of the inverse of 1 plus the noise multiplier.
+    n_steps : int, default=300
+        Number of gradient steps, for a positive `delta`.
+    accountant : BudgetAccountant, default=None
+        Budget that is charged before any noise is drawn. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
+        be reproduced, and subtracted: for tests only.
+
+    Attributes
+    ----------
+    terms_ : list of ndarray
+        The curves: what each cell of each term adds to the prediction, of shape (n_cells,), (n_cells, n_cells)
+        for a pair. Terms of one column have a mean of about 0 over the records, by `cell_counts_`.
+    term_names_ : list of str
+        Names of the terms.
+    term_columns_ : list of tuple of int
+        The column, or columns, of each term.
+    intercept_ : float
+        What is added to all terms.
+    cell_names_ : list of list of str
+        What the cells of each column are called.
+    bin_edges_ : list of ndarray or None
+        Edges of each numeric column's bins.
+    cell_counts_ : list of ndarray
+        Released numbers of records in the cells of each column; noise may make them negative.
+    n_samples_estimate_ : float
+        Released number of records; at least 1, and at least its own noise.
+    privacy_ : PrivacyGuarantee
+        The guarantee, with mechanisms, sensitivities and noise scales.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    DPAdditiveClassifier : The same for labels.
+    FunctionalMechLinReg : Linear regression.
+
+    Notes
+    -----
+    **Privacy.** (`epsilon`, `delta`)-DP under addition or removal of one record. Released are the numbers of records in
+    the cells of each column, for two per cent of the budget; with ``thresholds="quantile"``, edges before; and clipped
+    sums of gradients with noise, or with ``delta=0`` noisy second moments of the features of cells. These are public,
+    and of length 1 for each term, so that no row is longer than the square root of the number of terms. Everything else
+    is computed from that. The proofs are in :ref:`additive_models`. Not covered: that `fit` raises an error for values
+    that are not finite, and how long it takes.
+
+    References
+    ----------
+    .. [1] H. Nori, R. Caruana, Z. Bu, J. H. Shen and J. Kulkarni, "Accuracy, Interpretability, and Differential Privacy
+       via Explainable Boosting", ICML 2021.
+    .. [2] T. Hastie and R. Tibshirani, "Generalized Additive Models", Statistical Science 1, 1986.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skdp import DPAdditiveRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = DPAdditiveRegressor(epsilon=1.0, delta=1e-5, bounds=(-0.2, 0.2), bounds_y=(25, 346), random_state=0)
+    >>> len(model.fit(X, y).terms_)
+    10
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        bounds: Any = None,
+        bounds_y: Any = None,
+        categories: Any = None,
+        bin_edges: Any = None,
+        interactions: Any = None,
+        n_bins: int = 32,
+        scale: str = "linear",
+        unit: float = 1.0,
+        thresholds: str = "uniform",
+        smoothness: float | str = "auto",
+        n_steps: int = 300,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.bounds_y = bounds_y
+        self.categories = categories
+        self.bin_edges = bin_edges
+        self.interactions = interactions
+        self.n_bins = n_bins
+        self.scale = scale
+        self.unit = unit
+        self.thresholds = thresholds
+        self.smoothness = smoothness
+        self.n_steps = n_steps
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows: finite numbers in columns with bins, anything in columns with categories.
+        y : array-like of shape (n_samples,)
+            Finite targets, clipped to `bounds_y`.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        accountant = check_accountant(self.accountant)
+        parameters = self._check_parameters()
+        targets = Targets.of(self.bounds_y, True)
+        source = NoiseSource(self.random_state)
+        X, columns = self._rows(X, parameters)
+        _, y = regression_data(_Targets(), np.zeros((len(X[0]), 1)), y)
+        y = single_target(y)
+        _, _, layout, before = self._prepared(parameters, columns)
+        engine = self._engine_for(parameters, layout, before)
+        guarantee = before.and_then(engine.plan())
+
+        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
+        cells = release_cells(session, guarantee, columns, X)
+        scaled = targets.scaled(y, self.bounds_y)
+        coef, intercept = engine.run(session, guarantee, layout.codes(cells.codes), scaled, cells.total)
+
+        intercept = targets.centre + targets.half * intercept
+        self._set_terms(targets.half * coef, intercept, cells, columns, layout, True)
+        self.intercept_ = float(self.intercept_[0])
+        self.privacy_ = guarantee
+        self._engine = engine
+        self._unit = targets.half
+        return self
+
+    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Not used; here for a signature that all estimators share.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """
+        parameters, _, layout, before = self._planned(n_features)
+        Targets.of(self.bounds_y, True)
+        return before.and_then(self._engine_for(parameters, layout, before).plan())
+
+    def _fixed_cost(self) -> PrivacyCost | None:
+        parameters, layout, before = self._any_shape()
+        return before.and_then(self._engine_for(parameters, layout, before).plan()).cost
+
+    def _engine_for(self, parameters: Parameters, layout: Layout, before: Before) -> GradientEngine | MomentEngine:
+        epsilon, delta = parameters.epsilon, parameters.delta
+        if delta == 0:
+            return MomentEngine(epsilon, before.share, layout)
+        return GradientEngine(epsilon, delta, before.share, layout, _Residual(_MOST_RESIDUAL), parameters.n_steps)
+
+    def _spread(self, pseudo: Pseudo) -> list[Array]:
+        spread = self._engine.spread(pseudo, self._coef / self._unit, self.privacy_, [None])
+        return [self._unit * one for one in spread]
+
+    def predict(self, X: Any) -> Array:
+        """Return the sum of each row's terms and the intercept.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Predictions, which are not clipped.
+        """
+        return self._scores(X)[:, 0]

@@ -1,0 +1,161 @@
+r"""The public features of a table's cells: a row of length 1 for each cell, near to those of cells that are alike.
+
+A column in :math:`k` cells becomes a term of the model. Cell :math:`c` of an ordered column is written in steps,
+:math:`s_i(c) = \pm 1/\sqrt{k-1}`, with a plus where c is beyond the i-th edge: all these rows have the length 1, and
+neighbours differ in one entry. A penalty on the coefficients is one on the jumps of the curve. Categories are the
+corners of a simplex around 0, of length 1 as well. Ordered cells are a mixture of both, so that single bins can stand
+out. See the user guide for why that is what noise and penalty should be measured in.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from ..linear_model._logistic import INTERCEPT_CONSTANT
+from ._columns import Codes, Columns
+
+Array = NDArray[np.float64]
+
+#: Cells of one column in a term of two, at most; those of ordered columns are merged.
+PAIR_CELLS = 16
+
+#: Entries of rows are rounded towards 0 to this many bits, so that no row grows beyond its length.
+ROW_BITS = 20
+
+
+def steps(n_cells: int) -> Array:
+    """Return cells in steps, of shape (n_cells, n_cells - 1), with rows of length 1."""
+    beyond = np.arange(n_cells)[:, None] > np.arange(n_cells - 1)
+    return np.where(beyond, 1.0, -1.0) / math.sqrt(max(n_cells - 1, 1))
+
+
+def simplex(n_cells: int) -> Array:
+    """Return cells as corners of a regular simplex around 0, of shape (n_cells, n_cells - 1), with rows of length 1."""
+    if n_cells < 2:
+        return np.empty((n_cells, 0))
+    return linalg.helmert(n_cells).T / math.sqrt(1 - 1 / n_cells)
+
+
+def cell_rows(n_cells: int, ordered: bool, smoothness: float) -> Array:
+    """Return a row for each cell, of length 1 but for rounding.
+
+    Products of rows are `smoothness` times those of `steps`, plus the rest times those of `simplex`. Rows are a factor
+    of the matrix of these products, with as many columns as it needs; which one does not matter, since noise and
+    penalty know no directions.
+    """
+    if not ordered or smoothness == 0:
+        return simplex(n_cells)
+    s, c = steps(n_cells), simplex(n_cells)
+    if smoothness == 1 or n_cells <= 2:
+        return s
+    values, vectors = np.linalg.eigh(smoothness * (s @ s.T) + (1 - smoothness) * (c @ c.T))
+    rows: Array = vectors * np.sqrt(np.maximum(values, 0.0))
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A term of the model: one column, or two.
+
+    Attributes
+    ----------
+    columns : tuple of int
+        Which.
+    maps : tuple of ndarray
+        For each, the cell of the term that a cell of the column is in.
+    rows : ndarray of shape (n_cells + 1, n_columns)
+        A row for each cell, and one of zeros for what is in none.
+    """
+
+    columns: tuple[int, ...]
+    maps: tuple[NDArray[np.int32], ...]
+    rows: Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of cells along each column."""
+        return tuple(int(own[-1]) for own in self.maps)
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return self.rows.shape[1]
+
+    def codes(self, codes: Codes) -> Codes:
+        """Return the cell of each record."""
+        if len(self.columns) == 1:
+            return codes[self.columns[0]]
+        first, second = (own[codes[j]] for own, j in zip(self.maps, self.columns, strict=True))
+        m, n = self.shape
+        out: Codes = np.where((first < m) & (second < n), first * np.int32(n) + second, np.int32(m * n))
+        return out
+
+
+def _term(columns: Columns, which: tuple[int, ...], smoothness: float) -> Term:
+    maps, parts = [], []
+    for j in which:
+        size, ordered = columns.sizes[j], columns.ordered[j]
+        cells = min(size, PAIR_CELLS) if ordered and len(which) > 1 else size
+        maps.append(np.append(np.arange(size) * cells // size, cells).astype(np.int32))
+        parts.append(cell_rows(cells, ordered, smoothness))
+    rows = parts[0]
+    if len(which) > 1:
+        rows = np.einsum("ai,bj->abij", *parts).reshape(len(parts[0]) * len(parts[1]), -1)
+    return Term(which, tuple(maps), np.vstack([rows, np.zeros((1, rows.shape[1]))]))
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """All terms, side by side, and the constant feature. Public."""
+
+    terms: tuple[Term, ...]
+
+    @classmethod
+    def of(cls, columns: Columns, smoothness: float) -> Layout:
+        which = [(j,) for j in range(len(columns.kinds))] + list(columns.pairs)
+        return cls(tuple(_term(columns, own, smoothness) for own in which))
+
+    @cached_property
+    def slices(self) -> tuple[slice, ...]:
+        """Where the features of each term are."""
+        ends = np.cumsum([0, *(term.width for term in self.terms)]).tolist()
+        return tuple(slice(a, b) for a, b in pairwise(ends))
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, without the constant."""
+        return self.slices[-1].stop
+
+    @property
+    def data_norm(self) -> float:
+        """Bound on the length of a row, without the constant: each term adds 1 to its square at most."""
+        return math.sqrt(len(self.terms)) * (1 + 2.0**-40)
+
+    @property
+    def constant(self) -> float:
+        """The constant feature."""
+        return INTERCEPT_CONSTANT * self.data_norm
+
+    def codes(self, codes: Codes) -> Codes:
+        """Return the cell of each record in each term, from those of the columns."""
+        if all(len(term.columns) == 1 for term in self.terms):
+            return codes
+        return np.stack([term.codes(codes) for term in self.terms])
+
+    def features(self, codes: Codes) -> Array:
+        """Return the features of records, from their cells in the terms."""
+        out = np.empty((codes.shape[1], self.n_features))
+        for term, where, own in zip(self.terms, self.slices, codes, strict=True):
+            np.take(term.rows, own, axis=0, out=out[:, where])
+        return out
+
+    def values(self, weights: Array) -> list[Array]:
+        """Return what each cell of each term adds to the predictors, of shape (n_cells, outputs)."""
+        return [term.rows[:-1] @ weights[:, where].T for term, where in zip(self.terms, self.slices, strict=True)]

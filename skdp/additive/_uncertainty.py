@@ -1,0 +1,102 @@
+r"""How far the noise moves the curves of an additive model, from what was released.
+
+Near the solution without noise, the noise moves coefficients by a linear map of it, which depends on the second
+derivative :math:`H` of the loss, summed over the records. That was not released. It is taken from rows that a user may
+look at, or from pseudo-records, that have in each column as many records in each cell as was released, and whose
+columns are independent. With :math:`H = 0` the noise moves coefficients furthest, whatever the records are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._terms import Layout
+
+Array = NDArray[np.float64]
+
+#: Number of pseudo-records.
+N_PSEUDO = 2048
+
+
+class Pseudo:
+    """Pseudo-records.
+
+    Parameters
+    ----------
+    features : ndarray of shape (N_PSEUDO, n_features)
+        Rows, the constant feature left out.
+    count : float
+        For how many records they stand.
+    bends : bool, default=True
+        Whether they have any curvature.
+    """
+
+    def __init__(self, features: Array, count: float, bends: bool = True) -> None:
+        self.features = features
+        self.count = count
+        self.bends = bends
+
+    def curvature(self, weights: Array | None, constant: float) -> Array:
+        """Return the sum over records of the products of rows with themselves, times weights, the constant included."""
+        rows = np.column_stack([self.features, np.full(len(self.features), constant)])
+        if weights is not None:
+            rows = rows * np.sqrt(weights)[:, None]
+        return (self.bends * self.count / len(rows)) * (rows.T @ rows)
+
+
+def pseudo_records(layout: Layout, counts: list[Array], total: float) -> Pseudo:
+    """Return records whose columns are independent, with the released counts.
+
+    They are points of a Kronecker sequence (fractional parts of multiples of square roots of primes), which fills the
+    cube evenly, so that nothing is drawn at random.
+    """
+    n = np.arange(N_PSEUDO)
+    codes = np.empty((len(counts), N_PSEUDO), dtype=np.int32)
+    for own, released, prime in zip(codes, counts, _primes(len(counts)), strict=True):
+        weights = np.maximum(released, 0.0)
+        weights = weights if weights.sum() > 0 else np.ones(len(weights))
+        places = (n + 0.5) * np.sqrt(prime) % 1.0
+        own[:] = np.searchsorted(np.cumsum(weights / weights.sum())[:-1], places, side="right")
+    return Pseudo(layout.features(layout.codes(codes)), total)
+
+
+def inverse(matrix: Array) -> Array:
+    """Return the inverse of a positive definite matrix."""
+    out: Array = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+    return out
+
+
+def _primes(count: int) -> list[int]:
+    found: list[int] = []
+    number = 2
+    while len(found) < count:
+        if all(number % prime for prime in found if prime * prime <= number):
+            found.append(number)
+        number += 1
+    return found
+
+
+def term_noise(model: Any, spread: list[Array]) -> list[Array]:
+    """Return standard deviations of the values of each term's cells, of the same shape.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted additive model.
+    spread : list of ndarray of shape (n_columns, n_columns)
+        For each output, a matrix A such that the noise moves the coefficients, the constant's included, by A times
+        independent standard normal numbers.
+    """
+    layout, out = model._layout, []
+    for term, where, values in zip(layout.terms, layout.slices, model.terms_, strict=True):
+        rows = term.rows[:-1]
+        if len(term.columns) == 1:
+            weights = np.maximum(model.cell_counts_[term.columns[0]], 0.0)
+            weights = weights if weights.sum() > 0 else np.ones(len(rows))
+            rows = rows - weights @ rows / weights.sum()
+        each = [np.linalg.norm(rows @ one[where], axis=1) for one in spread]
+        out.append(np.stack(each, axis=-1).reshape(values.shape))
+    return out

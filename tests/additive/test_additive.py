@@ -1,0 +1,323 @@
+"""Additive models: known answers, raw tables, plans, and what the curves say.
+
+False alarms: the tests of the noise's size (chi-square quantiles), 1e-6 each; seeds are fixed.
+"""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.linear_model import LogisticRegression
+
+from skdp import BudgetAccountant, DPAdditiveClassifier, DPAdditiveRegressor, ObjPertLogReg, allocate
+from skdp.accounting import gaussian_mu
+
+INF = math.inf
+
+
+def table(n=3000, seed=0):
+    """Text and numbers, with labels that are additive in them."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": rng.uniform(18, 90, n),
+            "town": rng.choice(["Aa", "Ba", "Ce"], n),
+            "income": np.exp(rng.normal(10, 1, n)),
+            "rooms": rng.integers(1, 6, n),
+        }
+    )
+    score = np.sin(frame["age"] / 12) * 2 + frame["town"].map({"Aa": -1.0, "Ba": 0.0, "Ce": 1.5})
+    score += (frame["income"] > 40_000) * 1.5 + 0.2 * frame["rooms"]
+    return frame, np.where(score - 1 + rng.logistic(size=n) > 0, "yes", "no"), score.to_numpy()
+
+
+TABLE = {
+    "categories": {"town": ["Aa", "Ba", "Ce"], "rooms": [1, 2, 3, 4, 5]},
+    "bin_edges": {"income": [0, 1e4, 2e4, 3e4, 4e4, 8e4, 1e6]},
+    "bounds": (18, 90),
+}
+
+
+def classifier(**parameters):
+    return DPAdditiveClassifier(**{"epsilon": 3.0, "delta": 1e-5, **TABLE, "classes": ["no", "yes"], **parameters})
+
+
+# --- known answers ----------------------------------------------------------------------------------------------------
+
+
+def test_without_noise_it_is_logistic_regression_on_the_cells():
+    X, y, _ = table()
+    model = classifier(epsilon=INF, smoothness=0.0, n_bins=8, C=2.0).fit(X, y)
+    codes = model._codes(X)
+    Z = np.column_stack([model._layout.features(codes), np.full(len(X), model._layout.constant)])
+    reference = LogisticRegression(C=2.0, fit_intercept=False, tol=1e-10, max_iter=1000).fit(Z, y)
+    np.testing.assert_allclose(model.decision_function(X), reference.decision_function(Z), atol=1e-4)
+    assert model.margin_ == 0.0
+    np.testing.assert_allclose(model.predict_proba(X), reference.predict_proba(Z), atol=1e-4)
+
+
+def test_gradient_steps_find_what_the_objective_has():
+    X, y, score = table()
+    models = [classifier(epsilon=INF, solver=solver, n_steps=3000).fit(X, y) for solver in ("objective", "gradient")]
+    ours, theirs = (model.decision_function(X) for model in models)
+    assert np.corrcoef(ours, theirs)[0, 1] > 0.99
+    assert np.corrcoef(ours, score)[0, 1] > 0.97
+
+
+def test_regression_without_noise_is_least_squares_on_the_cells():
+    X, _, score = table()
+    common = {**TABLE, "bounds_y": (-10, 10), "epsilon": INF, "n_bins": 8, "smoothness": 0.0}
+    moments = DPAdditiveRegressor(**common).fit(X, score)
+    steps = DPAdditiveRegressor(**common, delta=1e-5, n_steps=3000).fit(X, score)
+    codes = moments._codes(X)
+    Z = np.column_stack([moments._layout.features(codes), np.ones(len(X))])
+    expected = Z @ np.linalg.lstsq(Z, score, rcond=None)[0]
+    np.testing.assert_allclose(moments.predict(X), expected, atol=1e-6)
+    np.testing.assert_allclose(steps.predict(X), expected, atol=1e-2)
+
+
+def test_curves_are_found_again():
+    X, y, _ = table(20_000)
+    model = classifier(epsilon=5.0).fit(X, y)
+    assert model.term_names_ == ["age", "town", "income", "rooms"]
+    town = model.terms_[1]
+    assert town[2] - town[0] == pytest.approx(2.5, abs=0.6)
+    edges = model.bin_edges_[0]
+    age = np.sin((edges[:-1] + edges[1:]) / 24) * 2
+    assert np.corrcoef(model.terms_[0], age)[0, 1] > 0.9
+    income = model.terms_[2]
+    assert income[4:].mean() - income[:4].mean() == pytest.approx(1.5, abs=0.6)
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def test_columns_by_position_or_name_and_codes_are_the_same():
+    X, y, _ = table()
+    by_name = classifier(random_state=0).fit(X, y)
+    positions = {
+        "categories": {1: ["Aa", "Ba", "Ce"], 3: [1, 2, 3, 4, 5]},
+        "bin_edges": {2: TABLE["bin_edges"]["income"]},
+    }
+    by_position = classifier(random_state=0, **positions).fit(X.to_numpy(), y)
+    coded = X.assign(town=X["town"].map({"Aa": 0, "Ba": 1, "Ce": 2}), rooms=X["rooms"] - 1).to_numpy(dtype=float)
+    numbers = {"categories": {1: 3, 3: 5}, "bin_edges": positions["bin_edges"]}
+    by_code = classifier(random_state=0, **numbers).fit(coded, y)
+    np.testing.assert_array_equal(by_name.decision_function(X), by_position.decision_function(X.to_numpy()))
+    np.testing.assert_array_equal(by_name.decision_function(X), by_code.decision_function(coded))
+    assert by_name.cell_names_[1] == ["Aa", "Ba", "Ce"]
+    assert by_name.cell_names_[2][0] == "below 10000"
+
+
+def test_what_is_no_category_is_passed_over():
+    X, y, _ = table()
+    odd = X.astype({"town": object})
+    odd.loc[:99, "town"] = [None, "Zz", np.nan, 3, "Aa "] * 20
+    model = classifier(epsilon=INF).fit(odd, y)
+    assert model.n_samples_estimate_ == len(X)
+    assert model.cell_counts_[1].sum() == len(X) - 100
+    contributions = model.contributions(odd)
+    assert np.all(contributions[:100, 1] == 0)
+    assert np.all(contributions[100:, 1] != 0)
+
+
+def test_numbers_that_are_missing_are_refused():
+    X, y, _ = table(50)
+    X.loc[3, "age"] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        classifier().fit(X, y)
+
+
+def test_values_beyond_the_edges_are_in_the_outer_bins():
+    X, y, _ = table(200)
+    model = classifier(epsilon=INF).fit(X, y)
+    far = X.assign(age=[-1e300, 1e300] * 100, income=1e300)
+    contributions = model.contributions(far)
+    np.testing.assert_array_equal(contributions[:2, 0], model.terms_[0][[0, -1]])
+    np.testing.assert_array_equal(contributions[:, 2], model.terms_[2][-1])
+
+
+def test_contributions_add_up():
+    X, y, _ = table()
+    model = classifier(interactions=[("age", "town"), ("income", "rooms")]).fit(X, y)
+    assert model.contributions(X).shape == (len(X), 6)
+    np.testing.assert_allclose(model.contributions(X).sum(axis=1) + model.intercept_[0], model.decision_function(X))
+    assert model.term_names_[4:] == ["age x town", "income x rooms"]
+    assert model.terms_[4].shape == (16, 3)
+    iris = load_iris(return_X_y=True)
+    bounds = [4, 2, 1, 0], [8, 5, 7, 3]
+    several = DPAdditiveClassifier(delta=1e-5, bounds=bounds, classes=[0, 1, 2]).fit(*iris)
+    found = several.contributions(iris[0])
+    assert found.shape == (150, 4, 3)
+    np.testing.assert_allclose(found.sum(axis=1) + several.intercept_, several.decision_function(iris[0]))
+    X, y = load_diabetes(return_X_y=True)
+    regression = DPAdditiveRegressor(delta=1e-5, bounds=(-0.2, 0.2), bounds_y=(25, 346)).fit(X, y)
+    np.testing.assert_allclose(regression.contributions(X).sum(axis=1) + regression.intercept_, regression.predict(X))
+
+
+def test_pairs_see_what_curves_do_not():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (8000, 3))
+    y = ((X[:, 0] > 0.5) ^ (X[:, 1] > 0.5)).astype(int)
+    scores = [
+        DPAdditiveClassifier(delta=1e-5, bounds=(0, 1), classes=[0, 1], n_bins=16, interactions=pairs)
+        .fit(X, y)
+        .score(X, y)
+        for pairs in (None, [(0, 1)])
+    ]
+    assert scores[0] < 0.6 < 0.9 < scores[1]
+
+
+def test_private_edges_follow_the_records():
+    X, y, _ = table(20_000)
+    common = {"bounds": ([18, 0], [90, 1e9]), "bin_edges": None, "thresholds": "quantile", "n_bins": 8}
+    model = classifier(**common, scale="symlog", unit=100.0, epsilon=1.0).fit(X, y)
+    edges = model.bin_edges_[2]
+    assert edges[0] == 0
+    assert edges[-1] == 1e9
+    counts = np.histogram(X["income"], np.append(edges[:-1], 1e10))[0]
+    assert counts.min() > 1000
+    assert model.privacy_.releases[0].share == 0.1
+    assert model.privacy_ == classifier(**common, scale="symlog", unit=100.0, epsilon=1.0).privacy_plan(n_features=4)
+
+
+# --- the budget -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("thresholds", ["uniform", "quantile"])
+def test_parts_add_up_to_the_budget(delta, thresholds):
+    for kind in (classifier(), DPAdditiveRegressor(**TABLE, bounds_y=(0, 1))):
+        plan = kind.set_params(delta=delta, thresholds=thresholds, epsilon=0.7).privacy_plan(n_features=4)
+        assert (plan.epsilon, plan.delta) == (0.7, delta)
+        assert math.fsum(release.share for release in plan.releases) == pytest.approx(1.0)
+        accountant = BudgetAccountant(10.0, 0.1 if delta else 0.0)
+        accountant.charge(plan.cost, label="plan")
+        assert accountant.total().epsilon <= 0.7 * (1 + 1e-9)
+
+
+def test_pure_parts_are_never_more_than_the_whole():
+    for epsilon in (0.1, 0.3, 1.0, 7.0):
+        plan = classifier(delta=0.0, epsilon=epsilon, thresholds="quantile").privacy_plan(n_features=4)
+        assert math.fsum(event.epsilon for event in plan.events) <= epsilon
+
+
+def test_gaussian_steps_and_counts_are_the_budget_exactly():
+    model = classifier(solver="gradient", epsilon=0.7)
+    counts, steps = model.privacy_plan(n_features=4).events
+    assert math.hypot(counts.noise_mu, steps.noise_mu) == pytest.approx(gaussian_mu(0.7, 1e-5), rel=1e-9)
+
+
+def test_names_do_not_matter_for_plans():
+    X, y, _ = table(300)
+    model = classifier(interactions=[("age", "income"), ("town", "age")])
+    assert model.privacy_plan(n_features=4) == model.fit(X, y).privacy_
+
+
+def test_the_weight_is_limited_as_the_proof_wants_it():
+    X, y, _ = table(300)
+    model = classifier(C=1e6, epsilon=1.0).fit(X, y)
+    norm = model._engine.geometry.norm
+    assert 0.2 <= model.C_ * norm**2 <= 0.9
+    assert classifier(C=1e-4, epsilon=1.0).fit(X, y).C_ == 1e-4
+    with pytest.raises(ValueError, match="C must be at most"):
+        classifier(C=1e50, epsilon=INF).fit(X, y)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("thresholds", ["uniform", "quantile"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_cost_is_the_same_for_all_shapes(delta, thresholds, n_classes):
+    common = {"delta": delta, "thresholds": thresholds, "bounds": (0, 1)}
+    for solver in ("auto", "objective"):
+        model = DPAdditiveClassifier(**common, solver=solver, classes=range(n_classes))
+        for n_features in (1, 2, 7, 13):
+            assert model.privacy_plan(n_features=n_features).cost == model._fixed_cost()
+    model = DPAdditiveRegressor(**common, bounds_y=(0, 1))
+    for n_features in (1, 2, 7):
+        assert model.privacy_plan(n_features=n_features).cost == model._fixed_cost()
+
+
+def test_what_columns_cannot_be():
+    X, y, _ = table(50)
+    with pytest.raises(ValueError, match="all hold names"):
+        classifier(interactions=[(0, 1)]).fit(X, y)
+    with pytest.raises(ValueError, match="thresholds"):
+        DPAdditiveClassifier(categories={0: 2}, thresholds="quantile", classes=[0, 1]).privacy_plan(n_features=1)
+    with pytest.raises(ValueError, match="bounds must be positive"):
+        classifier(bounds=(0, 90), scale="log").fit(X, y)
+    with pytest.raises(ValueError, match="once"):
+        classifier(bin_edges={"town": [0, 1]}).fit(X, y)
+
+
+def test_pure_privacy_has_no_gradient_steps():
+    with pytest.raises(ValueError, match="delta"):
+        classifier(solver="gradient", delta=0.0).privacy_plan(n_features=4)
+
+
+def test_allocation_and_one_row_in_the_ledger():
+    X, y, _ = table(300)
+    accountant = BudgetAccountant(2.0, 1e-4)
+    model = classifier()
+    allocate(model, epsilon=1.0, delta=1e-5, accountant=accountant)
+    model.fit(X, y)
+    assert len(accountant) == 1
+    assert accountant.records[0].estimator == "DPAdditiveClassifier"
+
+
+# --- the law of the noise ---------------------------------------------------------------------------------------------
+
+
+def spread_of(make, n_fits=60):
+    """Standard deviations of the curves over fits, each term's."""
+    curves = [make(seed).terms_ for seed in range(n_fits)]
+    return [np.std(values, axis=0, ddof=1) for values in zip(*curves, strict=True)]
+
+
+@pytest.mark.parametrize("solver", ["objective", "gradient"])
+def test_bands_are_as_wide_as_the_noise(solver):
+    X, y, _ = table(4000)
+
+    def make(seed):
+        return classifier(epsilon=2.0, solver=solver, n_steps=100, smoothness=0.9, random_state=seed).fit(X, y)
+
+    estimates, bounds = make(0)._term_noise(X)
+    for actual, estimate, bound in zip(spread_of(make), estimates, bounds, strict=True):
+        ratio = np.sqrt(np.mean(actual**2) / np.mean(estimate**2))
+        assert 0.7 < ratio < 1.35
+        # 60 fits tell a standard deviation to 10 %.
+        assert np.sqrt(np.mean(actual**2)) < 1.2 * np.sqrt(np.mean(bound**2))
+        assert np.all(estimate <= bound * (1 + 1e-9))
+
+
+def test_bands_of_regression_from_moments():
+    X, _, score = table(4000)
+
+    def make(seed):
+        common = {**TABLE, "bounds_y": (-5, 5), "epsilon": 300.0, "n_bins": 8, "smoothness": 0.9}
+        return DPAdditiveRegressor(**common, random_state=seed).fit(X, score)
+
+    for actual, estimate in zip(spread_of(make, 40), make(0)._term_noise(X)[0], strict=True):
+        assert 0.5 < np.sqrt(np.mean(actual**2) / np.mean(estimate**2)) < 2
+
+
+# --- accuracy ---------------------------------------------------------------------------------------------------------
+
+
+def test_it_is_better_than_a_linear_model_where_curves_bend():
+    X, y, _ = table(6000)
+    linear = np.column_stack(
+        [X["age"] / 90, *[X["town"] == town for town in ("Aa", "Ba", "Ce")], np.log(X["income"]) / 14, X["rooms"] / 5]
+    )
+    theirs = ObjPertLogReg(delta=1e-5, data_norm=2.0, classes=["no", "yes"], random_state=0).fit(linear, y)
+    ours = classifier(epsilon=1.0, random_state=0).fit(X, y)
+    assert ours.score(X, y) > theirs.score(linear, y) + 0.05
+
+
+def test_breast_cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    upper = [30, 40, 190, 2600] + [0.4] * 6 + [3, 5, 22, 550] + [0.2] * 6 + [37, 50, 260, 4300] + [1.2] * 6
+    model = DPAdditiveClassifier(epsilon=1.0, delta=1e-5, bounds=([0] * 30, upper), classes=[0, 1], random_state=0)
+    assert model.fit(X, y).score(X, y) > 0.85

@@ -1,0 +1,237 @@
+"""The public features of cells, counts, sums of gradients, and the margin: by brute force, and by another route."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, special
+
+from skdp.additive import _columns, _engines, _plans, _terms
+from skdp.additive._columns import Columns
+from skdp.additive._gradients import CellGradients
+from skdp.additive._terms import Layout
+from skdp.linear_model._losses import LogLoss
+from skdp.linear_model._sgd_derivatives import LogLoss as LogLossDerivative
+from skdp.linear_model._sgd_derivatives import Multinomial, Residual
+from skdp.linear_model._sgd_gradients import ClippedGradients
+from skdp.preprocessing._grid import Grid
+from skdp.sensitivity import clip_rows
+
+SIZES = (2, 5, 3)
+
+
+def columns(sizes=SIZES, pairs=((0, 1),), categorical=(2,)):
+    lists = _columns.check_categories
+    kinds = tuple(lists(size, 1)[0] if j in categorical else np.arange(size + 1.0) for j, size in enumerate(sizes))
+    return Columns(kinds, 4, Grid(np.zeros(0), np.ones(0), 4, "linear", 1.0), pairs)
+
+
+def random_codes(rng, n, sizes=SIZES):
+    """With some that are in no cell."""
+    return np.stack([rng.integers(size + 1, size=n) for size in sizes]).astype(np.int32)
+
+
+# --- rows -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_cells", [1, 2, 3, 16, 33, 200])
+@pytest.mark.parametrize("smoothness", [0.0, 0.3, 0.9, 1.0])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_all_rows_have_the_length_one(n_cells, smoothness, ordered):
+    rows = _terms.cell_rows(n_cells, ordered, smoothness)
+    assert len(rows) == n_cells
+    lengths = np.linalg.norm(rows, axis=1)
+    assert np.all(lengths <= 1 + 2.0**-40)
+    if n_cells > 1:
+        np.testing.assert_allclose(lengths, 1.0, rtol=1e-12)
+
+
+def test_products_are_the_mixture():
+    k, s = 7, 0.8
+    distance = np.abs(np.arange(k)[:, None] - np.arange(k))
+    expected = s * (1 - 2 * distance / (k - 1)) + (1 - s) * (np.eye(k) - 1 / k) / (1 - 1 / k)
+    rows = _terms.cell_rows(k, True, s)
+    np.testing.assert_allclose(rows @ rows.T, expected, atol=1e-12)
+
+
+def test_a_penalty_on_steps_is_one_on_jumps():
+    theta = np.random.default_rng(0).normal(size=5)
+    curve = _terms.steps(6) @ theta
+    np.testing.assert_allclose(np.diff(curve), 2 * theta / math.sqrt(5))
+
+
+@pytest.mark.parametrize("smoothness", [0.0, 0.5, 1.0])
+def test_no_row_is_longer_than_the_norm(smoothness):
+    layout = Layout.of(columns(pairs=((0, 1), (1, 2))), smoothness)
+    every = np.stack(np.meshgrid(*[np.arange(size + 1) for size in SIZES], indexing="ij")).reshape(3, -1)
+    features = layout.features(layout.codes(every.astype(np.int32)))
+    lengths = np.linalg.norm(features, axis=1)
+    assert lengths.max() <= layout.data_norm
+    assert lengths.max() >= layout.data_norm * (1 - 1e-9)
+    # What is in no cell of a column adds nothing, in pairs neither.
+    assert lengths.min() == 0.0
+    assert layout.n_features == features.shape[1]
+
+
+def test_pairs_merge_ordered_cells():
+    layout = Layout.of(columns((40, 3), ((0, 1),), categorical=(1,)), 0.9)
+    pair = layout.terms[-1]
+    assert pair.shape == (16, 3)
+    codes = np.stack([np.arange(41), np.full(41, 1)]).astype(np.int32)
+    cells = pair.codes(codes)
+    assert cells[-1] == 48
+    assert np.all(np.diff(cells[:-1]) >= 0)
+    assert set(cells[:-1] // 3) == set(range(16))
+
+
+# --- counts ---------------------------------------------------------------------------------------------------------
+
+
+def test_counts_move_by_what_is_claimed():
+    rng = np.random.default_rng(0)
+    codes = random_codes(rng, 50)
+    largest = 0
+    for k in range(50):
+        fewer = np.delete(codes, k, axis=1)
+        moved = _plans.records_in_cells(codes, SIZES) - _plans.records_in_cells(fewer, SIZES)
+        assert np.all(moved >= 0)
+        assert np.abs(moved).sum() <= _plans.cell_sensitivity(3)
+        assert (moved**2).sum() <= _plans.cell_sensitivity(3)
+        largest = max(largest, np.abs(moved).sum())
+    assert largest == _plans.cell_sensitivity(3)
+
+
+# --- gradients ------------------------------------------------------------------------------------------------------
+
+LOSSES = [LogLossDerivative(), Multinomial(4), Residual(2.0)]
+
+
+def gradient_data(derivative, n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    layout = Layout.of(columns(), 0.7)
+    codes = layout.codes(random_codes(rng, n))
+    targets = (
+        rng.uniform(-1, 1, n) if isinstance(derivative, Residual) else rng.integers(derivative.outputs + 1, size=n)
+    )
+    if isinstance(derivative, Multinomial):
+        targets = rng.integers(4, size=n)
+    weights = rng.normal(size=(derivative.outputs, layout.n_features + 1))
+    return layout, codes, targets, weights
+
+
+@pytest.mark.parametrize("derivative", LOSSES, ids=lambda d: type(d).__name__)
+@pytest.mark.parametrize("max_norm", [0.05, 100.0])
+def test_sums_are_those_over_dense_rows(derivative, max_norm):
+    layout, codes, targets, weights = gradient_data(derivative)
+    ours = CellGradients(layout, codes, targets, derivative, max_norm)
+    rows = clip_rows(layout.features(codes), layout.data_norm, layout.constant)
+    dense = ClippedGradients(rows, targets, derivative, max_norm)
+    found = ours.total(ours.at(weights))
+    expected = dense.total(dense.at(weights))
+    if max_norm == 100.0:
+        np.testing.assert_allclose(found, expected, atol=1e-3)
+    # Dense rows are clipped by their own length, ours by the largest.
+    assert found.shape == expected.shape
+
+
+@pytest.mark.parametrize("derivative", LOSSES, ids=lambda d: type(d).__name__)
+def test_a_record_moves_a_sum_by_its_own_gradient_exactly(derivative):
+    layout, codes, targets, weights = gradient_data(derivative, 9000)
+    max_norm, largest = 0.2, 0.0
+    whole = CellGradients(layout, codes, targets, derivative, max_norm)
+    point = whole.at(weights)
+    total = whole.total(point)
+    for k in (0, 17, 8191, 8192, 8999):
+        keep = np.arange(9000) != k
+        without = CellGradients(layout, codes[:, keep], targets[keep], derivative, max_norm)
+        alone = CellGradients(layout, codes[:, [k]], targets[[k]], derivative, max_norm)
+        moved = total - without.total(point)
+        np.testing.assert_array_equal(moved, alone.total(point))
+        assert np.linalg.norm(moved) <= max_norm
+    # Records in all cells, and far off: nine tenths of the bound.
+    for label in (0, 1):
+        full = layout.codes(np.array([[1], [4], [2]], dtype=np.int32))
+        target = np.array([label if not isinstance(derivative, Residual) else 2.0 * label - 1])
+        one = CellGradients(layout, full, target, derivative, max_norm)
+        largest = max(largest, float(np.linalg.norm(one.total(one.at(weights * 0)))))
+    assert 0.9 * max_norm <= largest <= max_norm
+
+
+# --- the margin -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.7, 2.0, 8.0])
+def test_derivatives_of_the_loss_with_a_margin(margin):
+    loss, z = LogLoss(margin), np.linspace(-12, 12, 501)[:, None]
+    for code in (0, 1):
+        target = loss.encode(np.full(len(z), code))
+        step = 1e-5
+        slope = (loss.value(z + step, target) - loss.value(z - step, target)) / (2 * step)
+        derivative = loss.derivative(z, target)
+        np.testing.assert_allclose(derivative[:, 0], slope, atol=1e-7)
+        bend = (loss.derivative(z + step, target) - loss.derivative(z - step, target))[:, 0] / (2 * step)
+        ((_, _, second),) = loss.second_derivative(z, target)
+        np.testing.assert_allclose(second, bend, atol=1e-7)
+        # All that theorem 2 of objective perturbation uses.
+        u = np.abs(derivative[:, 0])
+        assert np.all((u > 0) & (u <= 1))
+        np.testing.assert_allclose(second, u * (1 - u), atol=1e-12)
+        assert len(np.unique(np.sign(derivative))) == 1
+
+
+@pytest.mark.parametrize("margin", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize(("kappa", "mu"), [(0.27, 1 / 3.73), (0.9, 1 / 3.73), (4.0, 1.0)])
+def test_the_curve_of_theorem_2_holds_with_a_margin(margin, kappa, mu):
+    """The densities of the minimiser without and with one record of norm 1, in one dimension, integrated."""
+    from skdp.accounting import binary_log_loss
+
+    C = kappa
+    sigma = C / mu
+    w = np.linspace(-14 * sigma - 3, 14 * sigma + 3, 400_001)
+
+    def logs(counts):
+        noise, bend = -w, np.ones_like(w)
+        for sign, length, count in counts:
+            u = special.expit(margin - sign * length * w)
+            noise = noise + count * C * sign * length * u
+            bend = bend + count * C * length**2 * u * (1 - u)
+        return -(noise**2) / (2 * sigma**2) - 0.5 * math.log(2 * math.pi * sigma**2) + np.log(bend)
+
+    curve = binary_log_loss(kappa)
+    epsilon = max(1.0, curve.threshold(mu))
+    for others in ([], [(1, 0.01, 3000)], [(-1, 0.01, 3000)]):
+        p, q = logs([*others, (1, 1.0, 1)]), logs(others)
+        for one, other in ((p, q), (q, p)):
+            delta = integrate.trapezoid(np.maximum(np.exp(one) - np.exp(epsilon + other), 0.0), w)
+            assert delta <= curve.delta(epsilon, mu) * (1 + 1e-5) + 1e-9
+
+
+def test_log_odds_invert_the_margin():
+    from skdp.additive._classifier import logits
+
+    scores = np.linspace(-6, 6, 25)
+    for margin in (0.0, 1.5, 4.0):
+        p = special.expit(logits(scores, margin))
+        np.testing.assert_allclose(p * special.expit(margin - scores), (1 - p) * special.expit(margin + scores))
+        assert np.all(np.diff(p) > 0)
+    np.testing.assert_array_equal(logits(scores, 0.0), scores)
+
+
+# --- the budget -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-5, 1e-2])
+@pytest.mark.parametrize("beside", [0.02, 0.12])
+def test_there_is_room_for_what_is_beside(epsilon, delta, beside):
+    layout = Layout.of(columns(), 0.9)
+    for n_classes in (2, 3):
+        engine = _engines.ObjectiveEngine(epsilon, delta, beside, layout, n_classes, None, None)
+        objective, solution = engine.plan().events
+        curve, mu = objective.curve, objective.noise_mu
+        whole = _engines.gaussian_mu(epsilon, delta)
+        rest = math.hypot(solution.noise_mu, whole * math.sqrt(beside))
+        assert curve.delta(epsilon, mu, rest) <= delta
+        # And little is lost for it.
+        if n_classes == 2:
+            assert mu >= whole * math.sqrt(1 - beside) * (0.97 if delta < 1e-3 else 0.75)
