@@ -5,8 +5,8 @@
     python examples/benchmarks/harness/bench.py --help
 
 Results are added to docs/benchmarks/utility.csv fit by fit, and what is there is not fitted again: stop it whenever you
-like. The order is one draw of each split for every cell of the table, then the next split, then the next draw, so that the
-table is complete early and its intervals shrink.
+like. The order is one draw of the first split for every cell of the table, then the next split, then the next draw, so
+that the table is complete early, and its intervals shrink.
 """
 
 from __future__ import annotations

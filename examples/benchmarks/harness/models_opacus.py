@@ -12,17 +12,58 @@ from pathlib import Path
 
 import numpy as np
 from methods import Method
-from tasks import DELTA
+from tasks import DELTA, TRAIN_SHARE
 
+
+def settings(rate, clip, epochs, batch=None, batches=None):
+    """Settings of a course; the size of a batch, or the number of them in an epoch."""
+    return {"rate": rate, "clip": clip, "epochs": epochs, "batch": batch, "batches": batches}
+
+
+#: Settings by method and task, then by epsilon: those of 1 hold where there are none. Adult's are from a grid of 8
+#: pairs of batches and epochs, rates and norms; the others are what `tune_opacus` finds.
 SETTINGS = {
-    # (method, task): settings by epsilon, those of 1 where there are none
-    ("linear", "adult"): {
-        1.0: {"rate": 8.0, "batch": 4096, "epochs": 60, "clip": 1.0},
-        0.1: {"rate": 32.0, "batch": 1024, "epochs": 10, "clip": 0.3},
+    ("linear", "adult"): {0.1: settings(32.0, 0.3, 10, batch=1024), 1.0: settings(8.0, 1.0, 60, batch=4096)},
+    ("linear", "nursery"): {
+        0.1: settings(16.0, 0.3, 30, batches=4),
+        1.0: settings(16.0, 1.0, 30, batches=4),
+        10.0: settings(16.0, 1.0, 60, batches=2),
     },
-    ("network", "adult"): {
-        1.0: {"rate": 0.8, "batch": 1024, "epochs": 10, "clip": 1.0},
-        0.1: {"rate": 0.2, "batch": 1024, "epochs": 10, "clip": 1.0},
+    ("linear", "nursery-binary"): {
+        0.1: settings(16.0, 0.3, 60, batches=2),
+        1.0: settings(64.0, 0.3, 60, batches=2),
+        10.0: settings(64.0, 0.3, 30, batches=4),
+    },
+    ("linear", "digits"): {
+        0.1: settings(4.0, 0.3, 60, batches=2),
+        1.0: settings(4.0, 1.0, 30, batches=4),
+        10.0: settings(64.0, 0.3, 60, batches=2),
+    },
+    ("linear", "cancer"): {
+        0.1: settings(4.0, 0.3, 60, batches=2),
+        1.0: settings(16.0, 0.3, 30, batches=4),
+        10.0: settings(64.0, 0.3, 60, batches=2),
+    },
+    ("network", "adult"): {0.1: settings(0.2, 1.0, 10, batch=1024), 1.0: settings(0.8, 1.0, 10, batch=1024)},
+    ("network", "nursery"): {
+        0.1: settings(0.05, 1.0, 30, batches=4),
+        1.0: settings(3.2, 0.3, 30, batches=4),
+        10.0: settings(3.2, 1.0, 30, batches=4),
+    },
+    ("network", "nursery-binary"): {
+        0.1: settings(0.05, 1.0, 30, batches=4),
+        1.0: settings(0.8, 1.0, 30, batches=4),
+        10.0: settings(3.2, 1.0, 30, batches=4),
+    },
+    ("network", "digits"): {
+        0.1: settings(0.05, 0.3, 10, batches=8),
+        1.0: settings(0.2, 0.3, 30, batches=4),
+        10.0: settings(0.8, 1.0, 10, batches=8),
+    },
+    ("network", "cancer"): {
+        0.1: settings(0.05, 1.0, 30, batches=4),
+        1.0: settings(0.05, 1.0, 30, batches=4),
+        10.0: settings(0.8, 0.3, 30, batches=4),
     },
 }
 
@@ -48,10 +89,10 @@ def noise_multiplier(epsilon, delta, rate, steps):
 class Trained:
     """A classifier that Opacus trains; noise multipliers are found before `fit` is timed."""
 
-    def __init__(self, kind, n_classes, n_rows, seed, epsilon, delta, rate, batch, epochs, clip):
+    def __init__(self, kind, n_classes, n_rows, seed, epsilon, delta, rate, epochs, clip, batch=None, batches=None):
         self.kind, self.n_classes, self.seed = kind, n_classes, seed
         self.rate, self.epochs, self.clip = rate, epochs, clip
-        self.batch = min(batch, n_rows)
+        self.batch = -(-n_rows // batches) if batch is None else min(batch, n_rows)
         self.n_batches = -(-n_rows // self.batch)
         self.sigma = noise_multiplier(epsilon, delta, 1 / self.n_batches, epochs * self.n_batches)
 
@@ -132,9 +173,9 @@ class Trained:
 def build(kind):
     def make(task, epsilon, delta, seed):
         data, _ = task.load()
-        settings = SETTINGS[kind, task.name]
-        n_rows = round(0.8 * len(data.unit))
-        return Trained(kind, task.n_classes, n_rows, seed, epsilon, delta, **settings.get(epsilon, settings[1.0]))
+        known = SETTINGS[kind, task.name]
+        n_rows = round(TRAIN_SHARE * len(data.unit))
+        return Trained(kind, task.n_classes, n_rows, seed, epsilon, delta, **known.get(epsilon, known[1.0]))
 
     return make
 

@@ -86,3 +86,15 @@ def text_of(row):
     """A row as it is written."""
     numbers = {name: short(row[name]) for name in ("delta", "value", "seconds", "spent")}
     return row | numbers | {"epsilon": "inf" if math.isinf(row["epsilon"]) else short(row["epsilon"])}
+
+
+def csv_table(title, header, rows, widths=None):
+    """A table of reStructuredText."""
+
+    def line(cells):
+        return "   " + ", ".join('"' + str(cell).replace('"', '""') + '"' for cell in cells)
+
+    options = [f"   :header: {line(header).strip()}"]
+    if widths:
+        options.append(f"   :widths: {' '.join(map(str, widths))}")
+    return "\n".join([f".. csv-table:: {title}", *options, "", *map(line, rows), ""]) + "\n"

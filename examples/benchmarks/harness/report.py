@@ -1,0 +1,331 @@
+"""Makes the tables and plots of the benchmark page from the files of results.
+
+    make bench-report
+
+The documentation's builder calls `write`: it needs no peers. A cell in which a peer is better than skdp has to have a
+reason in ``examples/benchmarks/reasons.toml``; without one, there is no page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import results
+import speed_summary
+import summary
+from methods import all_methods
+from results import csv_table
+from tasks import TASKS
+
+OUTPUT = results.FOLDER.parent / "generated" / "benchmarks"
+
+NAMES = {
+    "adult": "Adult",
+    "nursery": "Nursery",
+    "nursery-binary": "Nursery, two classes",
+    "digits": "digits",
+    "cancer": "breast cancer",
+    "housing": "California housing",
+    "housing-log": "California housing, log totals",
+    "clusters-mixture-2d": "mixture of ten, 2 columns",
+    "clusters-mixture-10d": "mixture of ten, 10 columns",
+    "clusters-housing": "California housing",
+    "clusters-digits": "digits",
+    "components-adult-2": "Adult, 2 components",
+    "components-adult-10": "Adult, 10 components",
+    "components-digits-2": "digits, 2 components",
+    "components-digits-10": "digits, 10 components",
+    "components-cancer-2": "breast cancer, 2 components",
+    "components-cancer-10": "breast cancer, 10 components",
+    "scaling-housing": "California housing",
+    "scaling-cancer": "breast cancer",
+}
+METRICS = {
+    "accuracy": "accuracy",
+    "auc": "area under the ROC curve",
+    "log_loss": "log loss",
+    "r2": "R²",
+    "inertia": "inertia, divided by scikit-learn's",
+    "captured": "captured variance, divided by scikit-learn's",
+    "mean_error": "error of the means, in standard deviations",
+    "scale_error": "error of the scales, in logarithms",
+}
+KINDS = {
+    "classification": "Classification",
+    "regression": "Regression",
+    "clustering": "Clustering",
+    "components": "Principal components",
+    "scaling": "Standardisation",
+}
+PEERS = ("diffprivlib", "interpret", "opacus")
+COLORS = {"skdp": "C0", "diffprivlib": "C1", "interpret": "C2", "opacus": "C3", "scikit-learn": "0.5"}
+
+
+def figure(value):
+    """A number as tables show it."""
+    if value is None:
+        return "–"
+    if abs(value) >= 100:
+        return f"{value:.0f}"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+
+
+def label(method):
+    """Name of a method with its library and delta."""
+    library, name, delta = method
+    if library == "scikit-learn":
+        return f"scikit-learn {name}"
+    return f"{'' if library == 'skdp' else library + ' '}{name}, δ {'0' if delta == 0 else '1e-5'}"
+
+
+def entry_text(entry, bold=False):
+    """Mean and interval, and how many fits there are if some are missing."""
+    if entry is None:
+        return "–"
+    if not entry.by_split:
+        return "no fit in time" if entry.failure.startswith("timeout") else "fails"
+    text = figure(entry.mean)
+    if entry.half_width is not None:
+        text += f" ± {figure(entry.half_width)}"
+    if bold:
+        text = f"**{text}**"
+    if entry.n_fits < entry.n_tried:
+        text += f" ({entry.n_fits} of {entry.n_tried} fits)"
+    return text
+
+
+def heading(epsilon):
+    """Head of a column."""
+    return f"ε {epsilon:g}"
+
+
+def epsilons_of(table):
+    """All epsilons of private methods."""
+    return sorted({e for methods in table.values() for by in methods.values() for e in by if math.isfinite(e)})
+
+
+def overview(table, kind, epsilons):
+    """Ours beside each peer's: the best of each library's methods in each cell."""
+    rows = []
+    for task in (task for task in TASKS.values() if task.kind == kind):
+        for metric in task.metrics:
+            methods = table.get((task.name, metric), {})
+            sides = [
+                ("skdp, δ 1e-5", lambda m: m[0] == "skdp"),
+                ("skdp, δ 0", lambda m: m[0] == "skdp" and m[2] == 0),
+                *((library, lambda m, library=library: m[0] == library) for library in PEERS),
+            ]
+            first = True
+            for side, belongs in sides:
+                cells = []
+                for epsilon in epsilons:
+                    at = [(m, by[epsilon]) for m, by in methods.items() if belongs(m) and epsilon in by]
+                    found = summary.best(at, metric)
+                    if found is None:
+                        cells.append(entry_text(at[0][1]) if at else "–")
+                    else:
+                        cells.append(entry_text(found[1]))
+                if all(cell == "–" for cell in cells):
+                    continue
+                rows.append([NAMES[task.name] if first else "", METRICS[metric] if first else "", side, *cells])
+                first = False
+            ceiling = [(m, by[math.inf]) for m, by in methods.items() if math.inf in by]
+            if (found := summary.best(ceiling, metric)) and metric not in summary.RELATIVE:
+                text = entry_text(found[1])
+                rows.append(["", "", f"no privacy: {found[0][1]}", *[""] * (len(epsilons) - 1), text])
+    title = f"{KINDS[kind]}: the best method of each library, cell by cell"
+    return csv_table(title, ["", "metric", "library", *map(heading, epsilons)], rows)
+
+
+def details(table, kind, epsilons, families):
+    """Every method of every library."""
+    parts = []
+    for task in (task for task in TASKS.values() if task.kind == kind):
+        parts.append(f".. dropdown:: {KINDS[kind]}, {NAMES[task.name]}: every method\n")
+        for metric in task.metrics:
+            methods = table.get((task.name, metric), {})
+            firsts = {
+                e: summary.best([(m, by[e]) for m, by in methods.items() if e in by and m[0] != "scikit-learn"], metric)
+                for e in epsilons
+            }
+            rows = []
+            order = list(dict.fromkeys(families[m[:2]] for m in methods))
+            for method, by in sorted(methods.items(), key=lambda pair: order.index(families[pair[0][:2]])):
+                fits = max(entry.n_fits for entry in by.values())
+                name = label(method)
+                ratios = [entry.spent / e for e, entry in by.items() if entry.spent and math.isfinite(e)]
+                if ratios and abs(ratios[0] - 1) > 0.005:
+                    name += f" (spends {ratios[0]:.2f} ε)"
+                if math.inf in by:
+                    cells = [*[""] * (len(epsilons) - 1), f"no ε: {entry_text(by[math.inf])}"]
+                else:
+                    cells = [entry_text(by.get(e), firsts[e] is not None and firsts[e][0] == method) for e in epsilons]
+                rows.append([families[method[:2]], name, fits, *cells])
+            block = csv_table(
+                f"{NAMES[task.name]}: {METRICS[metric]}", ["family", "method", "fits", *map(heading, epsilons)], rows
+            )
+            parts.append("\n".join(f"   {line}" if line else "" for line in block.splitlines()) + "\n")
+    return "\n".join(parts)
+
+
+def failures(rows):
+    """What did not work, and how often."""
+    found = defaultdict(lambda: defaultdict(int))
+    for row in rows:
+        if row["status"] != "ok":
+            status = row["status"].split("(")[0].strip()
+            found[row["library"], row["method"], status][row["task"]] += 1
+    lines = [
+        [f"{library} {method}", status, ", ".join(f"{task} ({n})" for task, n in sorted(tasks.items()))]
+        for (library, method, status), tasks in sorted(found.items())
+    ]
+    if not lines:
+        return "All fits came to an end.\n"
+    return csv_table("Fits without a result", ["method", "what happened", "tasks (fits tried)"], lines, [25, 35, 40])
+
+
+def short_list(found, reasons):
+    """The cells in which skdp is not first: one line for a task, metric, family and delta."""
+    lost = [c for c in found if c.lost]
+    lines = defaultdict(list)
+    for c in lost:
+        lines[c.task, c.metric, c.family, c.delta, summary.reason_for(c, reasons)].append(c)
+    rows = []
+    for (task, metric, family, delta, reason), cells in lines.items():
+        figures = "; ".join(
+            f"ε {c.epsilon:g}: {figure(c.our_mean)} against {figure(c.peer_mean)}{'' if c.clear else ' (*)'}"
+            for c in cells
+        )
+        peers = ", ".join(dict.fromkeys(f"{c.peer[0]} {c.peer[1]}" for c in cells))
+        what = "all methods" if family == summary.ANY else family
+        rows.append([NAMES[task], metric, f"{what}, δ {'0' if delta == 0 else '1e-5'}", peers, figures, reason])
+    clear = sum(c.clear for c in lost)
+    overall = [c for c in found if c.family == summary.ANY]
+    text = (
+        f"Of {len(overall)} cells (a task, a metric, an epsilon, a delta) in which a peer has a figure, skdp's best method "
+        f"is first in {sum(not c.lost for c in overall)}. Of {len(found) - len(overall)} such cells within a family of methods, "
+        f"it is first in {sum(not c.lost for c in found if c.family != summary.ANY)}. The others are these: {len(lost)} "
+        f"cells, in {clear} of which the 95 % interval of the difference, over the splits, leaves out 0. In the rest, marked "
+        "(*), it does not.\n"
+    )
+    header = ["task", "metric", "among", "first", "skdp against the first", "why"]
+    return text + "\n" + (csv_table("Where skdp is not first", header, rows, [12, 8, 12, 16, 27, 25]) if rows else "")
+
+
+def plot(table, path):
+    """The best of each library against epsilon."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    panels = [
+        (task, metric)
+        for metric in ("accuracy", "auc", "log_loss", "r2", "inertia", "captured", "mean_error")
+        for task in TASKS
+        if (task, metric) in table
+    ]
+    n_columns = 4
+    n_rows = -(-len(panels) // n_columns)
+    figure_, axes = pyplot.subplots(n_rows, n_columns, figsize=(13, 2.6 * n_rows), layout="constrained", squeeze=False)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    handles = {}
+    for axis, (task, metric) in zip(axes.flat, panels, strict=False):
+        methods = table[task, metric]
+        sides = [("skdp, δ 1e-5", "skdp", "-", None), ("skdp, δ 0", "skdp", "--", 0.0)]
+        sides += [(library, library, "-", None) for library in PEERS]
+        for name, library, style, delta in sides:
+            xs, means, widths = [], [], []
+            for epsilon in epsilons_of(table):
+                at = [
+                    (m, by[epsilon])
+                    for m, by in methods.items()
+                    if m[0] == library and epsilon in by and delta in (None, m[2])
+                ]
+                if found := summary.best(at, metric):
+                    xs.append(epsilon)
+                    means.append(found[1].mean)
+                    widths.append(found[1].half_width or 0)
+            if xs:
+                handles[name] = axis.errorbar(
+                    xs, means, widths, color=COLORS[library], linestyle=style, marker="o", markersize=3, capsize=2
+                )
+        ceiling = summary.best([(m, by[math.inf]) for m, by in methods.items() if math.inf in by], metric)
+        if ceiling:
+            handles["scikit-learn, no privacy"] = axis.axhline(
+                ceiling[1].mean, color=COLORS["scikit-learn"], linestyle=":"
+            )
+        axis.set_xscale("log")
+        if metric in ("inertia", "log_loss", "mean_error"):
+            axis.set_yscale("log")
+        if metric == "r2":
+            axis.set_ylim(bottom=-0.1, top=0.9)
+        axis.set_title(f"{NAMES[task]}\n{METRICS[metric]}", fontsize=8)
+        axis.tick_params(labelsize=7, which="both")
+        axis.set_xlabel("epsilon", fontsize=7)
+    figure_.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=6, fontsize=8)
+    figure_.savefig(path, dpi=100)
+    pyplot.close(figure_)
+
+
+def completeness(rows):
+    """What was run: versions, fits, splits."""
+    counts, versions, splits = defaultdict(set), defaultdict(set), defaultdict(set)
+    for row in rows:
+        cell = results.cell_of(row)
+        counts[cell.library].add(cell)
+        splits[cell.library].add((cell.split, cell.draw))
+        if row["version"]:
+            versions[cell.library].add(row["version"])
+    lines = [
+        [library, ", ".join(sorted(versions[library])), len(cells), len({s for s, _ in splits[library]})]
+        for library, cells in counts.items()
+    ]
+    return csv_table("What was run", ["library", "version", "fits", "splits"], lines)
+
+
+def write(folder=results.FOLDER, output=OUTPUT, reasons=summary.REASONS):
+    """Write tables and plots; return the lost cells that have no reason."""
+    output.mkdir(parents=True, exist_ok=True)
+    rows = results.read(folder / "utility.csv")
+    families = {(method.library, method.name): method.family for _, method in all_methods()}
+    rows = [row for row in rows if (row["library"], row["method"]) in families]
+    table = summary.entries(rows)
+    epsilons = epsilons_of(table)
+    found = summary.contests(table, families)
+    known = summary.read_reasons(reasons)
+    missing = summary.without_reason(found, known)
+    (output / "lost.inc").write_text(short_list(found, known))
+    (output / "overview.inc").write_text("\n".join(overview(table, kind, epsilons) for kind in KINDS))
+    (output / "details.inc").write_text("\n".join(details(table, kind, epsilons, families) for kind in KINDS))
+    (output / "run.inc").write_text(completeness(rows) + "\n" + failures(rows))
+    plot(table, output / "utility.png")
+    speed_summary.write(folder, output)
+    return missing
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Makes the tables and plots of the benchmark page.")
+    parser.add_argument("--results", type=Path, default=results.FOLDER)
+    parser.add_argument("--output", type=Path, default=OUTPUT)
+    arguments = parser.parse_args()
+    missing = write(arguments.results, arguments.output)
+    for c in missing:
+        print(
+            f"no reason: {c.task} {c.metric} among {c.family}, delta {c.delta:g}, epsilon {c.epsilon:g}: "
+            f"{figure(c.our_mean)} {c.ours and c.ours[1]} against {figure(c.peer_mean)} {c.peer[0]} {c.peer[1]}"
+            f"{'' if c.clear else ' (within the interval)'}"
+        )
+    print(f"tables and plots are in {arguments.output}")
+    sys.exit(1 if missing else 0)
+
+
+if __name__ == "__main__":
+    main()
