@@ -1,5 +1,7 @@
 """Configuration of the documentation's builder."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import skdp
@@ -24,7 +26,7 @@ extensions = [
     "sphinxcontrib.bibtex",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "_templates"]
+exclude_patterns = ["_build", "_templates", "benchmarks"]
 default_role = "literal"
 
 # API pages
@@ -77,6 +79,12 @@ def skip_member(app, what, name, obj, skip, options):
     return True if routing or inherited.split(".")[0] == "sklearn" else None
 
 
+def write_benchmarks(app):
+    """Make the tables and plots of the benchmark page from the files of results."""
+    subprocess.run([sys.executable, EXAMPLES / "benchmarks" / "harness" / "report.py"], check=True)
+
+
 def setup(app):
     """Connect the handlers of this file."""
+    app.connect("builder-inited", write_benchmarks)
     app.connect("autodoc-skip-member", skip_member)

@@ -12,6 +12,7 @@ that the table is complete early, and its intervals shrink.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import selectors
 import subprocess
@@ -92,7 +93,7 @@ class Worker:
     """A worker's process, which is started when needed, and again after it had to be ended."""
 
     def __init__(self, environment, python):
-        self.environment, self.python, self.process = environment, python, None
+        self.environment, self.python, self.process, self.answered = environment, python, None, False
 
     def answer(self, cell, limit):
         """Fit a cell; if no answer comes in time, end the process."""
@@ -106,25 +107,29 @@ class Worker:
                 env=environments.variables(),
                 text=True,
             )
-        try:
+        with contextlib.suppress(BrokenPipeError):  # of a process that died: no answer comes
             self.process.stdin.write(json.dumps(cell.__dict__) + "\n")
             self.process.stdin.flush()
-        except BrokenPipeError:
-            self.end()
-            return failure("the process could not be started, or died")
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
             in_time = bool(selector.select(limit + GRACE))
         line = self.process.stdout.readline() if in_time else ""
         if line:
+            self.answered = True
             return json.loads(line)
         self.end()
+        if in_time and not self.answered:
+            # Not a matter of this cell.
+            raise SystemExit(f"{self.python} does not run worker.py {self.environment}; try it by hand")
         return failure("the process died" if in_time else f"timeout: no answer after {limit + GRACE:g} s")
 
     def end(self):
         """End the process."""
         if self.process is not None:
             self.process.kill()
+            self.process.stdout.close()
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.close()
             self.process.wait()
             self.process = None
 
@@ -161,6 +166,20 @@ def run(left, path, given=None, estimate=None):
     finally:
         for worker in workers.values():
             worker.end()
+
+
+def at_hand(names):
+    """Those of the tasks whose data there are; says which are left out."""
+    found, missing = [], {}
+    for name in names:
+        try:
+            TASKS[name].load()
+            found.append(name)
+        except FileNotFoundError as error:
+            missing.setdefault(str(error), []).append(name)
+    for error, left_out in missing.items():
+        print(f"left out: {', '.join(left_out)}: {error}", flush=True)
+    return found
 
 
 def drop(path, wanted):
@@ -207,7 +226,8 @@ def main():
     if arguments.retry:
         drop(arguments.results, lambda row: row["status"] != "ok")
     rows = results.read(arguments.results)
-    planned = plan(methods, arguments.epsilons, arguments.splits, arguments.draws, arguments.tasks)
+    tasks = at_hand(arguments.tasks or TASKS)
+    planned = plan(methods, arguments.epsilons, arguments.splits, arguments.draws, tasks)
     left = remaining(planned, rows)
     estimate = Estimate(rows)
     print(f"{len(planned)} fits, {len(left)} to do; about {clock(estimate.seconds(left))}", flush=True)

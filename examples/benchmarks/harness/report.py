@@ -198,21 +198,29 @@ def short_list(found, reasons):
         lines[c.task, c.metric, c.family, c.delta, summary.reason_for(c, reasons)].append(c)
     rows = []
     for (task, metric, family, delta, reason), cells in lines.items():
-        figures = "; ".join(
-            f"ε {c.epsilon:g}: {figure(c.our_mean)} against {figure(c.peer_mean)}{'' if c.clear else ' (*)'}"
+        pairs = [
+            (
+                f"{c.epsilon:g}",
+                "none" if c.ours is None else figure(c.our_mean),
+                figure(c.peer_mean),
+                "" if c.clear else " (*)",
+            )
             for c in cells
-        )
+        ]
+        figures = "; ".join(f"ε {epsilon}: {ours} against {theirs}{mark}" for epsilon, ours, theirs, mark in pairs)
         peers = ", ".join(dict.fromkeys(f"{c.peer[0]} {c.peer[1]}" for c in cells))
         what = "all methods" if family == summary.ANY else family
         rows.append([NAMES[task], metric, f"{what}, δ {'0' if delta == 0 else '1e-5'}", peers, figures, reason])
     clear = sum(c.clear for c in lost)
     overall = [c for c in found if c.family == summary.ANY]
+    within = [c for c in found if c.family != summary.ANY]
+    first = {side: sum(not c.lost for c in cells) for side, cells in (("overall", overall), ("within", within))}
     text = (
-        f"Of {len(overall)} cells (a task, a metric, an epsilon, a delta) in which a peer has a figure, skdp's best method "
-        f"is first in {sum(not c.lost for c in overall)}. Of {len(found) - len(overall)} such cells within a family of methods, "
-        f"it is first in {sum(not c.lost for c in found if c.family != summary.ANY)}. The others are these: {len(lost)} "
-        f"cells, in {clear} of which the 95 % interval of the difference, over the splits, leaves out 0. In the rest, marked "
-        "(*), it does not.\n"
+        f"A cell is a task, a metric, an epsilon and a delta. Of {len(overall)} in which a peer has a figure, skdp's "
+        f"best method is first in {first['overall']}. Within a family of methods there are {len(within)}, and it is "
+        f"first in {first['within']}. The others, {len(lost)} in all, are below. In {clear} of them, the 95 % interval "
+        "of the difference, over the splits, leaves out 0; in those marked (*), it does not. *None* is where skdp has "
+        "no method of the family.\n"
     )
     header = ["task", "metric", "among", "first", "skdp against the first", "why"]
     return text + "\n" + (csv_table("Where skdp is not first", header, rows, [12, 8, 12, 16, 27, 25]) if rows else "")
@@ -294,6 +302,7 @@ def completeness(rows):
 def write(folder=results.FOLDER, output=OUTPUT, reasons=summary.REASONS):
     """Write tables and plots; return the lost cells that have no reason."""
     output.mkdir(parents=True, exist_ok=True)
+    speed_summary.write(folder, output)
     rows = results.read(folder / "utility.csv")
     families = {(method.library, method.name): method.family for _, method in all_methods()}
     rows = [row for row in rows if (row["library"], row["method"]) in families]
@@ -307,7 +316,6 @@ def write(folder=results.FOLDER, output=OUTPUT, reasons=summary.REASONS):
     (output / "details.inc").write_text("\n".join(details(table, kind, epsilons, families) for kind in KINDS))
     (output / "run.inc").write_text(completeness(rows) + "\n" + failures(rows))
     plot(table, output / "utility.png")
-    speed_summary.write(folder, output)
     return missing
 
 

@@ -75,7 +75,9 @@ def write(path, rows, append=False):
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     new = not append or not path.exists() or path.stat().st_size == 0
+    cut = not new and not path.read_bytes().endswith(b"\n")
     with open(path, "a" if append else "w", newline="") as file:
+        file.write("\n" if cut else "")
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         if new:
             writer.writeheader()

@@ -2,9 +2,9 @@
 
     python examples/benchmarks/harness/speed.py [--quick] [--only ENVIRONMENT ...]
 
-Run it on a machine that does nothing else. Both sides of a ratio take turns in one process. Rows lie in a memory-mapped
-file. Results are added to docs/benchmarks/speed.csv, and what is there is not timed again. A shape is left out, and that
-is said, when smaller ones tell that a fit would take longer than a minute.
+Run it on a machine that does nothing else. Both sides of a ratio take turns in one process. Rows lie in a file that is
+memory-mapped. Results are added to docs/benchmarks/speed.csv, and what is there is not timed again. A shape is left
+out, and that is said, when smaller ones tell that a fit would take longer than a minute.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Times cases in one environment: one request a line on stdin, one line for each repetition on stdout.
 
-A request is {"case": name, "rows": n, "columns": d, "seconds": budget}. Ours and the counterpart take turns, in an order
-that changes from one repetition to the next. With {"memory": "ours"}, one fit in this process, which should be fresh.
+A request is {"case": name, "rows": n, "columns": d, "seconds": budget}. Ours and the counterpart take turns, in an
+order that changes from one repetition to the next. With {"memory": "ours"}, it is one fit in this process, which should
+be fresh.
 """
 
 from __future__ import annotations

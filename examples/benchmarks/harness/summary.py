@@ -99,6 +99,16 @@ class Contest:
     interval: float | None  # half its width
 
     @property
+    def our_method(self):
+        """Name of our method, for patterns."""
+        return "none" if self.ours is None else self.ours[1]
+
+    @property
+    def peer_library(self):
+        """The peer's library, for patterns."""
+        return self.peer[0]
+
+    @property
     def lost(self):
         """Whether a peer's mean is better."""
         return self.ours is None or self.difference < 0
