@@ -67,6 +67,8 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "logo": {"text": "skdp"},
 }
+# Wide tables, and no pages below.
+html_sidebars = {"benchmarks": []}
 html_static_path = ["_static"]
 html_css_files = ["skdp.css"]
 html_show_sourcelink = False

@@ -158,7 +158,7 @@ def test_interval_over_splits(harness):
     values = [0.1, 0.3, 0.2, 0.5, 0.4]
     # Student's quantile for 4 degrees of freedom.
     assert harness.summary.half_width(values) == pytest.approx(2.776445 * np.std(values, ddof=1) / math.sqrt(5))
-    assert harness.summary.half_width([0.1]) is None
+    assert harness.summary.half_width([0.1, 0.2]) is None
 
 
 def test_ratio_intervals_cover_the_ratio(harness):

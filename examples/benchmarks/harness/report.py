@@ -24,6 +24,8 @@ from results import csv_table
 from tasks import TASKS
 
 OUTPUT = results.FOLDER.parent / "generated" / "benchmarks"
+#: The same, as the page sees it.
+IMAGES = "generated/benchmarks"
 
 NAMES = {
     "adult": "Adult",
@@ -63,7 +65,14 @@ KINDS = {
     "components": "Principal components",
     "scaling": "Standardisation",
 }
-PEERS = ("diffprivlib", "interpret", "opacus")
+#: Lines of plots and of the first tables: a library, and its methods of one delta or of any.
+SIDES = (
+    ("skdp, δ 1e-5", "skdp", None),
+    ("skdp, δ 0", "skdp", 0.0),
+    ("diffprivlib, δ 0", "diffprivlib", None),
+    ("interpret, δ 1e-5", "interpret", None),
+    ("Opacus, δ 1e-5", "opacus", None),
+)
 COLORS = {"skdp": "C0", "diffprivlib": "C1", "interpret": "C2", "opacus": "C3", "scikit-learn": "0.5"}
 
 
@@ -116,31 +125,27 @@ def overview(table, kind, epsilons):
     for task in (task for task in TASKS.values() if task.kind == kind):
         for metric in task.metrics:
             methods = table.get((task.name, metric), {})
-            sides = [
-                ("skdp, δ 1e-5", lambda m: m[0] == "skdp"),
-                ("skdp, δ 0", lambda m: m[0] == "skdp" and m[2] == 0),
-                *((library, lambda m, library=library: m[0] == library) for library in PEERS),
-            ]
-            first = True
-            for side, belongs in sides:
+            ceiling = summary.best([(m, by[math.inf]) for m, by in methods.items() if math.inf in by], metric)
+            limit = f"{entry_text(ceiling[1])} ({ceiling[0][1]})" if ceiling else "–"
+            titles = [NAMES[task.name], METRICS[metric]]
+            for side, library, delta in SIDES:
                 cells = []
                 for epsilon in epsilons:
-                    at = [(m, by[epsilon]) for m, by in methods.items() if belongs(m) and epsilon in by]
+                    at = at_side(methods, epsilon, library, delta)
                     found = summary.best(at, metric)
-                    if found is None:
-                        cells.append(entry_text(at[0][1]) if at else "–")
-                    else:
-                        cells.append(entry_text(found[1]))
-                if all(cell == "–" for cell in cells):
-                    continue
-                rows.append([NAMES[task.name] if first else "", METRICS[metric] if first else "", side, *cells])
-                first = False
-            ceiling = [(m, by[math.inf]) for m, by in methods.items() if math.inf in by]
-            if (found := summary.best(ceiling, metric)) and metric not in summary.RELATIVE:
-                text = entry_text(found[1])
-                rows.append(["", "", f"no privacy: {found[0][1]}", *[""] * (len(epsilons) - 1), text])
+                    cells.append(entry_text(found[1] if found else at[0][1] if at else None))
+                if any(cell != "–" for cell in cells):
+                    rows.append([*titles, side, *cells, limit])
+                    titles, limit = ["", ""], ""
     title = f"{KINDS[kind]}: the best method of each library, cell by cell"
-    return csv_table(title, ["", "metric", "library", *map(heading, epsilons)], rows)
+    return csv_table(title, ["", "metric", "library", *map(heading, epsilons), "no privacy"], rows)
+
+
+def at_side(methods, epsilon, library, delta):
+    """Methods of a library, with some delta or any, at an epsilon."""
+    return [
+        (m, by[epsilon]) for m, by in methods.items() if m[0] == library and epsilon in by and delta in (None, m[2])
+    ]
 
 
 def details(table, kind, epsilons, families):
@@ -226,61 +231,51 @@ def short_list(found, reasons):
     return text + "\n" + (csv_table("Where skdp is not first", header, rows, [12, 8, 12, 16, 27, 25]) if rows else "")
 
 
-def plot(table, path):
-    """The best of each library against epsilon."""
+def plot(table, kind, path):
+    """The best of each library against epsilon, a panel for each task and metric."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    panels = [
-        (task, metric)
-        for metric in ("accuracy", "auc", "log_loss", "r2", "inertia", "captured", "mean_error")
-        for task in TASKS
-        if (task, metric) in table
-    ]
-    n_columns = 4
+    tasks = [task for task in TASKS.values() if task.kind == kind]
+    panels = [(task.name, m) for m in tasks[0].metrics for task in tasks if (task.name, m) in table]
+    n_columns = min(len(tasks), 6) if len(tasks) > 3 else len(panels)
     n_rows = -(-len(panels) // n_columns)
-    figure_, axes = pyplot.subplots(n_rows, n_columns, figsize=(13, 2.6 * n_rows), layout="constrained", squeeze=False)
+    size = (2.6 * n_columns, 2.5 * n_rows + 0.5)
+    drawing, axes = pyplot.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False)
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
     handles = {}
     for axis, (task, metric) in zip(axes.flat, panels, strict=False):
         methods = table[task, metric]
-        sides = [("skdp, δ 1e-5", "skdp", "-", None), ("skdp, δ 0", "skdp", "--", 0.0)]
-        sides += [(library, library, "-", None) for library in PEERS]
-        for name, library, style, delta in sides:
-            xs, means, widths = [], [], []
-            for epsilon in epsilons_of(table):
-                at = [
-                    (m, by[epsilon])
-                    for m, by in methods.items()
-                    if m[0] == library and epsilon in by and delta in (None, m[2])
-                ]
-                if found := summary.best(at, metric):
-                    xs.append(epsilon)
-                    means.append(found[1].mean)
-                    widths.append(found[1].half_width or 0)
-            if xs:
+        for name, library, delta in SIDES:
+            found = {e: summary.best(at_side(methods, e, library, delta), metric) for e in epsilons_of(table)}
+            points = [(e, pair[1].mean, pair[1].half_width or 0) for e, pair in found.items() if pair]
+            if points:
                 handles[name] = axis.errorbar(
-                    xs, means, widths, color=COLORS[library], linestyle=style, marker="o", markersize=3, capsize=2
+                    *zip(*points, strict=True),
+                    color=COLORS[library],
+                    linestyle="--" if delta == 0 else "-",
+                    marker="o",
+                    markersize=3,
+                    capsize=2,
                 )
         ceiling = summary.best([(m, by[math.inf]) for m, by in methods.items() if math.inf in by], metric)
         if ceiling:
-            handles["scikit-learn, no privacy"] = axis.axhline(
-                ceiling[1].mean, color=COLORS["scikit-learn"], linestyle=":"
-            )
+            line = axis.axhline(ceiling[1].mean, color=COLORS["scikit-learn"], linestyle=":")
+            handles["scikit-learn, no privacy"] = line
         axis.set_xscale("log")
-        if metric in ("inertia", "log_loss", "mean_error"):
+        if metric in ("inertia", "log_loss", "mean_error", "scale_error"):
             axis.set_yscale("log")
-        if metric == "r2":
-            axis.set_ylim(bottom=-0.1, top=0.9)
-        axis.set_title(f"{NAMES[task]}\n{METRICS[metric]}", fontsize=8)
+        if metric == "r2":  # diffprivlib's is below
+            axis.set_ylim(-0.1, 0.9)
+        axis.set_title(f"{NAMES[task]}\n{metric.replace('_', ' ')}", fontsize=8)
         axis.tick_params(labelsize=7, which="both")
-        axis.set_xlabel("epsilon", fontsize=7)
-    figure_.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=6, fontsize=8)
-    figure_.savefig(path, dpi=100)
-    pyplot.close(figure_)
+    drawing.supxlabel("epsilon", fontsize=8)
+    drawing.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=3, fontsize=8)
+    drawing.savefig(path, dpi=100)
+    pyplot.close(drawing)
 
 
 def completeness(rows):
@@ -312,10 +307,15 @@ def write(folder=results.FOLDER, output=OUTPUT, reasons=summary.REASONS):
     known = summary.read_reasons(reasons)
     missing = summary.without_reason(found, known)
     (output / "lost.inc").write_text(short_list(found, known))
-    (output / "overview.inc").write_text("\n".join(overview(table, kind, epsilons) for kind in KINDS))
-    (output / "details.inc").write_text("\n".join(details(table, kind, epsilons, families) for kind in KINDS))
+    parts = []
+    for kind in KINDS:
+        if any(TASKS[task].kind == kind for task, _ in table):
+            plot(table, kind, output / f"{kind}.png")
+            parts += [KINDS[kind], "-" * len(KINDS[kind]), "", f".. image:: {IMAGES}/{kind}.png"]
+            parts += [f"   :alt: {KINDS[kind]}: scores against epsilon", "", overview(table, kind, epsilons)]
+            parts += [details(table, kind, epsilons, families), ""]
+    (output / "utility.inc").write_text("\n".join(parts))
     (output / "run.inc").write_text(completeness(rows) + "\n" + failures(rows))
-    plot(table, output / "utility.png")
     return missing
 
 

@@ -43,6 +43,19 @@ def shapes(case):
     return rows + [(BASE_ROWS, d) for d in COLUMNS if d <= case.most_columns]
 
 
+def shapes_and_cases(chosen, threads):
+    """What is timed with a number of threads, by shape, so that each file of rows is made once."""
+    pairs = [(THREADS_SHAPE, case) for case in chosen if case.threads]
+    if threads == 1:
+        pairs += [(shape, case) for case in chosen for shape in shapes(case)]
+    return sorted(pairs, key=lambda pair: pair[0])
+
+
+def is_quick(shape, threads):
+    """Whether a shape is among those of `--quick`."""
+    return threads == 1 and shape[0] <= BASE_ROWS and shape[1] <= 100
+
+
 def read(path):
     """Rows of the file of times, with numbers as numbers."""
     if not Path(path).exists():
@@ -167,6 +180,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="at most 10,000 rows, without Opacus: some minutes")
     parser.add_argument("--only", nargs="+", metavar="ENVIRONMENT")
     parser.add_argument("--without", nargs="+", metavar="ENVIRONMENT", default=[])
+    parser.add_argument("--models", nargs="+", metavar="MODEL", help="only these of skdp")
     parser.add_argument("--python", nargs="+", metavar="ENVIRONMENT=PATH", default=[], help="a Python for a peer")
     parser.add_argument("--results", type=Path, default=results.FOLDER / "speed.csv")
     arguments = parser.parse_args()
@@ -176,6 +190,7 @@ def main():
         for case in cases()
         if (arguments.only is None or case.environment in arguments.only)
         and case.environment not in arguments.without
+        and (arguments.models is None or case.model.split()[0] in arguments.models)
         and not (arguments.quick and case.environment == "opacus")
     ]
     file, taken, start = File(arguments.results), {}, time.monotonic()
@@ -187,24 +202,15 @@ def main():
     for environment in dict.fromkeys(case.environment for case in chosen):
         python = environments.python_of(environment, given)
         here = [case for case in chosen if case.environment == environment]
-        # By shape, so that each file of rows is made once.
-        plan = sorted({shape for case in here for shape in shapes(case)})
-        if arguments.quick:
-            plan = [shape for shape in plan if shape[0] <= BASE_ROWS and shape[1] <= 100]
         for threads in (1, 2):
+            plan = [
+                pair for pair in shapes_and_cases(here, threads) if not arguments.quick or is_quick(pair[0], threads)
+            ]
             worker = Worker(environment, python, threads)
-            for shape in plan if threads == 1 else [THREADS_SHAPE]:
-                for case in here:
-                    if shape in shapes(case) if threads == 1 else case.threads and not arguments.quick:
-                        print(
-                            f"{(time.monotonic() - start) / 60:4.1f} min  {case.name}: {shape}, {threads} threads",
-                            flush=True,
-                        )
-                        time_case(worker, case, shape, threads, file, taken, SECONDS)
-            if threads == 1 and not arguments.quick:
-                for case in here:
-                    if case.threads:
-                        time_case(worker, case, THREADS_SHAPE, 1, file, taken, SECONDS)
+            for shape, case in plan:
+                minutes = (time.monotonic() - start) / 60
+                print(f"{minutes:4.1f} min  {case.name}: {shape}, threads: {threads}", flush=True)
+                time_case(worker, case, shape, threads, file, taken, SECONDS)
             worker.end()
         if not arguments.quick:
             measure_memory(here, python, file, taken)

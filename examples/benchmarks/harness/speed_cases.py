@@ -51,10 +51,10 @@ def public(n_columns):
 
 
 def make_rows(n_rows, n_columns, fill):
-    """Call `fill(first, rows)` with blocks of rows: ten clusters in the cube."""
+    """Call `fill(first, rows)` with small blocks of rows, which leave no trace in memory: ten clusters in the cube."""
     rng = np.random.default_rng(0)
     centres = rng.uniform(0.1, 0.9, (10, n_columns))
-    block = max(1000, 2_000_000 // n_columns)
+    block = max(100, 200_000 // n_columns)
     for first in range(0, n_rows, block):
         size = min(block, n_rows - first)
         rows = centres[rng.integers(10, size=size)] + 0.1 * rng.standard_normal((size, n_columns))
@@ -66,9 +66,9 @@ def make_target(X, kind):
     rng = np.random.default_rng(1)
     weights = rng.standard_normal(X.shape[1])
     y = np.empty(len(X))
-    for first in range(0, len(X), 100_000):
-        part = np.asarray(X[first : first + 100_000])
-        y[first : first + 100_000] = (part / public(X.shape[1]) - 0.5) @ weights
+    for first in range(0, len(X), 10_000):
+        part = np.asarray(X[first : first + 10_000])
+        y[first : first + 10_000] = (part / public(X.shape[1]) - 0.5) @ weights
     y = y / np.std(y[:100_000]) + rng.logistic(scale=0.5, size=len(y))
     return (y > 0).astype(int) if kind == "labels" else np.clip(0.5 + y / 8, 0, 1)
 

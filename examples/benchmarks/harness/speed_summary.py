@@ -46,10 +46,15 @@ def pairs_of(rows):
     return pairs, missing
 
 
+def short(value):
+    """Two digits, and no powers of ten."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
 def ratio_text(pairs):
     """Median ratio and its interval."""
     ratio, interval = ratio_interval(*zip(*pairs, strict=True))
-    return f"{ratio:.2g}" if interval is None else f"{ratio:.2g} [{interval[0]:.2g}, {interval[1]:.2g}]"
+    return short(ratio) if interval is None else f"{short(ratio)} [{short(interval[0])}, {short(interval[1])}]"
 
 
 def seconds_text(values):
@@ -144,13 +149,14 @@ def noise_table(rows):
             if not own:
                 cells.append("–")
                 continue
+            # Both have as many rounds.
             times, interval = ratio_interval(rates[environment, ours, size], own)
-            text = f"{median(own):.3g}"
+            text = f"{median(own) / 1000:,.1f}"
             if not case.startswith("skdp"):
-                text += f" (skdp: {times:.3g} times, {interval[0]:.3g} to {interval[1]:.3g})"
+                text += f" (skdp {short(times)} times as many [{short(interval[0])}, {short(interval[1])}])"
             cells.append(text)
         lines.append([case, *cells])
-    return csv_table("Numbers a second", ["", *(f"vectors of {size:,}" for size in sizes)], lines)
+    return csv_table("Thousands of numbers a second", ["", *(f"vectors of {size:,}" for size in sizes)], lines)
 
 
 def write(folder, output):

@@ -38,14 +38,14 @@ class Entry:
 
     @property
     def half_width(self):
-        """Half the width of a 95 % interval for the mean over splits, None for fewer than two."""
+        """Half the width of a 95 % interval for the mean over splits, None for fewer than three."""
         return half_width(list(self.by_split.values()))
 
 
 def half_width(values):
-    """Half the width of Student's 95 % interval for a mean."""
+    """Half the width of Student's 95 % interval for a mean; None for fewer than three values, where it says little."""
     n = len(values)
-    return float(t.ppf(0.975, n - 1) * np.std(values, ddof=1) / math.sqrt(n)) if n > 1 else None
+    return float(t.ppf(0.975, n - 1) * np.std(values, ddof=1) / math.sqrt(n)) if n > 2 else None
 
 
 def entries(rows):
