@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import fcntl
 import json
 import selectors
 import subprocess
@@ -182,12 +183,29 @@ def at_hand(names):
     return found
 
 
+@contextlib.contextmanager
+def locked(path):
+    """Keep other processes from adding to the file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path.with_suffix(".lock"), "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SystemExit(f"another process is adding to {path}") from None
+        yield
+
+
 def drop(path, wanted):
     """Remove rows from the file, to be fitted again."""
     rows = results.read(path)
     kept = [row for row in rows if not wanted(row)]
     if len(kept) < len(rows):
         results.write(path, [results.text_of(row) for row in kept])
+
+
+def named(names, library, method):
+    """Whether a library, or one of its methods, is among the names."""
+    return library in names or f"{library}/{method}" in names
 
 
 def main():
@@ -212,15 +230,21 @@ def main():
         arguments.epsilons = (0.1, 1.0, 10.0)
         arguments.without.append("opacus")
 
-    def named(names, library, name):
-        return library in names or f"{library}/{name}" in names
-
     methods = [
         (environment, method)
         for environment, method in all_methods()
         if (arguments.only is None or named(arguments.only, method.library, method.name))
         and not named(arguments.without, method.library, method.name)
     ]
+    given = dict(pair.split("=", 1) for pair in arguments.python)
+    if unknown := set(given) - set(MODULES):
+        parser.error(f"no environment is called {', '.join(sorted(unknown))}")
+    with locked(arguments.results):
+        work(arguments, methods, given)
+
+
+def work(arguments, methods, given):
+    """Do what the arguments say."""
     if arguments.redo:
         drop(arguments.results, lambda row: named(arguments.redo, row["library"], row["method"]))
     if arguments.retry:
@@ -232,9 +256,6 @@ def main():
     estimate = Estimate(rows)
     print(f"{len(planned)} fits, {len(left)} to do; about {clock(estimate.seconds(left))}", flush=True)
     if not arguments.dry_run:
-        given = dict(pair.split("=", 1) for pair in arguments.python)
-        if unknown := set(given) - set(MODULES):
-            parser.error(f"no environment is called {', '.join(sorted(unknown))}")
         run(left, arguments.results, given, estimate)
         print(f"done: {arguments.results}")
 

@@ -152,7 +152,7 @@ def details(table, kind, epsilons, families):
     """Every method of every library."""
     parts = []
     for task in (task for task in TASKS.values() if task.kind == kind):
-        parts.append(f".. dropdown:: {KINDS[kind]}, {NAMES[task.name]}: every method\n")
+        blocks = []
         for metric in task.metrics:
             methods = table.get((task.name, metric), {})
             firsts = {
@@ -175,7 +175,8 @@ def details(table, kind, epsilons, families):
             block = csv_table(
                 f"{NAMES[task.name]}: {METRICS[metric]}", ["family", "method", "fits", *map(heading, epsilons)], rows
             )
-            parts.append("\n".join(f"   {line}" if line else "" for line in block.splitlines()) + "\n")
+            blocks.append(block)
+        parts.append(dropdown(f"{KINDS[kind]}, {NAMES[task.name]}: every method", "\n".join(blocks)))
     return "\n".join(parts)
 
 
@@ -195,40 +196,53 @@ def failures(rows):
     return csv_table("Fits without a result", ["method", "what happened", "tasks (fits tried)"], lines, [25, 35, 40])
 
 
-def short_list(found, reasons):
-    """The cells in which skdp is not first: one line for a task, metric, family and delta."""
-    lost = [c for c in found if c.lost]
+def lost_rows(lost, reasons):
+    """One line for the lost cells of a task, metric, family and delta that have one reason."""
     lines = defaultdict(list)
     for c in lost:
         lines[c.task, c.metric, c.family, c.delta, summary.reason_for(c, reasons)].append(c)
     rows = []
     for (task, metric, family, delta, reason), cells in lines.items():
         pairs = [
-            (
-                f"{c.epsilon:g}",
-                "none" if c.ours is None else figure(c.our_mean),
-                figure(c.peer_mean),
-                "" if c.clear else " (*)",
-            )
+            f"ε {c.epsilon:g}: {'none' if c.ours is None else figure(c.our_mean)} "
+            f"against {figure(c.peer_mean)}{'' if c.clear else ' (*)'}"
             for c in cells
         ]
-        figures = "; ".join(f"ε {epsilon}: {ours} against {theirs}{mark}" for epsilon, ours, theirs, mark in pairs)
         peers = ", ".join(dict.fromkeys(f"{c.peer[0]} {c.peer[1]}" for c in cells))
-        what = "all methods" if family == summary.ANY else family
-        rows.append([NAMES[task], metric, f"{what}, δ {'0' if delta == 0 else '1e-5'}", peers, figures, reason])
-    clear = sum(c.clear for c in lost)
-    overall = [c for c in found if c.family == summary.ANY]
-    within = [c for c in found if c.family != summary.ANY]
-    first = {side: sum(not c.lost for c in cells) for side, cells in (("overall", overall), ("within", within))}
-    text = (
-        f"A cell is a task, a metric, an epsilon and a delta. Of {len(overall)} in which a peer has a figure, skdp's "
-        f"best method is first in {first['overall']}. Within a family of methods there are {len(within)}, and it is "
-        f"first in {first['within']}. The others, {len(lost)} in all, are below. In {clear} of them, the 95 % interval "
-        "of the difference, over the splits, leaves out 0; in those marked (*), it does not. *None* is where skdp has "
-        "no method of the family.\n"
-    )
-    header = ["task", "metric", "among", "first", "skdp against the first", "why"]
-    return text + "\n" + (csv_table("Where skdp is not first", header, rows, [12, 8, 12, 16, 27, 25]) if rows else "")
+        among = "" if family == summary.ANY else f"{family}, "
+        place = f"{among}δ {'0' if delta == 0 else '1e-5'}"
+        rows.append([f"{NAMES[task]}: {METRICS[metric]}", place, peers, "; ".join(pairs), reason or "no reason given"])
+    return rows
+
+
+def short_list(found, reasons):
+    """The cells in which skdp is not first: among all methods, and within families."""
+    parts = [
+        "A cell is a task, a metric, an epsilon and a delta. Those marked (*) are lost by less than the 95 % interval "
+        "of the difference over the splits, or on fewer than three splits.\n"
+    ]
+    header = ["cell", "δ", "first", "skdp against the first", "why"]
+    for title, of_any in (("All methods", True), ("Within a family of methods", False)):
+        cells = [c for c in found if (c.family == summary.ANY) == of_any]
+        lost = [c for c in cells if c.lost]
+        clear = sum(c.clear for c in lost if c.ours is not None)
+        none = sum(c.ours is None for c in lost)
+        text = (
+            f"**{title}.** In {len(cells)} cells a peer has a figure. skdp is first in {len(cells) - len(lost)}, and "
+        )
+        text += f"not in {len(lost)}: clearly in {clear}"
+        text += f", because it has no such method in {none}.\n" if none else ".\n"
+        parts.append(text)
+        if lost:
+            rows = lost_rows(lost, reasons)
+            table = csv_table(f"Where skdp is not first: {title.lower()}", header, rows, [18, 12, 18, 27, 25])
+            parts.append(table if of_any else dropdown(f"{title}: the cells that are lost", table))
+    return "\n".join(parts)
+
+
+def dropdown(title, block):
+    """Text that unfolds."""
+    return f".. dropdown:: {title}\n\n" + "\n".join(f"   {line}" if line else "" for line in block.splitlines()) + "\n"
 
 
 def plot(table, kind, path):
