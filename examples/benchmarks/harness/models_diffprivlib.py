@@ -41,12 +41,18 @@ def forest(models, task, **budget):
 
 
 METHODS = [
-    method(
-        "LogisticRegression",
-        "logistic regression",
-        CLASSIFICATION,
-        "norm",
-        lambda models, task, **budget: models.LogisticRegression(data_norm=1.0, **budget),
+    *(
+        method(
+            name,
+            "logistic regression",
+            tasks,
+            view,
+            lambda models, task, **budget: models.LogisticRegression(data_norm=1.0, **budget),
+        )
+        for name, tasks, view in (
+            ("LogisticRegression", CLASSIFICATION, "norm"),
+            ("LogisticRegression (centred)", ("digits", "cancer"), "centred"),
+        )
     ),
     *(
         method(

@@ -10,6 +10,7 @@ from tasks import DELTA
 import skdp
 
 CLASSIFICATION = tasks_of("classification")
+NUMERIC = ("digits", "cancer")
 REGRESSION = tasks_of("regression")
 BOTH = (0.0, DELTA)
 APPROXIMATE = (DELTA,)
@@ -28,6 +29,11 @@ def linear(name, view="norm", **parameters):
 def functional_classifier(task, *cost):
     """The functional mechanism subtracts the middle of the bounds: with (0, upper), one-hot rows would be clipped."""
     return skdp.FunctionalMechLogReg(bounds=(-1, 1), data_norm=1.0, classes=task.classes, **budget(*cost))
+
+
+def functional_by_bounds(task, *cost):
+    """The same for numbers in [0, 1]: it centres them itself."""
+    return skdp.FunctionalMechLogReg(bounds=(0, 1), classes=task.classes, **budget(*cost))
 
 
 def table(task):
@@ -75,6 +81,13 @@ METHODS = [
     method("OutputPertLogReg", "logistic regression", CLASSIFICATION, "norm", linear("OutputPertLogReg")),
     method("DPSGDClassifier", "logistic regression", CLASSIFICATION, "norm", linear("DPSGDClassifier"), APPROXIMATE),
     method("FunctionalMechLogReg", "logistic regression", CLASSIFICATION, "norm", functional_classifier),
+    # Numbers can be centred by their bounds, as BoundsScaler does; indicators of categories are better left alone.
+    *(
+        method(f"{name} (centred)", "logistic regression", NUMERIC, "centred", linear(name), deltas)
+        for name, deltas in (("ObjPertLogReg", BOTH), ("OutputPertLogReg", BOTH), ("DPSGDClassifier", APPROXIMATE))
+    ),
+    method("FunctionalMechLogReg (centred)", "logistic regression", NUMERIC, "unit", functional_by_bounds),
+    method("DPMLPClassifier (centred)", "network", NUMERIC, "centred", linear("DPMLPClassifier"), APPROXIMATE, draws=1),
     method("DPNaiveBayes", "naive Bayes", CLASSIFICATION, "columns", on_columns("DPNaiveBayes")),
     method("DPRandomTree", "trees", CLASSIFICATION, "columns", on_columns("DPRandomTree")),
     method("DPGreedyTree", "trees", CLASSIFICATION, "columns", on_columns("DPGreedyTree")),
