@@ -168,6 +168,9 @@ def write(folder, output):
         for vary in ("rows", "columns")
     ]
     parts += [threads_table(rows), memory_table(rows)]
+    if rows:
+        plot(rows, output / "speed.png")
+        parts.insert(0, ".. image:: generated/benchmarks/speed.png\n   :alt: Seconds to fit against rows\n")
     (output / "speed.inc").write_text("\n".join(parts) if rows else "Not measured yet.\n")
     path = folder / "noise.csv"
     if path.exists():
@@ -175,8 +178,6 @@ def write(folder, output):
             (output / "noise.inc").write_text(noise_table(list(csv.DictReader(file))))
     else:
         (output / "noise.inc").write_text("Not measured yet.\n")
-    if rows:
-        plot(rows, output / "speed.png")
 
 
 def plot(rows, path):

@@ -109,6 +109,11 @@ class Contest:
         return self.peer[0]
 
     @property
+    def peer_method(self):
+        """Name of the peer's method, for patterns."""
+        return self.peer[1]
+
+    @property
     def lost(self):
         """Whether a peer's mean is better."""
         return self.ours is None or self.difference < 0
