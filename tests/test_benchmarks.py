@@ -125,21 +125,22 @@ def lost(harness, tmp_path):
 
 def test_no_page_without_reasons(harness, lost, tmp_path):
     reasons = tmp_path / "reasons.toml"
-    missing = harness.report.write(lost, tmp_path / "page", reasons)
+    missing = harness.report.unexplained(lost, reasons)
     assert {(c.metric, c.epsilon, c.family) for c in missing} == {
         ("accuracy", 3.0, "any"),
         ("accuracy", 3.0, "logistic regression"),
     }
     assert all(c.difference == pytest.approx(-0.05) for c in missing)
     reasons.write_text('[[reason]]\ntask = "can*"\nepsilon = [3.0]\npeer_library = "diffprivlib"\ntext = "Because."\n')
+    assert harness.report.unexplained(lost, reasons) == []
     assert harness.report.write(lost, tmp_path / "page", reasons) == []
     assert "Because." in (tmp_path / "page" / "lost.inc").read_text()
     reasons.write_text('[[reason]]\ntask = "adult"\ntext = "Because."\n')
     assert harness.summary.without_reason(missing, harness.summary.read_reasons(reasons)) == missing
 
 
-def test_the_committed_results_have_reasons(harness, tmp_path):
-    assert harness.report.write(output=tmp_path) == []
+def test_the_committed_results_have_reasons(harness):
+    assert harness.report.unexplained() == []
 
 
 def test_splits_that_one_side_lacks_do_not_decide(harness, tmp_path):

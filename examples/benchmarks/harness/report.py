@@ -50,11 +50,11 @@ NAMES = {
 }
 METRICS = {
     "accuracy": "accuracy",
-    "auc": "area under the ROC curve",
+    "auc": "AUC",
     "log_loss": "log loss",
     "r2": "R²",
-    "inertia": "inertia, divided by scikit-learn's",
-    "captured": "captured variance, divided by scikit-learn's",
+    "inertia": "inertia / scikit-learn's",
+    "captured": "captured variance / scikit-learn's",
     "mean_error": "error of the means, in standard deviations",
     "scale_error": "error of the scales, in logarithms",
 }
@@ -101,7 +101,7 @@ def entry_text(entry, bold=False):
         return "no fit in time" if entry.failure.startswith("timeout") else "fails"
     text = figure(entry.mean)
     if entry.half_width is not None:
-        text += f" ± {figure(entry.half_width)}"
+        text += f"\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{figure(entry.half_width)}"
     if bold:
         text = f"**{text}**"
     if entry.n_fits < entry.n_tried:
@@ -138,7 +138,8 @@ def overview(table, kind, epsilons):
                     rows.append([*titles, side, *cells, limit])
                     titles, limit = ["", ""], ""
     title = f"{KINDS[kind]}: the best method of each library, cell by cell"
-    return csv_table(title, ["", "metric", "library", *map(heading, epsilons), "no privacy"], rows)
+    widths = [12, 11, 15, *[11] * len(epsilons), 16]
+    return csv_table(title, ["", "metric", "library", *map(heading, epsilons), "no privacy"], rows, widths)
 
 
 def at_side(methods, epsilon, library, delta):
@@ -196,8 +197,8 @@ def failures(rows):
     return csv_table("Fits without a result", ["method", "what happened", "tasks (fits tried)"], lines, [25, 35, 40])
 
 
-def lost_rows(lost, reasons):
-    """One line for the lost cells of a task, metric, family and delta that have one reason."""
+def lost_rows(lost, reasons, notes):
+    """One line for the lost cells of a task, metric, family and delta with one reason, which is added to the notes."""
     lines = defaultdict(list)
     for c in lost:
         lines[c.task, c.metric, c.family, c.delta, summary.reason_for(c, reasons)].append(c)
@@ -210,8 +211,9 @@ def lost_rows(lost, reasons):
         ]
         peers = ", ".join(dict.fromkeys(f"{c.peer[0]} {c.peer[1]}" for c in cells))
         among = "" if family == summary.ANY else f"{family}, "
+        note = notes.setdefault(reason or "No reason given.", len(notes) + 1)
         place = f"{among}δ {'0' if delta == 0 else '1e-5'}"
-        rows.append([f"{NAMES[task]}: {METRICS[metric]}", place, peers, "; ".join(pairs), reason or "no reason given"])
+        rows.append([f"{NAMES[task]}: {METRICS[metric]}", place, peers, "; ".join(pairs), note])
     return rows
 
 
@@ -234,8 +236,10 @@ def short_list(found, reasons):
         text += f", because it has no such method in {none}.\n" if none else ".\n"
         parts.append(text)
         if lost:
-            rows = lost_rows(lost, reasons)
-            table = csv_table(f"Where skdp is not first: {title.lower()}", header, rows, [18, 12, 18, 27, 25])
+            notes = {}
+            rows = lost_rows(lost, reasons, notes)
+            table = csv_table(f"Where skdp is not first: {title.lower()}", header, rows, [23, 15, 25, 32, 5])
+            table += "\n" + "\n".join(f"{number}. {note}" for note, number in notes.items()) + "\n"
             parts.append(table if of_any else dropdown(f"{title}: the cells that are lost", table))
     return "\n".join(parts)
 
@@ -308,18 +312,32 @@ def completeness(rows):
     return csv_table("What was run", ["library", "version", "fits", "splits"], lines)
 
 
+def families_of_methods():
+    """Family of each library and method."""
+    return {(method.library, method.name): method.family for _, method in all_methods()}
+
+
+def read(folder):
+    """Rows of the file of results, of methods that there are."""
+    known = families_of_methods()
+    return [row for row in results.read(folder / "utility.csv") if (row["library"], row["method"]) in known]
+
+
+def unexplained(folder=results.FOLDER, reasons=summary.REASONS):
+    """Lost cells that have no reason."""
+    found = summary.contests(summary.entries(read(folder)), families_of_methods())
+    return summary.without_reason(found, summary.read_reasons(reasons))
+
+
 def write(folder=results.FOLDER, output=OUTPUT, reasons=summary.REASONS):
     """Write tables and plots; return the lost cells that have no reason."""
     output.mkdir(parents=True, exist_ok=True)
     speed_summary.write(folder, output)
-    rows = results.read(folder / "utility.csv")
-    families = {(method.library, method.name): method.family for _, method in all_methods()}
-    rows = [row for row in rows if (row["library"], row["method"]) in families]
+    rows, families = read(folder), families_of_methods()
     table = summary.entries(rows)
     epsilons = epsilons_of(table)
     found = summary.contests(table, families)
     known = summary.read_reasons(reasons)
-    missing = summary.without_reason(found, known)
     (output / "lost.inc").write_text(short_list(found, known))
     parts = []
     for kind in KINDS:
@@ -330,7 +348,7 @@ def write(folder=results.FOLDER, output=OUTPUT, reasons=summary.REASONS):
             parts += [details(table, kind, epsilons, families), ""]
     (output / "utility.inc").write_text("\n".join(parts))
     (output / "run.inc").write_text(completeness(rows) + "\n" + failures(rows))
-    return missing
+    return summary.without_reason(found, known)
 
 
 def main():
