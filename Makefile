@@ -6,6 +6,8 @@ SKLEARN ?=
 # pytest-xdist's workers; 0 runs the tests in one process.
 WORKERS ?= 2
 PYTEST_ARGS ?=
+# Options of the benchmarks: --quick, or those of `python examples/benchmarks/harness/bench.py --help` for utility.
+BENCH_ARGS ?=
 # The extra whose environment `make versions` shows.
 EXTRA ?= test
 # The first seed of `make audit-long`.
@@ -19,13 +21,14 @@ PYTHON := $(shell for p in python3.11 python3; do \
 endif
 
 BIN := $(VENV)/bin
+BENCH := examples/benchmarks/harness
 REQUIREMENTS := $(foreach requirement,$(SKLEARN),'$(requirement)')
 # What a virtual environment was made for; when this changes, it is made anew.
 MADE_FOR := $(strip $(SKLEARN))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test audit-long lint format docs versions clean FORCE
+.PHONY: help demo test audit-long bench bench-report lint format docs versions clean FORCE
 
 help: ## show this text
 	@echo "make TARGET [VARIABLE=value ...]"
@@ -53,6 +56,17 @@ audit-long: $(VENV)/.stamp-test ## run the audits with ten times the runs and fr
 	@echo "AUDIT_SEED=$(AUDIT_SEED)"
 	$(BIN)/python -m pytest -n $(WORKERS) tests/trust -m audit $(PYTEST_ARGS)
 
+bench: $(VENV)/.stamp-plot ## fit skdp and its peers to the same splits, and time them (BENCH_ARGS=--quick for a part)
+	@echo "Utility takes about $(if $(findstring --quick,$(BENCH_ARGS)),20 minutes,four hours) on one quiet core, speed" \
+	  "$(if $(findstring --quick,$(BENCH_ARGS)),5,25) minutes, noise 2; stop it when you like: the next call goes on from there."
+	$(BIN)/python $(BENCH)/bench.py $(BENCH_ARGS)
+	$(BIN)/python $(BENCH)/speed.py $(filter --quick,$(BENCH_ARGS))
+	$(BIN)/python $(BENCH)/noise.py
+	$(BIN)/python $(BENCH)/report.py
+
+bench-report: $(VENV)/.stamp-plot ## make the tables of the benchmark page from docs/benchmarks
+	$(BIN)/python $(BENCH)/report.py
+
 lint: $(VENV)/.stamp-lint ## check style, types and docstrings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -72,7 +86,8 @@ versions: $(VENV)/.stamp-$(EXTRA) ## show which versions are in use (EXTRA=lint 
 	  '^(diffprivlib|dp-accounting|hypothesis|mypy|numpy|numpydoc|pandas|pytest|pytest-xdist|ruff|scikit-learn|scipy)=='
 
 clean: ## remove the virtual environments, caches and what was built
-	@for v in '$(VENV)' .venv .venv-oldest .venv-diffprivlib .venv-docs; do if test -f "$$v/pyvenv.cfg"; then rm -rf "$$v"; fi; done
+	@for v in '$(VENV)' .venv .venv-oldest .venv-diffprivlib .venv-docs .venv-bench-*; do \
+	  if test -f "$$v/pyvenv.cfg"; then rm -rf "$$v"; fi; done
 	rm -rf build dist skdp.egg-info docs/_build docs/generated docs/auto_examples docs/sg_execution_times.rst
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
 	find skdp tests examples docs .ci -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

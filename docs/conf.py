@@ -1,5 +1,7 @@
 """Configuration of the documentation's builder."""
 
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,7 +27,7 @@ extensions = [
     "sphinxcontrib.bibtex",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "_templates"]
+exclude_patterns = ["_build", "_templates", "benchmarks"]
 default_role = "literal"
 
 # API pages
@@ -84,6 +86,8 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "logo": {"text": "skdp"},
 }
+# Wide tables, and no pages below.
+html_sidebars = {"benchmarks": []}
 html_static_path = ["_static", str(MATHJAX)]
 html_css_files = ["skdp.css"]
 html_show_sourcelink = False
@@ -96,6 +100,12 @@ def skip_member(app, what, name, obj, skip, options):
     return True if routing or inherited.split(".")[0] == "sklearn" else None
 
 
+def write_benchmarks(app):
+    """Make the tables and plots of the benchmark page from the files of results."""
+    subprocess.run([sys.executable, EXAMPLES / "benchmarks" / "harness" / "report.py"], check=True)
+
+
 def setup(app):
     """Connect the handlers of this file."""
+    app.connect("builder-inited", write_benchmarks)
     app.connect("autodoc-skip-member", skip_member)

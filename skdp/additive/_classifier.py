@@ -137,8 +137,8 @@ class DPAdditiveClassifier(ClassifierMixin, AdditiveModel):
     See Also
     --------
     DPAdditiveRegressor : The same for numbers.
-    ObjPertLogReg : Logistic regression, linear in the columns.
-    DPNaiveBayes : Additive as well, from counts alone.
+    skdp.linear_model.ObjPertLogReg : Logistic regression, linear in the columns.
+    skdp.naive_bayes.DPNaiveBayes : Additive as well, from counts alone.
 
     Notes
     -----

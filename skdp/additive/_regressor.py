@@ -122,7 +122,7 @@ class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
     See Also
     --------
     DPAdditiveClassifier : The same for labels.
-    FunctionalMechLinReg : Linear regression.
+    skdp.linear_model.FunctionalMechLinReg : Linear regression.
 
     Notes
     -----

@@ -254,8 +254,9 @@ def private_bounds(
     -----
     **Privacy.** The two bounds of a column are drawn by the exponential mechanism, by ranks, as quantiles are. Among
     edges with the same rank, those nearer to zero have public weights in their favour, so that bounds are not far
-    beyond the data. Some hundred records over epsilon are needed for that, times the number of columns and `rows_per_group`;
-    with far fewer, bounds are close to zero. Not covered: that an error is raised for values that are not finite, and how long it takes.
+    beyond the data. Some hundred records over epsilon are needed for that, times the number of columns and
+    `rows_per_group`; with far fewer, bounds are close to zero. Not covered: that an error is raised for values that
+    are not finite, and how long it takes.
 
     The tails are clipped by what follows: choose a `tail` that you can spare.
 

@@ -1,0 +1,113 @@
+"""diffprivlib's models, with public bounds and otherwise their defaults. All are for delta = 0.
+
+What a fit of KMeans and LinearRegression spends was found by adding up the epsilons of the mechanisms that it calls
+(version 0.6.6): k-means hands the two parts of an iteration's budget to each other, and linear regression pays for the
+means of the columns and for that of the target out of one part.
+"""
+
+from __future__ import annotations
+
+from math import cbrt
+
+from methods import Method, tasks_of
+
+CLASSIFICATION = tasks_of("classification")
+REGRESSION = tasks_of("regression")
+
+
+def method(name, family, tasks, view, build, **options):
+    def imported(task, epsilon, delta, seed):
+        from diffprivlib import models
+
+        return build(models, task, epsilon=epsilon, random_state=seed)
+
+    return Method("diffprivlib", name, family, tasks, view, imported, **options)
+
+
+def spent_by_kmeans(task, epsilon):
+    """Epsilon of the two parts in each other's place."""
+    d = task.n_columns
+    ratio = cbrt(4 * d * 0.225**2)
+    return epsilon * (1 + d * ratio) / (d + ratio)
+
+
+def spent_by_linear_regression(task, epsilon):
+    """One share of d + 1 is spent twice."""
+    return epsilon * (1 + 1 / (task.n_columns + 1))
+
+
+def forest(models, task, **budget):
+    return models.RandomForestClassifier(bounds=(0, 1), classes=task.classes, shuffle=True, **budget)
+
+
+METHODS = [
+    *(
+        method(
+            name,
+            "logistic regression",
+            tasks,
+            view,
+            lambda models, task, **budget: models.LogisticRegression(data_norm=1.0, **budget),
+        )
+        for name, tasks, view in (
+            ("LogisticRegression", CLASSIFICATION, "norm"),
+            ("LogisticRegression (centred)", ("digits", "cancer"), "centred"),
+        )
+    ),
+    *(
+        method(
+            f"GaussianNB ({view})",
+            "naive Bayes",
+            tasks,
+            view,
+            lambda models, task, **budget: models.GaussianNB(bounds=(0, 1), **budget),
+        )
+        # Without categories, the two views are one.
+        for view, tasks in (("ordinal", CLASSIFICATION), ("unit", ("adult", "nursery", "nursery-binary")))
+    ),
+    *(
+        method(f"RandomForestClassifier ({view})", "trees", tasks, view, forest)
+        for view, tasks in (("ordinal", CLASSIFICATION), ("unit", ("adult", "nursery", "nursery-binary")))
+    ),
+    method(
+        "DecisionTreeClassifier",
+        "trees",
+        CLASSIFICATION,
+        "ordinal",
+        lambda models, task, **budget: models.DecisionTreeClassifier(bounds=(0, 1), classes=task.classes, **budget),
+    ),
+    method(
+        "LinearRegression",
+        "linear regression",
+        REGRESSION,
+        "unit",
+        lambda models, task, **budget: models.LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), **budget),
+        spent=spent_by_linear_regression,
+    ),
+    method(
+        "KMeans",
+        "k-means",
+        tasks_of("clustering"),
+        "unit",
+        lambda models, task, **budget: models.KMeans(task.parameters["k"], bounds=(0, 1), **budget),
+        spent=spent_by_kmeans,
+    ),
+    method(
+        "PCA",
+        "components",
+        tasks_of("components"),
+        "norm",
+        lambda models, task, **budget: models.PCA(
+            task.parameters["k"], data_norm=1.0, bounds=(0, task.upper), **budget
+        ),
+        # Of the fits that return, nearly all do within a second; of others, none did within 70 seconds.
+        limit=10,
+    ),
+    method(
+        "StandardScaler",
+        "scaler",
+        tasks_of("scaling"),
+        "unit",
+        lambda models, task, **budget: models.StandardScaler(bounds=(0, 1), **budget),
+    ),
+]

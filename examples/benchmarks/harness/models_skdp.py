@@ -1,0 +1,158 @@
+"""skdp's estimators, with their defaults and what is public about the task."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from methods import Method, tasks_of
+from tasks import DELTA
+
+import skdp
+
+CLASSIFICATION = tasks_of("classification")
+NUMERIC = ("digits", "cancer")
+REGRESSION = tasks_of("regression")
+BOTH = (0.0, DELTA)
+APPROXIMATE = (DELTA,)
+
+
+def budget(epsilon, delta, seed):
+    """What every private estimator takes."""
+    return {"epsilon": epsilon, "delta": delta, "random_state": seed}
+
+
+def linear(name, view="norm", **parameters):
+    """A linear classifier that is told the norm of a row."""
+    return lambda task, *cost: getattr(skdp, name)(data_norm=1.0, classes=task.classes, **parameters, **budget(*cost))
+
+
+def functional_classifier(task, *cost):
+    """The functional mechanism subtracts the middle of the bounds: with (0, upper), one-hot rows would be clipped."""
+    return skdp.FunctionalMechLogReg(bounds=(-1, 1), data_norm=1.0, classes=task.classes, **budget(*cost))
+
+
+def functional_by_bounds(task, *cost):
+    """The same for numbers in [0, 1]: it centres them itself."""
+    return skdp.FunctionalMechLogReg(bounds=(0, 1), classes=task.classes, **budget(*cost))
+
+
+def table(task):
+    """What is public about the columns of a table."""
+    return {
+        "bounds": (0, 1),
+        "categorical_features": task.categorical or None,
+        "n_categories": list(task.sizes) or None,
+    }
+
+
+def on_columns(name, **parameters):
+    """A classifier that takes numbers and categories as they are."""
+    return lambda task, *cost: getattr(skdp, name)(classes=task.classes, **table(task), **parameters, **budget(*cost))
+
+
+def regressor(name, **parameters):
+    """A regressor for a target in [0, 1]."""
+    return lambda task, *cost: getattr(skdp, name)(bounds_y=(0, 1), **parameters, **budget(*cost))
+
+
+def clusters(name):
+    """A k-means for rows in the unit cube."""
+    return lambda task, *cost: getattr(skdp, name)(task.parameters["k"], bounds=(0, 1), **budget(*cost))
+
+
+def components(name, **parameters):
+    """Principal components of rows that are no longer than 1."""
+    return lambda task, *cost: getattr(skdp, name)(
+        task.parameters["k"], data_norm=1.0, center="private", **parameters, **budget(*cost)
+    )
+
+
+def scaler(task, *cost):
+    """A scaler of numbers in [0, 1]."""
+    return skdp.DPStandardScaler(bounds=(0, 1), **budget(*cost))
+
+
+def method(name, family, tasks, view, build, deltas=BOTH, **options):
+    return Method("skdp", name, family, tasks, view, build, deltas, **options)
+
+
+METHODS = [
+    method("ObjPertLogReg", "logistic regression", CLASSIFICATION, "norm", linear("ObjPertLogReg")),
+    method("OutputPertLogReg", "logistic regression", CLASSIFICATION, "norm", linear("OutputPertLogReg")),
+    method("DPSGDClassifier", "logistic regression", CLASSIFICATION, "norm", linear("DPSGDClassifier"), APPROXIMATE),
+    method("FunctionalMechLogReg", "logistic regression", CLASSIFICATION, "norm", functional_classifier),
+    # Numbers can be centred by their bounds, as BoundsScaler does; indicators of categories are better left alone.
+    *(
+        method(f"{name} (centred)", "logistic regression", NUMERIC, "centred", linear(name), deltas)
+        for name, deltas in (("ObjPertLogReg", BOTH), ("OutputPertLogReg", BOTH), ("DPSGDClassifier", APPROXIMATE))
+    ),
+    method("FunctionalMechLogReg (centred)", "logistic regression", NUMERIC, "unit", functional_by_bounds),
+    method("DPMLPClassifier (centred)", "network", NUMERIC, "centred", linear("DPMLPClassifier"), APPROXIMATE, draws=1),
+    method("DPNaiveBayes", "naive Bayes", CLASSIFICATION, "columns", on_columns("DPNaiveBayes")),
+    method("DPRandomTree", "trees", CLASSIFICATION, "columns", on_columns("DPRandomTree")),
+    method("DPGreedyTree", "trees", CLASSIFICATION, "columns", on_columns("DPGreedyTree")),
+    method("DPMLPClassifier", "network", CLASSIFICATION, "norm", linear("DPMLPClassifier"), APPROXIMATE, draws=1),
+    method(
+        "FunctionalMechLinReg",
+        "linear regression",
+        REGRESSION,
+        "unit",
+        regressor("FunctionalMechLinReg", bounds=(0, 1)),
+    ),
+    method(
+        "DPSGDRegressor",
+        "linear regression",
+        REGRESSION,
+        "centred",
+        regressor("DPSGDRegressor", data_norm=1.0),
+        APPROXIMATE,
+    ),
+    method(
+        "DPMLPRegressor",
+        "network",
+        REGRESSION,
+        "centred",
+        regressor("DPMLPRegressor", data_norm=1.0),
+        APPROXIMATE,
+        draws=1,
+    ),
+    # For few columns: of these tasks, it can be asked for these.
+    method(
+        "HistogramClassifier",
+        "histogram",
+        ("nursery", "nursery-binary"),
+        "columns",
+        on_columns("HistogramClassifier"),
+    ),
+    method("HistogramRegressor", "histogram", REGRESSION, "unit", regressor("HistogramRegressor", bounds=(0, 1))),
+    method("DPKMeans", "k-means", tasks_of("clustering"), "unit", clusters("DPKMeans")),
+    method("SampleAggKMeans", "k-means", tasks_of("clustering"), "unit", clusters("SampleAggKMeans")),
+    method("DPPCA", "components", tasks_of("components"), "norm", components("DPPCA")),
+    method(
+        "DPPCA (centered_norm=.5)",
+        "components",
+        tasks_of("components"),
+        "norm",
+        components("DPPCA", centered_norm=0.5),
+    ),
+    method("ExpMechPCA", "components", tasks_of("components"), "norm", components("ExpMechPCA")),
+    method("DPStandardScaler", "scaler", tasks_of("scaling"), "unit", scaler),
+]
+
+if find_spec("skdp.additive") is not None:
+
+    def additive(name, **parameters):
+        """An additive model of numbers and categories with public bins."""
+
+        def build(task, *cost):
+            from skdp import additive as models
+
+            known = {"classes": task.classes} if task.kind == "classification" else {"bounds_y": (0, 1)}
+            return getattr(models, name)(**known, **table(task), **parameters, **budget(*cost))
+
+        return build
+
+    METHODS += [
+        method("DPAdditiveClassifier", "additive", CLASSIFICATION, "columns", additive("DPAdditiveClassifier")),
+        method("DPAdditiveRegressor", "additive", REGRESSION, "columns", additive("DPAdditiveRegressor")),
+    ]

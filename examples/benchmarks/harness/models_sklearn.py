@@ -1,0 +1,89 @@
+"""scikit-learn without privacy: the ceiling."""
+
+from __future__ import annotations
+
+from methods import Method, tasks_of
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+CLASSIFICATION = tasks_of("classification")
+REGRESSION = tasks_of("regression")
+
+
+def method(name, family, tasks, view, build):
+    return Method(
+        "scikit-learn", name, family, tasks, view, lambda task, *cost: build(task, cost[-1]), draws=1, private=False
+    )
+
+
+METHODS = [
+    method(
+        "LogisticRegression (C=1)",
+        "logistic regression",
+        CLASSIFICATION,
+        "norm",
+        lambda task, seed: LogisticRegression(max_iter=1000),
+    ),
+    method(
+        "LogisticRegression (C=100)",
+        "logistic regression",
+        CLASSIFICATION,
+        "norm",
+        lambda task, seed: LogisticRegression(C=100, max_iter=1000),
+    ),
+    method("GaussianNB", "naive Bayes", CLASSIFICATION, "ordinal", lambda task, seed: GaussianNB()),
+    method(
+        "RandomForestClassifier",
+        "trees",
+        CLASSIFICATION,
+        "ordinal",
+        lambda task, seed: RandomForestClassifier(random_state=seed),
+    ),
+    method(
+        "HistGradientBoostingClassifier",
+        "additive",
+        CLASSIFICATION,
+        "columns",
+        lambda task, seed: HistGradientBoostingClassifier(early_stopping=False, random_state=seed),
+    ),
+    method(
+        "MLPClassifier",
+        "network",
+        CLASSIFICATION,
+        "unit",
+        lambda task, seed: MLPClassifier(hidden_layer_sizes=(64,), early_stopping=True, random_state=seed),
+    ),
+    method("LinearRegression", "linear regression", REGRESSION, "unit", lambda task, seed: LinearRegression()),
+    method(
+        "HistGradientBoostingRegressor",
+        "additive",
+        REGRESSION,
+        "columns",
+        lambda task, seed: HistGradientBoostingRegressor(early_stopping=False, random_state=seed),
+    ),
+    method(
+        "MLPRegressor",
+        "network",
+        REGRESSION,
+        "centred",
+        lambda task, seed: MLPRegressor(hidden_layer_sizes=(64,), early_stopping=True, random_state=seed),
+    ),
+    method(
+        "KMeans",
+        "k-means",
+        tasks_of("clustering"),
+        "unit",
+        lambda task, seed: KMeans(task.parameters["k"], n_init=10, random_state=seed),
+    ),
+    method(
+        "PCA",
+        "components",
+        tasks_of("components"),
+        "norm",
+        lambda task, seed: PCA(task.parameters["k"], svd_solver="covariance_eigh"),
+    ),
+]

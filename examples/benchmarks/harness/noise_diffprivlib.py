@@ -1,0 +1,17 @@
+"""Noise of diffprivlib's mechanisms, which take one number at a time."""
+
+from __future__ import annotations
+
+
+def cases(size):
+    """Name, and what draws that much noise."""
+    from diffprivlib import mechanisms
+
+    made = {
+        "Laplace": mechanisms.Laplace(epsilon=1.0, sensitivity=1.0),
+        "Gaussian": mechanisms.Gaussian(epsilon=1.0, delta=1e-5, sensitivity=1.0),
+    }
+    return {
+        f"diffprivlib {name}, one by one": lambda m=mechanism: [m.randomise(0.5) for _ in range(size)]
+        for name, mechanism in made.items()
+    }

@@ -1,0 +1,371 @@
+"""Makes the tables and plots of the benchmark page from the files of results.
+
+    make bench-report
+
+The documentation's builder calls `write`: it needs no peers. A cell in which a peer is better than skdp has to have a
+reason in ``examples/benchmarks/reasons.toml``; without one, there is no page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import results
+import speed_summary
+import summary
+from methods import all_methods
+from results import csv_table
+from tasks import TASKS
+
+OUTPUT = results.FOLDER.parent / "generated" / "benchmarks"
+#: The same, as the page sees it.
+IMAGES = "generated/benchmarks"
+
+NAMES = {
+    "adult": "Adult",
+    "nursery": "Nursery",
+    "nursery-binary": "Nursery, two classes",
+    "digits": "digits",
+    "cancer": "breast cancer",
+    "housing": "California housing",
+    "housing-log": "California housing, log totals",
+    "clusters-mixture-2d": "mixture of ten, 2 columns",
+    "clusters-mixture-10d": "mixture of ten, 10 columns",
+    "clusters-housing": "California housing",
+    "clusters-digits": "digits",
+    "components-adult-2": "Adult, 2 components",
+    "components-adult-10": "Adult, 10 components",
+    "components-digits-2": "digits, 2 components",
+    "components-digits-10": "digits, 10 components",
+    "components-cancer-2": "breast cancer, 2 components",
+    "components-cancer-10": "breast cancer, 10 components",
+    "scaling-housing": "California housing",
+    "scaling-cancer": "breast cancer",
+}
+METRICS = {
+    "accuracy": "accuracy",
+    "auc": "AUC",
+    "log_loss": "log loss",
+    "r2": "R²",
+    "inertia": "inertia / scikit-learn's",
+    "captured": "captured variance / scikit-learn's",
+    "mean_error": "error of the means, in standard deviations",
+    "scale_error": "error of the scales, in logarithms",
+}
+KINDS = {
+    "classification": "Classification",
+    "regression": "Regression",
+    "clustering": "Clustering",
+    "components": "Principal components",
+    "scaling": "Standardisation",
+}
+#: Lines of plots and of the first tables: a library, and its methods of one delta or of any.
+SIDES = (
+    ("skdp, δ 1e-5", "skdp", None),
+    ("skdp, δ 0", "skdp", 0.0),
+    ("diffprivlib, δ 0", "diffprivlib", None),
+    ("interpret, δ 1e-5", "interpret", None),
+    ("Opacus, δ 1e-5", "opacus", None),
+)
+COLORS = {"skdp": "C0", "diffprivlib": "C1", "interpret": "C2", "opacus": "C3", "scikit-learn": "0.5"}
+
+
+def figure(value):
+    """A number as tables show it."""
+    if value is None:
+        return "–"
+    if abs(value) >= 100:
+        return f"{value:.0f}"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+
+
+def label(method):
+    """Name of a method with its library and delta."""
+    library, name, delta = method
+    if library == "scikit-learn":
+        return f"scikit-learn {name}"
+    return f"{'' if library == 'skdp' else library + ' '}{name}, δ {'0' if delta == 0 else '1e-5'}"
+
+
+def entry_text(entry, bold=False):
+    """Mean and interval, and how many fits there are if some are missing."""
+    if entry is None:
+        return "–"
+    if not entry.by_split:
+        return "no fit in time" if entry.failure.startswith("timeout") else "fails"
+    text = figure(entry.mean)
+    if entry.half_width is not None:
+        text += f"\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{figure(entry.half_width)}"
+    if bold:
+        text = f"**{text}**"
+    if entry.n_fits < entry.n_tried:
+        text += f" ({entry.n_fits} of {entry.n_tried} fits)"
+    return text
+
+
+def heading(epsilon):
+    """Head of a column."""
+    return f"ε {epsilon:g}"
+
+
+def epsilons_of(table):
+    """All epsilons of private methods."""
+    return sorted({e for methods in table.values() for by in methods.values() for e in by if math.isfinite(e)})
+
+
+def overview(table, kind, epsilons):
+    """Ours beside each peer's: the best of each library's methods in each cell."""
+    rows = []
+    for task in (task for task in TASKS.values() if task.kind == kind):
+        for metric in task.metrics:
+            methods = table.get((task.name, metric), {})
+            ceiling = summary.best([(m, by[math.inf]) for m, by in methods.items() if math.inf in by], metric)
+            limit = f"{entry_text(ceiling[1])} ({ceiling[0][1]})" if ceiling else "–"
+            titles = [NAMES[task.name], METRICS[metric]]
+            for side, library, delta in SIDES:
+                cells = []
+                for epsilon in epsilons:
+                    at = at_side(methods, epsilon, library, delta)
+                    found = summary.best(at, metric)
+                    cells.append(entry_text(found[1] if found else at[0][1] if at else None))
+                if any(cell != "–" for cell in cells):
+                    rows.append([*titles, side, *cells, limit])
+                    titles, limit = ["", ""], ""
+    title = f"{KINDS[kind]}: the best method of each library, cell by cell"
+    widths = [12, 11, 15, *[11] * len(epsilons), 16]
+    return csv_table(title, ["", "metric", "library", *map(heading, epsilons), "no privacy"], rows, widths)
+
+
+def at_side(methods, epsilon, library, delta):
+    """Methods of a library, with some delta or any, at an epsilon."""
+    return [
+        (m, by[epsilon]) for m, by in methods.items() if m[0] == library and epsilon in by and delta in (None, m[2])
+    ]
+
+
+def details(table, kind, epsilons, families):
+    """Every method of every library."""
+    parts = []
+    for task in (task for task in TASKS.values() if task.kind == kind):
+        blocks = []
+        for metric in task.metrics:
+            methods = table.get((task.name, metric), {})
+            firsts = {
+                e: summary.best([(m, by[e]) for m, by in methods.items() if e in by and m[0] != "scikit-learn"], metric)
+                for e in epsilons
+            }
+            rows = []
+            order = list(dict.fromkeys(families[m[:2]] for m in methods))
+            for method, by in sorted(methods.items(), key=lambda pair: order.index(families[pair[0][:2]])):
+                fits = max(entry.n_fits for entry in by.values())
+                name = label(method)
+                ratios = [entry.spent / e for e, entry in by.items() if entry.spent and math.isfinite(e)]
+                if ratios and abs(ratios[0] - 1) > 0.005:
+                    name += f" (spends {ratios[0]:.2f} ε)"
+                if math.inf in by:
+                    cells = [*[""] * (len(epsilons) - 1), f"no ε: {entry_text(by[math.inf])}"]
+                else:
+                    cells = [entry_text(by.get(e), firsts[e] is not None and firsts[e][0] == method) for e in epsilons]
+                rows.append([families[method[:2]], name, fits, *cells])
+            block = csv_table(
+                f"{NAMES[task.name]}: {METRICS[metric]}", ["family", "method", "fits", *map(heading, epsilons)], rows
+            )
+            blocks.append(block)
+        parts.append(dropdown(f"{KINDS[kind]}, {NAMES[task.name]}: every method", "\n".join(blocks)))
+    return "\n".join(parts)
+
+
+def failures(rows):
+    """What did not work, and how often."""
+    found = defaultdict(lambda: defaultdict(int))
+    for row in rows:
+        if row["status"] != "ok":
+            status = row["status"].split("(")[0].strip()
+            found[row["library"], row["method"], status][row["task"]] += 1
+    lines = [
+        [f"{library} {method}", status, ", ".join(f"{task} ({n})" for task, n in sorted(tasks.items()))]
+        for (library, method, status), tasks in sorted(found.items())
+    ]
+    if not lines:
+        return "All fits came to an end.\n"
+    return csv_table("Fits without a result", ["method", "what happened", "tasks (fits tried)"], lines, [25, 35, 40])
+
+
+def lost_rows(lost, reasons, notes):
+    """One line for the lost cells of a task, metric, family and delta with one reason, which is added to the notes."""
+    lines = defaultdict(list)
+    for c in lost:
+        lines[c.task, c.metric, c.family, c.delta, summary.reason_for(c, reasons)].append(c)
+    rows = []
+    for (task, metric, family, delta, reason), cells in lines.items():
+        pairs = [
+            f"ε {c.epsilon:g}: {'none' if c.ours is None else figure(c.our_mean)} "
+            f"against {figure(c.peer_mean)}{'' if c.clear else ' (*)'}"
+            for c in cells
+        ]
+        peers = ", ".join(dict.fromkeys(f"{c.peer[0]} {c.peer[1]}" for c in cells))
+        among = "" if family == summary.ANY else f"{family}, "
+        note = notes.setdefault(reason or "No reason given.", len(notes) + 1)
+        place = f"{among}δ {'0' if delta == 0 else '1e-5'}"
+        rows.append([f"{NAMES[task]}: {METRICS[metric]}", place, peers, "; ".join(pairs), note])
+    return rows
+
+
+def short_list(found, reasons):
+    """The cells in which skdp is not first: among all methods, and within families."""
+    parts = [
+        "A cell is a task, a metric, an epsilon and a delta. Those marked (*) are lost by less than the 95 % interval "
+        "of the difference over the splits, or on fewer than three splits.\n"
+    ]
+    header = ["cell", "δ", "first", "skdp against the first", "why"]
+    for title, of_any in (("All methods", True), ("Within a family of methods", False)):
+        cells = [c for c in found if (c.family == summary.ANY) == of_any]
+        lost = [c for c in cells if c.lost]
+        clear = sum(c.clear for c in lost if c.ours is not None)
+        none = sum(c.ours is None for c in lost)
+        text = (
+            f"**{title}.** In {len(cells)} cells a peer has a figure. skdp is first in {len(cells) - len(lost)}, and "
+        )
+        text += f"not in {len(lost)}: clearly in {clear}"
+        text += f", because it has no such method in {none}.\n" if none else ".\n"
+        parts.append(text)
+        if lost:
+            notes = {}
+            rows = lost_rows(lost, reasons, notes)
+            table = csv_table(f"Where skdp is not first: {title.lower()}", header, rows, [23, 15, 25, 32, 5])
+            table += "\n" + "\n".join(f"{number}. {note}" for note, number in notes.items()) + "\n"
+            parts.append(table if of_any else dropdown(f"{title}: the cells that are lost", table))
+    return "\n".join(parts)
+
+
+def dropdown(title, block):
+    """Text that unfolds."""
+    return f".. dropdown:: {title}\n\n" + "\n".join(f"   {line}" if line else "" for line in block.splitlines()) + "\n"
+
+
+def plot(table, kind, path):
+    """The best of each library against epsilon, a panel for each task and metric."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    tasks = [task for task in TASKS.values() if task.kind == kind]
+    panels = [(task.name, m) for m in tasks[0].metrics for task in tasks if (task.name, m) in table]
+    n_columns = min(len(tasks), 6) if len(tasks) > 3 else len(panels)
+    n_rows = -(-len(panels) // n_columns)
+    size = (2.6 * n_columns, 2.5 * n_rows + 0.5)
+    drawing, axes = pyplot.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    handles = {}
+    for axis, (task, metric) in zip(axes.flat, panels, strict=False):
+        methods = table[task, metric]
+        for name, library, delta in SIDES:
+            found = {e: summary.best(at_side(methods, e, library, delta), metric) for e in epsilons_of(table)}
+            points = [(e, pair[1].mean, pair[1].half_width or 0) for e, pair in found.items() if pair]
+            if points:
+                handles[name] = axis.errorbar(
+                    *zip(*points, strict=True),
+                    color=COLORS[library],
+                    linestyle="--" if delta == 0 else "-",
+                    marker="o",
+                    markersize=3,
+                    capsize=2,
+                )
+        ceiling = summary.best([(m, by[math.inf]) for m, by in methods.items() if math.inf in by], metric)
+        if ceiling:
+            line = axis.axhline(ceiling[1].mean, color=COLORS["scikit-learn"], linestyle=":")
+            handles["scikit-learn, no privacy"] = line
+        axis.set_xscale("log")
+        if metric in ("inertia", "log_loss", "mean_error", "scale_error"):
+            axis.set_yscale("log")
+        if metric == "r2":  # diffprivlib's is below
+            axis.set_ylim(-0.1, 0.9)
+        axis.set_title(f"{NAMES[task]}\n{metric.replace('_', ' ')}", fontsize=8)
+        axis.tick_params(labelsize=7, which="both")
+    drawing.supxlabel("epsilon", fontsize=8)
+    drawing.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=3, fontsize=8)
+    drawing.savefig(path, dpi=100)
+    pyplot.close(drawing)
+
+
+def completeness(rows):
+    """What was run: versions, fits, splits."""
+    counts, versions, splits = defaultdict(set), defaultdict(set), defaultdict(set)
+    for row in rows:
+        cell = results.cell_of(row)
+        counts[cell.library].add(cell)
+        splits[cell.library].add((cell.split, cell.draw))
+        if row["version"]:
+            versions[cell.library].add(row["version"])
+    lines = [
+        [library, ", ".join(sorted(versions[library])), len(cells), len({s for s, _ in splits[library]})]
+        for library, cells in counts.items()
+    ]
+    return csv_table("What was run", ["library", "version", "fits", "splits"], lines)
+
+
+def families_of_methods():
+    """Family of each library and method."""
+    return {(method.library, method.name): method.family for _, method in all_methods()}
+
+
+def read(folder):
+    """Rows of the file of results, of methods that there are."""
+    known = families_of_methods()
+    return [row for row in results.read(folder / "utility.csv") if (row["library"], row["method"]) in known]
+
+
+def unexplained(folder=results.FOLDER, reasons=summary.REASONS):
+    """Lost cells that have no reason."""
+    found = summary.contests(summary.entries(read(folder)), families_of_methods())
+    return summary.without_reason(found, summary.read_reasons(reasons))
+
+
+def write(folder=results.FOLDER, output=OUTPUT, reasons=summary.REASONS):
+    """Write tables and plots; return the lost cells that have no reason."""
+    output.mkdir(parents=True, exist_ok=True)
+    speed_summary.write(folder, output)
+    rows, families = read(folder), families_of_methods()
+    table = summary.entries(rows)
+    epsilons = epsilons_of(table)
+    found = summary.contests(table, families)
+    known = summary.read_reasons(reasons)
+    (output / "lost.inc").write_text(short_list(found, known))
+    parts = []
+    for kind in KINDS:
+        if any(TASKS[task].kind == kind for task, _ in table):
+            plot(table, kind, output / f"{kind}.png")
+            parts += [KINDS[kind], "-" * len(KINDS[kind]), "", f".. image:: {IMAGES}/{kind}.png"]
+            parts += [f"   :alt: {KINDS[kind]}: scores against epsilon", "", overview(table, kind, epsilons)]
+            parts += [details(table, kind, epsilons, families), ""]
+    (output / "utility.inc").write_text("\n".join(parts))
+    (output / "run.inc").write_text(completeness(rows) + "\n" + failures(rows))
+    return summary.without_reason(found, known)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Makes the tables and plots of the benchmark page.")
+    parser.add_argument("--results", type=Path, default=results.FOLDER)
+    parser.add_argument("--output", type=Path, default=OUTPUT)
+    arguments = parser.parse_args()
+    missing = write(arguments.results, arguments.output)
+    for c in missing:
+        print(
+            f"no reason: {c.task} {c.metric} among {c.family}, delta {c.delta:g}, epsilon {c.epsilon:g}: "
+            f"{figure(c.our_mean)} {c.ours and c.ours[1]} against {figure(c.peer_mean)} {c.peer[0]} {c.peer[1]}"
+            f"{'' if c.clear else ' (within the interval)'}"
+        )
+    print(f"tables and plots are in {arguments.output}")
+    sys.exit(1 if missing else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Reads and writes the tidy files of results."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+from methods import Cell
+
+FOLDER = Path(__file__).resolve().parents[3] / "docs" / "benchmarks"
+
+COLUMNS = (
+    *("task", "method", "library", "version", "epsilon", "delta", "split", "draw"),
+    *("metric", "value", "seconds", "spent", "status"),
+)
+
+
+def number(text):
+    """A number, or None where there is none."""
+    return float(text) if text else None
+
+
+def short(value):
+    """A number with six digits, or nothing."""
+    return "" if value is None else f"{value:.6g}"
+
+
+def read(path):
+    """Rows of a file, with numbers as numbers; none if there is no file. A line cut short by a crash is left out."""
+    if not Path(path).exists():
+        return []
+    rows = []
+    with open(path, newline="") as file:
+        for row in csv.DictReader(file):
+            if row["status"] is None or not row["status"]:
+                continue
+            for name in ("epsilon", "delta", "value", "seconds", "spent"):
+                row[name] = number(row[name])
+            row["split"], row["draw"] = int(row["split"]), int(row["draw"])
+            rows.append(row)
+    return rows
+
+
+def cell_of(row):
+    """The cell that a row is about."""
+    return Cell(
+        *(row[name] for name in ("task", "library", "method", "epsilon", "delta")),
+        split=row["split"],
+        draw=row["draw"],
+    )
+
+
+def rows_of(cell, answer):
+    """One row for each metric; one without a metric if there is none."""
+    common = {
+        "task": cell.task,
+        "method": cell.method,
+        "library": cell.library,
+        "version": answer["version"],
+        "epsilon": "inf" if math.isinf(cell.epsilon) else short(cell.epsilon),
+        "delta": short(cell.delta),
+        "split": cell.split,
+        "draw": cell.draw,
+        "seconds": short(answer["seconds"]),
+        "spent": short(answer["spent"]),
+        "status": answer["status"],
+    }
+    metrics = answer["metrics"] or {"": None}
+    return [common | {"metric": metric, "value": short(value)} for metric, value in metrics.items()]
+
+
+def write(path, rows, append=False):
+    """Write rows, or add them to a file."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = not append or not path.exists() or path.stat().st_size == 0
+    cut = not new and not path.read_bytes().endswith(b"\n")
+    with open(path, "a" if append else "w", newline="") as file:
+        file.write("\n" if cut else "")
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerows(rows)
+
+
+def text_of(row):
+    """A row as it is written."""
+    numbers = {name: short(row[name]) for name in ("delta", "value", "seconds", "spent")}
+    return row | numbers | {"epsilon": "inf" if math.isinf(row["epsilon"]) else short(row["epsilon"])}
+
+
+def csv_table(title, header, rows, widths=None):
+    """A table of reStructuredText."""
+
+    def line(cells):
+        return "   " + ", ".join('"' + str(cell).replace('"', '""') + '"' for cell in cells)
+
+    options = [f"   :header: {line(header).strip()}"]
+    if widths:
+        options.append(f"   :widths: {' '.join(map(str, widths))}")
+    return "\n".join([f".. csv-table:: {title}", *options, "", *map(line, rows), ""]) + "\n"

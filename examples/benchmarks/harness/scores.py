@@ -1,0 +1,71 @@
+"""What a fitted model is worth: the same few lines for every library."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+LEAST_PROBABILITY = 1e-6
+
+#: Whether more of a metric is better.
+INCREASING = {
+    "accuracy": True,
+    "auc": True,
+    "log_loss": False,
+    "r2": True,
+    "inertia": False,
+    "captured": True,
+    "mean_error": False,
+    "scale_error": False,
+}
+
+
+def aligned(probabilities, found, n_classes):
+    """Columns for all labels, where a model knows only those that it has found."""
+    full = np.zeros((len(probabilities), n_classes))
+    full[:, np.asarray(found, dtype=int)] = probabilities
+    return full
+
+
+def classification(y, labels, probabilities):
+    """Accuracy; AUC, each label against the rest, weighted by its frequency; log loss of clipped probabilities."""
+    scores = {"accuracy": float(np.mean(labels == y))}
+    if probabilities is None:
+        return scores
+    probabilities = np.clip(np.nan_to_num(probabilities), LEAST_PROBABILITY, None)
+    probabilities = np.clip(probabilities / probabilities.sum(axis=1, keepdims=True), LEAST_PROBABILITY, 1)
+    # Not the plain mean: on Nursery, a label that occurs once in the test rows would decide it.
+    present, counts = (np.array([1]), [1]) if probabilities.shape[1] == 2 else np.unique(y, return_counts=True)
+    areas = [roc_auc_score(y == label, probabilities[:, label]) for label in present]
+    scores["auc"] = float(np.average(areas, weights=counts))
+    scores["log_loss"] = float(-np.mean(np.log(probabilities[np.arange(len(y)), y])))
+    return scores
+
+
+def regression(y, predictions):
+    """R² of predictions that are clipped to the range of the target, [0, 1]."""
+    predictions = np.clip(np.nan_to_num(np.ravel(predictions)), 0, 1)
+    return {"r2": float(1 - np.sum((y - predictions) ** 2) / np.sum((y - y.mean()) ** 2))}
+
+
+def clustering(X, centres):
+    """Sum of squared distances to the nearest centre."""
+    centres = np.nan_to_num(centres)
+    distances = np.sum(X**2, axis=1)[:, None] - 2 * X @ centres.T + np.sum(centres**2, axis=1)
+    return {"inertia": float(np.sum(np.maximum(distances.min(axis=1), 0)))}
+
+
+def components(X, directions):
+    """Variance of the rows in the span of the directions, which need not be orthonormal."""
+    basis = np.linalg.svd(np.nan_to_num(directions), full_matrices=False)[2]
+    return {"captured": float(np.var(X @ basis.T, axis=0).sum())}
+
+
+def scaling(X, mean, scale):
+    """How far off the means are, in standard deviations, and the deviations, in logarithms: roots of mean squares."""
+    exact = X.std(axis=0)
+    ratios = np.log(np.maximum(scale, 1e-6) / exact)
+    return {
+        "mean_error": float(np.sqrt(np.mean(((mean - X.mean(axis=0)) / exact) ** 2))),
+        "scale_error": float(np.sqrt(np.mean(ratios**2))),
+    }

@@ -1,0 +1,210 @@
+"""Ratios with intervals, and growth exponents, from repetitions."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from statistics import median
+
+import numpy as np
+from results import csv_table
+from speed import read
+from speed_cases import BASE_COLUMNS, BASE_ROWS
+
+RESAMPLES = 2000
+
+
+def ratio_interval(ours, other, level=0.95, seed=0):
+    """Median of the ratios of pairs, and its percentile interval by the bootstrap; None for fewer than three pairs."""
+    ratios = np.asarray(ours) / np.asarray(other)
+    if len(ratios) < 3:
+        return float(np.median(ratios)), None
+    drawn = np.random.default_rng(seed).choice(ratios, (RESAMPLES, len(ratios)))
+    low, high = np.quantile(np.median(drawn, axis=1), [(1 - level) / 2, (1 + level) / 2])
+    return float(np.median(ratios)), (float(low), float(high))
+
+
+def growth(sizes, seconds):
+    """Exponent of a power of the size: the slope of a line through the logarithms; None for fewer than two sizes."""
+    if len(set(sizes)) < 2:
+        return None
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+def pairs_of(rows):
+    """Repetitions of each measurement, and what was left out."""
+    pairs, missing = defaultdict(list), {}
+    for row in rows:
+        key = (
+            *(row[name] for name in ("model", "library", "counterpart", "operation")),
+            *(row[name] for name in ("rows", "columns", "threads")),
+        )
+        if row["status"] != "ok":
+            missing[key] = row["status"]
+        elif row["ours"] is not None and row["other"] is not None:
+            pairs[key].append((row["ours"], row["other"]))
+    return pairs, missing
+
+
+def short(value):
+    """Two digits, and no powers of ten."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def ratio_text(pairs):
+    """Median ratio and its interval."""
+    ratio, interval = ratio_interval(*zip(*pairs, strict=True))
+    return short(ratio) if interval is None else f"{short(ratio)} [{short(interval[0])}, {short(interval[1])}]"
+
+
+def seconds_text(values):
+    """Median time."""
+    return f"{1000 * median(values):.3g} ms" if median(values) < 1 else f"{median(values):.3g} s"
+
+
+def cell_text(pairs, missing, key):
+    """Ratio of a measurement, or why there is none."""
+    if pairs.get(key):
+        return ratio_text(pairs[key])
+    status = missing.get(key, "")
+    if status.startswith("TimeoutError"):
+        return "not done in 90 s"
+    return status.split(":")[0] or "–"
+
+
+def shape_table(rows, operation, vary, title):
+    """Ratios by rows or columns, with growth exponents of both sides."""
+    pairs, missing = pairs_of(rows)
+    base = {"rows": ("columns", BASE_COLUMNS), "columns": ("rows", BASE_ROWS)}[vary]
+    chosen = [
+        row
+        for row in rows
+        if row["operation"] in (operation, "fit") and row[base[0]] == base[1] and row["threads"] == 1
+    ]
+    sizes = sorted({row[vary] for row in chosen})
+    lines = []
+    for model, library, counterpart in dict.fromkeys((r["model"], r["library"], r["counterpart"]) for r in chosen):
+        cells, known = [], []
+        for size in sizes:
+            shape = (size, BASE_COLUMNS) if vary == "rows" else (BASE_ROWS, size)
+            key = (model, library, counterpart, operation, *shape, 1)
+            cells.append(cell_text(pairs, missing, key))
+            if pairs.get(key):
+                known.append((size, median(o for o, _ in pairs[key]), median(t for _, t in pairs[key])))
+        exponents = [growth([k[0] for k in known], [k[side] for k in known]) for side in (1, 2)]
+        slopes = "–" if None in exponents else f"{exponents[0]:.2f}, {exponents[1]:.2f}"
+        largest = f"{seconds_text([known[-1][1]])}, {seconds_text([known[-1][2]])}" if known else "–"
+        lines.append([model, f"{library} {counterpart}", *cells, slopes, largest])
+    header = ["skdp", "counterpart", *(f"{size:,} {vary}" for size in sizes), "exponents", "at the largest"]
+    return csv_table(title, header, lines)
+
+
+def threads_table(rows):
+    """How much quicker two threads are."""
+    pairs, _ = pairs_of(rows)
+    lines = []
+    for key, one in pairs.items():
+        two = pairs.get((*key[:6], 2))
+        if key[3] != "fit" or key[6] != 1 or not two:
+            continue
+        gains = [median(p[side] for p in one) / median(p[side] for p in two) for side in (0, 1)]
+        lines.append(
+            [key[0], f"{key[1]} {key[2]}", f"{key[4]:,} × {key[5]}", *(f"{g:.2f}" for g in gains), ratio_text(two)]
+        )
+    header = ["skdp", "counterpart", "rows × columns", "gain of skdp", "gain of the other", "ratio with two threads"]
+    return csv_table("Time with one thread, divided by that with two", header, lines) if lines else ""
+
+
+def memory_table(rows):
+    """What a fit adds to the memory of a process."""
+    lines = []
+    for row in rows:
+        if row["operation"] == "memory":
+            size = row["rows"] * row["columns"] * 8 / 2**20
+            values = [
+                "–" if row[side] is None else f"{row[side]:.0f} MiB ({row[side] / size:.2f})"
+                for side in ("ours", "other")
+            ]
+            shape = f"{row['rows']:,} × {row['columns']}"
+            lines.append([row["model"], f"{row['library']} {row['counterpart']}", shape, *values])
+    header = ["skdp", "counterpart", "rows × columns", "skdp adds (share of X)", "the other adds (share of X)"]
+    return csv_table("Memory that a fit adds at its peak, in a fresh process", header, lines) if lines else ""
+
+
+def noise_table(rows):
+    """Rates of noise."""
+    rates = defaultdict(list)
+    for row in rows:
+        rates[row["environment"], row["case"], int(row["size"])].append(float(row["rate"]))
+    sizes = sorted({size for _, _, size in rates})
+    lines = []
+    for environment, case in dict.fromkeys((e, c) for e, c, _ in rates):
+        if environment != "opendp" and not case.startswith(environment):
+            continue
+        cells = []
+        for size in sizes:
+            own, ours = rates[environment, case, size], "skdp rounded normal"
+            if "aplace" in case:
+                ours = "skdp discrete Laplace"
+            if not own:
+                cells.append("–")
+                continue
+            # Both have as many rounds.
+            times, interval = ratio_interval(rates[environment, ours, size], own)
+            text = f"{median(own) / 1000:,.1f}"
+            if not case.startswith("skdp"):
+                text += f" (skdp {short(times)} times as many [{short(interval[0])}, {short(interval[1])}])"
+            cells.append(text)
+        lines.append([case, *cells])
+    return csv_table("Thousands of numbers a second", ["", *(f"vectors of {size:,}" for size in sizes)], lines)
+
+
+def write(folder, output):
+    """Write the tables of time, memory and noise; a note where there are no results."""
+    rows = read(folder / "speed.csv")
+    parts = [
+        shape_table(rows, operation, vary, f"Time to {operation}, divided by the counterpart's: {vary}")
+        for operation in ("fit", "predict")
+        for vary in ("rows", "columns")
+    ]
+    parts += [threads_table(rows), memory_table(rows)]
+    if rows:
+        plot(rows, output / "speed.png")
+        parts.insert(0, ".. image:: generated/benchmarks/speed.png\n   :alt: Seconds to fit against rows\n")
+    (output / "speed.inc").write_text("\n".join(parts) if rows else "Not measured yet.\n")
+    path = folder / "noise.csv"
+    if path.exists():
+        with open(path, newline="") as file:
+            (output / "noise.inc").write_text(noise_table(list(csv.DictReader(file))))
+    else:
+        (output / "noise.inc").write_text("Not measured yet.\n")
+
+
+def plot(rows, path):
+    """Time against rows, of both sides."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    pairs, _ = pairs_of(rows)
+    curves = defaultdict(dict)
+    for (model, library, counterpart, operation, n_rows, n_columns, threads), known in pairs.items():
+        if operation == "fit" and n_columns == BASE_COLUMNS and threads == 1:
+            curves[model, library, counterpart][n_rows] = [median(p[side] for p in known) for side in (0, 1)]
+    n_columns = 5
+    n_rows = -(-len(curves) // n_columns)
+    figure, axes = pyplot.subplots(n_rows, n_columns, figsize=(13, 2.3 * n_rows), layout="constrained", squeeze=False)
+    for axis in axes.flat[len(curves) :]:
+        axis.set_visible(False)
+    for axis, ((model, library, counterpart), known) in zip(axes.flat, curves.items(), strict=False):
+        sizes = sorted(known)
+        for side, (color, name) in enumerate((("C0", "skdp"), ("C1", "counterpart"))):
+            axis.loglog(sizes, [known[n][side] for n in sizes], color=color, marker="o", markersize=3, label=name)
+        axis.set_title(f"{model}\n{library} {counterpart}", fontsize=7)
+        axis.tick_params(labelsize=7)
+    axes[0, 0].legend(fontsize=7)
+    figure.supxlabel("rows", fontsize=8)
+    figure.supylabel("seconds to fit", fontsize=8)
+    figure.savefig(path, dpi=100)
+    pyplot.close(figure)

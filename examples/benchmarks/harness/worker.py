@@ -1,0 +1,129 @@
+"""Fits cells, in the environment of one peer: one cell a line on stdin, one line of results for each on stdout.
+
+A line of results is written as soon as its fit is done, so that nothing is lost when a later one hangs. A fit is
+stopped after its limit where it is Python code; where it is not, `bench` ends the process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+import zlib
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+for name in ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM"):
+    os.environ.setdefault(f"{name}_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import numpy as np
+import scores
+from methods import Cell, methods_of
+from tasks import TASKS, split
+
+DISTRIBUTIONS = {"interpret": "interpret-core"}
+
+
+@cache
+def version_of(library):
+    """Version of an installed library; of skdp, which is read from the source tree, with the last change to it."""
+    if library == "skdp":
+        import skdp
+
+        command = ["git", "log", "-1", "--format=+%h", "--", "skdp"]
+        root = Path(skdp.__file__).parents[1]
+        change = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False).stdout
+        return skdp.__version__ + change.strip()
+    return metadata.version(DISTRIBUTIONS.get(library, library))
+
+
+class Limit:
+    """Raise TimeoutError in the main thread after some seconds."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def __enter__(self):
+        def stop(*_):
+            raise TimeoutError(f"not done after {self.seconds:g} s")
+
+        signal.signal(signal.SIGALRM, stop)
+        signal.setitimer(signal.ITIMER_REAL, self.seconds)
+
+    def __exit__(self, *_):
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def seed_of(cell):
+    """A seed of its own for each task, epsilon, split and draw, the same for all methods.
+
+    With one seed for all epsilons, a draw that is lucky at one is so at all.
+    """
+    return zlib.crc32(repr((cell.task, cell.epsilon, cell.split, cell.draw)).encode()) % 2**31
+
+
+def scored(task, model, X, y, train, test):
+    """Scores of a fitted model, on test rows where it predicts, on training rows where it describes them."""
+    if task.kind == "classification":
+        probabilities = None
+        if hasattr(model, "predict_proba"):
+            probabilities = scores.aligned(model.predict_proba(X[test]), model.classes_, task.n_classes)
+        return scores.classification(y[test], np.asarray(model.predict(X[test])), probabilities)
+    if task.kind == "regression":
+        return scores.regression(y[test], model.predict(X[test]))
+    if task.kind == "clustering":
+        return scores.clustering(X[train], model.cluster_centers_)
+    if task.kind == "components":
+        return scores.components(X[train], model.components_)
+    return scores.scaling(X[train], model.mean_, model.scale_)
+
+
+def run(cell, method):
+    """Fit one cell; what comes back says what went wrong, if anything did."""
+    task = TASKS[cell.task]
+    answer = {"version": version_of(method.library), "metrics": {}, "seconds": None, "spent": None, "status": "ok"}
+    if method.spent is not None:
+        answer["spent"] = method.spent(task, cell.epsilon)
+    try:
+        data, y = task.load()
+        X = data.view(method.view)
+        train, test = split(len(X), cell.split)
+        model = method.build(task, cell.epsilon, cell.delta, seed_of(cell))
+        rows = (X[train],) if y is None or task.kind not in ("classification", "regression") else (X[train], y[train])
+        with Limit(method.limit), warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            start = time.perf_counter()
+            model.fit(*rows)
+            answer["seconds"] = time.perf_counter() - start
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            answer["metrics"] = scored(task, model, X, y, train, test)
+    except TimeoutError as error:
+        answer["status"] = f"timeout: {error}"
+    except Exception as error:
+        answer["status"] = f"{type(error).__name__}: {' '.join(str(error).split())}"[:160]
+    return answer
+
+
+def main():
+    # Whatever libraries print is not to be mixed with results.
+    results = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    environment = sys.argv[1]
+    methods = {}
+    for method in methods_of(environment):
+        methods.update({(method.library, method.name, task): method for task in method.tasks})
+    for line in sys.stdin:
+        cell = Cell(**json.loads(line))
+        answer = run(cell, methods[cell.library, cell.method, cell.task])
+        print(json.dumps(answer), file=results, flush=True)
+
+
+if __name__ == "__main__":
+    main()

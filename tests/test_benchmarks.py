@@ -1,0 +1,258 @@
+"""The harness of the benchmarks: what it plans, what it takes up again, what it refuses to print. No peers are needed.
+
+False alarms: the coverage of intervals is over fixed seeds, and all else is certain.
+"""
+
+import csv
+import math
+import os
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+HARNESS = Path(__file__).resolve().parents[1] / "examples" / "benchmarks" / "harness"
+MODULES = ("bench", "methods", "report", "results", "scores", "speed_summary", "summary", "tasks", "worker")
+
+
+@pytest.fixture(scope="module")
+def harness():
+    before = set(sys.modules)
+    sys.path.insert(0, str(HARNESS))
+    variables = dict(os.environ)
+    try:
+        yield SimpleNamespace(**{name: import_module(name) for name in MODULES})
+    finally:
+        sys.path.remove(str(HARNESS))
+        # The worker sets numbers of threads; its modules have names that others may want.
+        os.environ.clear()
+        os.environ.update(variables)
+        for name in set(sys.modules) - before:
+            if Path(getattr(sys.modules[name], "__file__", None) or "/").parent == HARNESS:
+                del sys.modules[name]
+
+
+def answer(status="ok", **metrics):
+    return {"version": "1", "metrics": metrics, "seconds": 0.5, "spent": None, "status": status}
+
+
+def write(harness, path, *cells):
+    """Rows of (library, method, delta, epsilon, split, metrics) for the task `cancer`."""
+    for library, method, delta, epsilon, split, metrics in cells:
+        cell = harness.methods.Cell("cancer", library, method, epsilon, delta, split, 0)
+        harness.results.write(path, harness.results.rows_of(cell, answer(**metrics)), append=True)
+
+
+def test_every_round_has_every_configuration_once(harness):
+    planned = harness.bench.plan(harness.methods.all_methods())
+    first = [cell for _, _, cell in planned if (cell.split, cell.draw) == (0, 0)]
+    assert [cell for _, _, cell in planned[: len(first)]] == first
+    configurations = {cell.configuration for _, _, cell in planned}
+    assert len(first) == len(configurations) == len({cell.configuration for cell in first})
+    assert {cell.task for cell in first} == set(harness.tasks.TASKS)
+    assert {cell.library for cell in first} == {"skdp", "diffprivlib", "interpret", "opacus", "scikit-learn"}
+
+
+def test_what_is_done_is_not_planned_again(harness, tmp_path):
+    path = tmp_path / "utility.csv"
+    planned = harness.bench.plan(harness.methods.all_methods(), epsilons=(1.0,), n_splits=2, n_draws=1)
+    assert harness.bench.remaining(planned, harness.results.read(path)) == planned
+    for _, _, cell in planned[:100]:
+        harness.results.write(path, harness.results.rows_of(cell, answer(accuracy=0.5, auc=0.6)), append=True)
+    left = harness.bench.remaining(planned, harness.results.read(path))
+    assert left == planned[100:]
+    # What ran out of time once is not tried on other splits.
+    slow = left[0][2]
+    harness.results.write(path, harness.results.rows_of(slow, answer("timeout: not done")), append=True)
+    again = harness.bench.remaining(planned, harness.results.read(path))
+    assert {p[2] for p in left} - {p[2] for p in again} == {
+        p[2] for p in planned[100:] if p[2].configuration == slow.configuration
+    }
+
+
+def test_a_line_that_was_cut_short_is_fitted_again(harness, tmp_path):
+    path = tmp_path / "utility.csv"
+    planned = harness.bench.plan(harness.methods.all_methods(), epsilons=(1.0,), n_splits=1, n_draws=1)
+    for _, _, cell in planned[:3]:
+        harness.results.write(path, harness.results.rows_of(cell, answer(auc=0.6)), append=True)
+    path.write_text(path.read_text()[:-20])
+    assert harness.bench.remaining(planned, harness.results.read(path)) == planned[2:]
+    harness.results.write(path, harness.results.rows_of(planned[2][2], answer(auc=0.6)), append=True)
+    assert harness.bench.remaining(planned, harness.results.read(path)) == planned[3:]
+
+
+def test_cells_are_fitted_in_another_process(harness, tmp_path):
+    path = tmp_path / "utility.csv"
+    methods = [m for m in harness.methods.all_methods() if m[1].name in ("DPNaiveBayes", "DPPCA", "PCA")]
+    tasks = ["cancer", "components-cancer-2"]
+    planned = harness.bench.plan(methods, epsilons=(1.0,), n_splits=1, n_draws=1, tasks=tasks)
+    planned = [p for p in planned if p[2].library != "diffprivlib"]
+    harness.bench.run(planned, path, given={"skdp": sys.executable})
+    rows = harness.results.read(path)
+    assert [row["status"] for row in rows] == ["ok"] * 9
+    assert {row["metric"] for row in rows} == {"accuracy", "auc", "log_loss", "captured"}
+    assert harness.bench.remaining(planned, rows) == []
+
+
+def test_an_environment_that_does_not_work_is_an_error(harness, tmp_path):
+    planned = harness.bench.plan(harness.methods.all_methods(), epsilons=(1.0,), n_splits=1, n_draws=1)
+    with pytest.raises(SystemExit, match="try it by hand"):
+        harness.bench.run(planned[:1], tmp_path / "utility.csv", given={"skdp": "/bin/false"})
+    assert not (tmp_path / "utility.csv").exists()
+
+
+def test_a_fit_that_hangs_is_stopped(harness):
+    with pytest.raises(TimeoutError), harness.worker.Limit(0.05):
+        time.sleep(10)
+
+
+@pytest.fixture
+def lost(harness, tmp_path):
+    """Results in which a peer is better, on both splits, at one of two epsilons."""
+    folder = tmp_path / "results"
+    metrics = {"accuracy": 0.9, "auc": 0.9, "log_loss": 0.3}
+    for split in (0, 1):
+        for epsilon, theirs in ((1.0, 0.8), (3.0, 0.95)):
+            ours = ("skdp", "ObjPertLogReg", 0.0, epsilon, split, metrics)
+            peer = ("diffprivlib", "LogisticRegression", 0.0, epsilon, split, {**metrics, "accuracy": theirs})
+            write(harness, folder / "utility.csv", ours, peer)
+    return folder
+
+
+def test_no_page_without_reasons(harness, lost, tmp_path):
+    reasons = tmp_path / "reasons.toml"
+    missing = harness.report.unexplained(lost, reasons)
+    assert {(c.metric, c.epsilon, c.family) for c in missing} == {
+        ("accuracy", 3.0, "any"),
+        ("accuracy", 3.0, "logistic regression"),
+    }
+    assert all(c.difference == pytest.approx(-0.05) for c in missing)
+    reasons.write_text('[[reason]]\ntask = "can*"\nepsilon = [3.0]\npeer_library = "diffprivlib"\ntext = "Because."\n')
+    assert harness.report.unexplained(lost, reasons) == []
+    assert harness.report.write(lost, tmp_path / "page", reasons) == []
+    assert "Because." in (tmp_path / "page" / "lost.inc").read_text()
+    reasons.write_text('[[reason]]\ntask = "adult"\ntext = "Because."\n')
+    assert harness.summary.without_reason(missing, harness.summary.read_reasons(reasons)) == missing
+
+
+def test_the_committed_results_have_reasons(harness):
+    assert harness.report.unexplained() == []
+
+
+def test_splits_that_one_side_lacks_do_not_decide(harness, tmp_path):
+    path = tmp_path / "utility.csv"
+    for split, value in ((0, 0.5), (1, 0.9), (2, 0.9)):
+        write(harness, path, ("skdp", "DPNaiveBayes", 0.0, 1.0, split, {"accuracy": value}))
+    write(harness, path, ("diffprivlib", "GaussianNB (ordinal)", 0.0, 1.0, 0, {"accuracy": 0.6}))
+    table = harness.summary.entries(harness.results.read(path))
+    families = {("skdp", "DPNaiveBayes"): "naive Bayes", ("diffprivlib", "GaussianNB (ordinal)"): "naive Bayes"}
+    found = harness.summary.contests(table, families)
+    assert all(c.lost and not c.clear and c.our_mean == 0.5 for c in found)
+    assert {c.family for c in found} == {"any", "naive Bayes"}
+
+
+def test_interval_over_splits(harness):
+    values = [0.1, 0.3, 0.2, 0.5, 0.4]
+    # Student's quantile for 4 degrees of freedom.
+    assert harness.summary.half_width(values) == pytest.approx(2.776445 * np.std(values, ddof=1) / math.sqrt(5))
+    assert harness.summary.half_width([0.1, 0.2]) is None
+
+
+def test_ratio_intervals_cover_the_ratio(harness):
+    # Both sides share a load that varies more than either; the ratio is 2.
+    rng = np.random.default_rng(0)
+    covered, widths = 0, []
+    for seed in range(200):
+        load = np.exp(rng.normal(0, 1, 9))
+        ours = 2 * load * np.exp(rng.normal(0, 0.1, 9))
+        other = load * np.exp(rng.normal(0, 0.1, 9))
+        ratio, (low, high) = harness.speed_summary.ratio_interval(ours, other, seed=seed)
+        assert low <= ratio <= high
+        covered += low <= 2 <= high
+        widths.append(high - low)
+    assert covered >= 180
+    assert np.median(widths) < 0.7
+    assert harness.speed_summary.ratio_interval([4.0, 2.0], [2.0, 1.0]) == (2.0, None)
+
+
+def test_growth_exponent(harness):
+    sizes = [10_000, 100_000, 1_000_000]
+    assert harness.speed_summary.growth(sizes, [3e-9 * n**1.5 for n in sizes]) == pytest.approx(1.5)
+    assert harness.speed_summary.growth([10_000], [1.0]) is None
+
+
+@pytest.mark.parametrize("name", ["digits", "cancer", "housing", "housing-log", "nursery", "adult"])
+def test_preprocessing_is_row_by_row(harness, name):
+    tasks = harness.tasks
+    try:
+        data, _ = tasks.TASKS[name].load()
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+    rows = np.array([5, 77, 300])
+    parts = (None if p is None else p[rows] for p in (data.y, data.codes, data.numbers))
+    few = tasks.Data(data.unit[rows], data.norm, *parts, data.sizes)
+    task = tasks.TASKS[name]
+    for view in ("unit", "norm", "ordinal", "columns", *(() if data.sizes else ("centred",))):
+        X = data.view(view)
+        np.testing.assert_array_equal(few.view(view), X[rows])
+        if view in ("norm", "centred"):
+            assert np.linalg.norm(X, axis=1).max() <= 1 + 1e-12
+        if view == "norm":
+            assert 0 <= X.min() <= X.max() <= task.upper + 1e-12
+        if view in ("unit", "ordinal"):
+            assert 0 <= X.min() <= X.max() <= 1
+        if view == "columns":
+            assert X.shape[1] == task.n_columns
+            assert np.all(X[:, task.categorical].max(axis=0, initial=0) < task.sizes)
+
+
+def test_bounds_are_constants(harness):
+    # Rows beyond the bounds are clipped to them, and do not move the others.
+    tasks = harness.tasks
+    X = np.array([[0.0], [5.0], [1e6]])
+    np.testing.assert_array_equal(tasks.scaled(X, [0], [10]), [[0], [0.5], [1]])
+    np.testing.assert_array_equal(tasks.scaled(X[:2], [0], [10]), [[0], [0.5]])
+    lower, upper = np.array(tasks.CANCER_LOWER), np.array(tasks.CANCER_UPPER)
+    assert lower.shape == upper.shape == (30,)
+    assert np.all(lower < upper)
+
+
+def test_scores(harness):
+    scores = harness.scores
+    y = np.array([0, 1, 2, 1])
+    right = np.eye(3)[y]
+    assert scores.classification(y, y, right) == pytest.approx({"accuracy": 1, "auc": 1, "log_loss": 0}, abs=1e-5)
+    wrong = scores.classification(y, (y + 1) % 3, np.roll(right, 1, axis=1))
+    assert wrong["log_loss"] == pytest.approx(-math.log(1e-6), rel=1e-6)
+    numbers = np.array([0.0, 0.5, 1.0])
+    assert scores.regression(numbers, [-7, 0.5, 9]) == {"r2": 1}
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4)) * [3, 2, 1, 0.5]
+    values, vectors = np.linalg.eigh(np.cov(X, rowvar=False, ddof=0))
+    assert scores.components(X, vectors[:, :1:-1].T)["captured"] == pytest.approx(values[2:].sum())
+    # A direction that is there twice does not count twice.
+    assert scores.components(X, vectors[:, [3, 3]].T)["captured"] < 1.3 * values[3]
+    assert scores.clustering(X, X[:1])["inertia"] == pytest.approx(np.sum((X - X[0]) ** 2))
+    assert scores.scaling(X, X.mean(axis=0), X.std(axis=0)) == {"mean_error": 0, "scale_error": 0}
+
+
+def test_what_diffprivlib_spends(harness):
+    # As its mechanisms add up in `KMeans` with 2, 10 and 64 columns, and in `LinearRegression` with 8.
+    models = import_module("models_diffprivlib")
+    for n_columns, ratio in ((2, 0.905), (10, 1.212), (64, 2.281)):
+        assert models.spent_by_kmeans(SimpleNamespace(n_columns=n_columns), 1.0) == pytest.approx(ratio, abs=5e-4)
+    assert models.spent_by_linear_regression(SimpleNamespace(n_columns=8), 1.0) == pytest.approx(1.111, abs=5e-4)
+
+
+def test_files_are_tidy(harness):
+    path = harness.results.FOLDER / "utility.csv"
+    with open(path, newline="") as file:
+        assert tuple(next(csv.reader(file))) == harness.results.COLUMNS
+    rows = harness.results.read(path)
+    assert {row["task"] for row in rows} <= set(harness.tasks.TASKS)
+    keys = [(harness.results.cell_of(row), row["metric"]) for row in rows]
+    assert len(keys) == len(set(keys))
