@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from methods import Method, tasks_of
 from tasks import DELTA
 
@@ -14,6 +12,12 @@ NUMERIC = ("digits", "cancer")
 REGRESSION = tasks_of("regression")
 BOTH = (0.0, DELTA)
 APPROXIMATE = (DELTA,)
+
+
+#: Roughly how many records there are to train with, as anybody knows who has heard of the data; peers take the exact
+#: number to be public.
+ROUGHLY = {"adult": 40_000, "nursery": 10_000, "nursery-binary": 10_000, "digits": 1000, "cancer": 500}
+ROUGHLY |= {"housing": 20_000, "housing-log": 20_000}
 
 
 def budget(epsilon, delta, seed):
@@ -48,6 +52,22 @@ def table(task):
 def on_columns(name, **parameters):
     """A classifier that takes numbers and categories as they are."""
     return lambda task, *cost: getattr(skdp, name)(classes=task.classes, **table(task), **parameters, **budget(*cost))
+
+
+def told(build):
+    """The same, told roughly how many records there are."""
+    return lambda task, *cost: build(task, *cost).set_params(expected_n=ROUGHLY[task.name])
+
+
+def additive(name, **parameters):
+    """An additive model of numbers and categories, with bins of equal width unless it says otherwise."""
+
+    def build(task, *cost):
+        known = {"classes": task.classes} if task.kind == "classification" else {"bounds_y": (0, 1)}
+        categories = dict(zip(task.categorical, task.sizes, strict=True)) or None
+        return getattr(skdp, name)(bounds=(0, 1), categories=categories, **known, **parameters, **budget(*cost))
+
+    return build
 
 
 def regressor(name, **parameters):
@@ -89,7 +109,7 @@ METHODS = [
     method("FunctionalMechLogReg (centred)", "logistic regression", NUMERIC, "unit", functional_by_bounds),
     method("DPMLPClassifier (centred)", "network", NUMERIC, "centred", linear("DPMLPClassifier"), APPROXIMATE, draws=1),
     method("DPNaiveBayes", "naive Bayes", CLASSIFICATION, "columns", on_columns("DPNaiveBayes")),
-    method("DPRandomTree", "trees", CLASSIFICATION, "columns", on_columns("DPRandomTree")),
+    method("DPRandomTree", "trees", CLASSIFICATION, "columns", told(on_columns("DPRandomTree"))),
     method("DPGreedyTree", "trees", CLASSIFICATION, "columns", on_columns("DPGreedyTree")),
     method("DPMLPClassifier", "network", CLASSIFICATION, "norm", linear("DPMLPClassifier"), APPROXIMATE, draws=1),
     method(
@@ -122,9 +142,18 @@ METHODS = [
         "histogram",
         ("nursery", "nursery-binary"),
         "columns",
-        on_columns("HistogramClassifier"),
+        told(on_columns("HistogramClassifier")),
     ),
-    method("HistogramRegressor", "histogram", REGRESSION, "unit", regressor("HistogramRegressor", bounds=(0, 1))),
+    method("HistogramRegressor", "histogram", REGRESSION, "unit", told(regressor("HistogramRegressor", bounds=(0, 1)))),
+    method("DPAdditiveClassifier", "additive", CLASSIFICATION, "columns", additive("DPAdditiveClassifier")),
+    method("DPAdditiveRegressor", "additive", REGRESSION, "columns", additive("DPAdditiveRegressor")),
+    method(
+        "DPAdditiveRegressor (symlog)",
+        "additive",
+        REGRESSION,
+        "columns",
+        additive("DPAdditiveRegressor", scale="symlog", unit=0.01),
+    ),
     method("DPKMeans", "k-means", tasks_of("clustering"), "unit", clusters("DPKMeans")),
     method("SampleAggKMeans", "k-means", tasks_of("clustering"), "unit", clusters("SampleAggKMeans")),
     method("DPPCA", "components", tasks_of("components"), "norm", components("DPPCA")),
@@ -138,21 +167,3 @@ METHODS = [
     method("ExpMechPCA", "components", tasks_of("components"), "norm", components("ExpMechPCA")),
     method("DPStandardScaler", "scaler", tasks_of("scaling"), "unit", scaler),
 ]
-
-if find_spec("skdp.additive") is not None:
-
-    def additive(name, **parameters):
-        """An additive model of numbers and categories with public bins."""
-
-        def build(task, *cost):
-            from skdp import additive as models
-
-            known = {"classes": task.classes} if task.kind == "classification" else {"bounds_y": (0, 1)}
-            return getattr(models, name)(**known, **table(task), **parameters, **budget(*cost))
-
-        return build
-
-    METHODS += [
-        method("DPAdditiveClassifier", "additive", CLASSIFICATION, "columns", additive("DPAdditiveClassifier")),
-        method("DPAdditiveRegressor", "additive", REGRESSION, "columns", additive("DPAdditiveRegressor")),
-    ]
