@@ -169,10 +169,10 @@ scores.legend(*left.get_legend_handles_labels(), loc="outside lower center", nco
 scores.align_labels()
 
 # %%
-# On the moons, with six thousand records for two columns and two classes, PATE is nearly as good as the network from 1
-# on, and at 10 as good as neighbours without privacy. On digits it loses by far: a teacher with one or two digits of
-# each kind knows little, and the votes are split among ten classes, while the noise is as large as ever. A gradient
-# method uses all records in each step.
+# On the moons, with six thousand records for two columns and two classes, PATE is behind at small budgets, and nearly
+# as good as the network from 3 on. On digits it loses by far: a teacher with one or two digits of each kind knows
+# little, and the votes are split among ten classes, while the noise is as large as ever. A gradient method uses all
+# records in each step.
 #
 # That is what to expect (:ref:`pate` has more figures). PATE has its place where the model is no gradient's, or is
 # somebody else's and has to be taken as it is; where there are public rows of the same kind; and where each of a
