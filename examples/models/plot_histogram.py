@@ -146,8 +146,9 @@ right.legend(fontsize=9, loc="lower left")
 right.minorticks_off()
 
 # %%
-# The line has nothing to say of a hump, and everybody can see that for nothing. Scores on synthetic rows are lower than
-# on people: inside a bin, rows are spread evenly, and people are not.
+# The line has nothing to say of a hump, and scores on synthetic rows tell so for nothing. Between the other two they
+# are not to be relied on: they prefer the tree, whose steps are those of the grid, and on people the polynomial is no
+# worse.
 #
 # Few bins are too coarse for anything; with many, a cell has more noise than records (at 0.1, that falls out of the
 # picture). That is why the rule takes fewer bins for less budget. It is seldom the best number for a given model, and

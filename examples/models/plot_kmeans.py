@@ -54,7 +54,7 @@ def way(centres):
 
 
 def stations(model, epsilon, X):
-    """Fit six private centres; with n = 3000 a delta of 1e-6 is far below one over n."""
+    """Fit six private centres."""
     return model(6, epsilon=epsilon, delta=1e-6, bounds=(0, 10)).fit(X).cluster_centers_
 
 
@@ -66,7 +66,7 @@ def stations(model, epsilon, X):
 # find around centres as of ``DPKMeans``, which take half of its budget. Each panel has the centres of eight fits.
 # Crosses are those of ``KMeans`` without privacy. The titles say how far fresh calls are from the nearest station, on
 # average, by the best and by the worst fit. Fresh calls are simulated, too; in earnest, the town would look at that
-# without telling.
+# without telling, and publish one fit: each has a delta of 1e-6, and spends its epsilon anew.
 
 MODELS = {DPKMeans: ("C0", "o"), SampleAggKMeans: ("C1", "s")}
 without = KMeans(6, n_init=10).fit(X).cluster_centers_

@@ -57,11 +57,12 @@ best = np.mean((chance(X_test) > 0.5) == y_test)
 # - A linear model: three numbers to learn.
 # - The same on all products of up to four coordinates, 14 columns. That is a public map of a row, and as no product
 #   exceeds 1, rows are no longer than the square root of 14.
-# - A network of 32 hidden units, 129 numbers. It needs a delta. ``expected_n`` says that there are about 4000 people,
-#   which is known here; otherwise it is counted privately, for a small part of the budget.
+# - A network of 32 hidden units, 129 numbers. It needs a delta, which is 1e-6 for all three. ``expected_n`` says that
+#   there are about 4000 people, which is known here; otherwise it is counted privately, for a small part of the budget.
 #
-# Whatever else one tunes follows from public numbers: learning rate, clipping, samples. Two hundred steps are fewer
-# than the default, for speed.
+# Whatever else one tunes follows from public numbers: learning rate, clipping, samples. Each fit spends its epsilon
+# anew; with private records, one ``accountant`` would keep count. Two hundred steps are fewer than the default, for
+# speed.
 
 
 def line(epsilon):

@@ -53,8 +53,9 @@ squares = np.sum((circle @ moments) * circle, axis=1)
 
 # %%
 # Each panel has the angles of 200 fits of either analysis. The line is the density above, computed from the records: an
-# analyst does not see it, but knows that the draw has exactly this law. (``variance_share=0`` leaves all of the budget
-# to the direction. Directions are lines, so that half a circle is enough.)
+# analyst does not see it, but knows that the draw has exactly this law. Each fit spends its epsilon anew, which made-up
+# records can bear. (``variance_share=0`` leaves all of the budget to the direction. Directions are lines, so that half
+# a circle is enough.)
 
 
 def angle(direction):
