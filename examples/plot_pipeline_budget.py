@@ -158,19 +158,19 @@ print(budget)
 # -----------------
 # Now the part of the preparation goes from a fiftieth to nine tenths. Three preparations: the pipeline above, where
 # scaler and bins share it; a ``DPStandardScaler`` for all six columns; and ``private_bounds``. Points are means over
-# four fits with fresh noise, and bars go from the least to the largest. ``BoundsScaler`` is free, and takes the
+# three fits with fresh noise, and bars go from the least to the largest. ``BoundsScaler`` is free, and takes the
 # instruments' ranges. The test rows are simulated too.
 
 PARTS = [0.02, 0.1, 0.3, 0.6, 0.9]
 
 
 def by_steps(model, preparation):
-    """Return a function that allocates a part to the preparation, and fits four times."""
+    """Return a function that allocates a part to the preparation, and fits three times."""
 
     def accuracies(part):
         weights = {name: part / len(preparation) for name in preparation} | {CLASSIFIER: 1 - part}
         allocate(model, EPSILON, DELTA, weights=weights)
-        return [model.fit(X, y).score(X_test, y_test) for _ in range(4)]
+        return [model.fit(X, y).score(X_test, y_test) for _ in range(3)]
 
     return accuracies
 
@@ -181,7 +181,7 @@ allocate(free, EPSILON, DELTA)
 preparations = {
     "scaler for two, bins for four": by_steps(pipeline(), [SCALER, BINNER]),
     "scaler for all": by_steps(scaled, ["dpstandardscaler"]),
-    "private_bounds": lambda part: [with_bounds(part)[0].score(X_test, y_test) for _ in range(4)],
+    "private_bounds": lambda part: [with_bounds(part)[0].score(X_test, y_test) for _ in range(3)],
 }
 
 shares, axis = plt.subplots(figsize=(7, 4.6), layout="constrained")
@@ -193,7 +193,7 @@ for k, ((name, accuracies), style) in enumerate(zip(preparations.items(), ["C0o-
         np.array(PARTS) + 0.006 * k, means, yerr=ends, fmt=style, markersize=5, capsize=3, elinewidth=1, label=name
     )
     print(f"{name}:", *(f"{mean:.3f}" for mean in means))
-unlearned = np.mean([free.fit(X, y).score(X_test, y_test) for _ in range(4)])
+unlearned = np.mean([free.fit(X, y).score(X_test, y_test) for _ in range(3)])
 axis.axhline(unlearned, color="k", linestyle=":", linewidth=1, label="BoundsScaler, free")
 print(f"BoundsScaler, free: {unlearned:.3f}")
 axis.set(xlabel="part of the budget that the preparation has", ylabel="accuracy on fresh records", ylim=(0.4, 0.9))

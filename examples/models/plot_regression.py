@@ -1,6 +1,6 @@
 """
-Private regression: predictions with intervals, and how many columns to ask for
-===============================================================================
+Private regression: intervals, and how many columns to ask for
+==============================================================
 
 A private regression on few records is mostly a question of what to ask. Here we learn to draw a private curve with
 intervals that the noise implies, how R² falls with epsilon for one, three and ten columns, and which of two
