@@ -309,12 +309,27 @@ def _unit_of(estimator: Any) -> str:
     return "record" if getattr(estimator, _UNIT, None) is None else "group"
 
 
+def _fitted_by_search(search: Any) -> Iterator[Any]:
+    """Yield the private steps that a private search fits, unless its settings decide what they count."""
+    settings = [getattr(search, name, None) for name in ("param_grid", "param_distributions")]
+    if all(each is None for each in settings) or _UNIT in str(settings):
+        return
+    waiting = list(_children(search).values())
+    while waiting:
+        step = waiting.pop()
+        if _is_private(step):
+            yield step
+        else:
+            waiting += _children(step).values()
+
+
 def _check_units(private: list[_Place], accountant: BudgetAccountant | None) -> None:
     """Refuse steps whose guarantees are about different units: their sum would be about none."""
     units: dict[str, list[str]] = {"record": [], "group": []}
     for place in private:
-        unit = _unit_of(place.estimator)
-        units[unit].append(place.name or type(place.estimator).__name__)
+        for estimator in (place.estimator, *_fitted_by_search(place.estimator)):
+            own = estimator is place.estimator
+            units[_unit_of(estimator)].append((own and place.name) or type(estimator).__name__)
     if all(units.values()):
         of_rows, of_groups = (list(dict.fromkeys(names)) for names in units.values())
         raise ValueError(

@@ -578,3 +578,16 @@ def test_indexes_that_are_equal():
 def test_plans_say_where_so_many_rows_count():
     plan = PrivacyGuarantee(1.0, 0.0, (), ())
     assert "at most 2 count in a score" in _groups.Unit.of(2).stated(plan, "a score").relation
+
+
+@pytest.mark.parametrize(("outer", "inner"), [(3, None), (None, 2)])
+def test_allocate_sees_what_the_steps_of_a_search_count(outer, inner):
+    # Else the step before the search is charged, and the search refuses after that.
+    search = DPGridSearchCV(
+        DPNaiveBayes(bounds=(-3, 3), classes=[0, 1], rows_per_group=inner), {"n_bins": [3, 6]}, rows_per_group=outer
+    )
+    model = make_pipeline(DPStandardScaler(bounds=(0, 1), rows_per_group=outer), search)
+    with pytest.raises(ValueError, match="would count rows, and"):
+        allocate(model, epsilon=2.0)
+    search.set_params(param_grid={"rows_per_group": [outer], "n_bins": [3, 6]})
+    allocate(model, epsilon=2.0)
