@@ -172,7 +172,10 @@ class AdditiveModel(DPEstimatorMixin, BaseEstimator):
         if X is None:
             pseudo = pseudo_records(self._layout, self.cell_counts_, total)
         else:
-            pseudo = Pseudo(self._layout.features(self._codes(X)), total)
+            features = self._layout.features(self._codes(X))
+            if not len(features):
+                raise ValueError("X must hold one row or more, to stand for the records; None takes pseudo-records")
+            pseudo = Pseudo(features, total)
         without = Pseudo(pseudo.features[:1], total, bends=False)
         return term_noise(self, self._spread(pseudo)), term_noise(self, self._spread(without))
 

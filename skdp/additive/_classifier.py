@@ -7,12 +7,13 @@ features of the cells. The model is computed from that.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 
 from .._data import labelled_data
 from .._params import check_choice, check_classes, check_integer, check_positive
@@ -33,10 +34,6 @@ SOLVERS = ("auto", "objective", "gradient")
 
 #: The largest margin.
 _MOST_MARGIN = 8.0
-
-
-class _Labels(ClassifierMixin, BaseEstimator):
-    """Stands in where labels are validated with rows that have been read already."""
 
 
 class DPAdditiveClassifier(ClassifierMixin, AdditiveModel):
@@ -235,8 +232,9 @@ class DPAdditiveClassifier(ClassifierMixin, AdditiveModel):
         self._check_own()
         source = NoiseSource(self.random_state)
         X, columns = self._rows(X, parameters)
+        # A copy, since these are not the columns that the model has.
         positions = np.zeros((len(X[0]), 1))
-        _, labels, classes = labelled_data(_Labels(), positions, y, check_classes(self.classes))
+        _, labels, classes = labelled_data(copy(self), positions, y, check_classes(self.classes))
         if np.any(labels < 0):
             X, labels = [column[labels >= 0] for column in X], labels[labels >= 0]
         _, _, layout, before = self._prepared(parameters, columns)
@@ -388,8 +386,8 @@ class DPAdditiveClassifier(ClassifierMixin, AdditiveModel):
         return log_probabilities(logits(self.decision_function(X), self.margin_))
 
 
-def curvatures(scores: Array, margin: float, most: float) -> list[Array]:
-    """Return the mean second derivative of the loss at scores, if the model is right, for each output.
+def curvatures(scores: Array, margin: float, most: float) -> Array:
+    """Return the mean second derivative of the loss at scores, if the model is right.
 
     Parameters
     ----------
@@ -399,6 +397,10 @@ def curvatures(scores: Array, margin: float, most: float) -> list[Array]:
         Margin of the loss.
     most : float
         Norm beyond which derivatives are clipped, where there is no curvature.
+
+    Returns
+    -------
+    curvatures : ndarray of shape (outputs, outputs, n_rows)
     """
     p = probabilities(logits(scores, margin))
     if scores.ndim == 1:
@@ -406,10 +408,11 @@ def curvatures(scores: Array, margin: float, most: float) -> list[Array]:
         for part, sign in ((p[:, 1], 1.0), (p[:, 0], -1.0)):
             u = special.expit(margin - sign * scores)
             out += part * np.where(u < most, u * (1 - u), 0.0)
-        return [out]
+        return out[None, None]
     lengths = np.sqrt((p**2).sum(axis=1, keepdims=True) + 1 - 2 * p)
     inside = (p * (lengths < most)).sum(axis=1)
-    return list((p * (1 - p) * inside[:, None]).T)
+    p = p.T
+    return inside * (np.eye(len(p))[:, :, None] * p - p[:, None] * p)
 
 
 def logits(scores: Array, margin: float) -> Array:

@@ -140,6 +140,9 @@ def check_columns(estimator: Any) -> ColumnParameters:
         raise ValueError("interactions, categories and bin_edges must all hold positions, or all hold names")
     scale = check_choice(estimator.scale, "scale", SCALES)
     bounds = estimator.bounds
+    if bounds is None and not taken:
+        # With categories or edges, columns may be left that need bounds: see `columns_for`.
+        check_bounds(bounds, "bounds", "the numeric features")
     return ColumnParameters(
         categories=categories,
         edges=edges,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,7 +22,7 @@ from ..accounting import (
 )
 from ..linear_model._logistic import Geometry, checked_weight, linear_rule
 from ..linear_model._logistic import Parameters as LinearParameters
-from ..linear_model._losses import LogLoss
+from ..linear_model._losses import LogLoss, MultinomialLogLoss
 from ..linear_model._moments import INTERCEPT_CONSTANT as MOMENT_CONSTANT
 from ..linear_model._moments import RIDGE, Block, Moments, Scaling, noise_of, released_moments, solve_positive, trimmed
 from ..linear_model._moments import Geometry as MomentGeometry
@@ -141,21 +140,21 @@ class ObjectiveEngine:
         released = ObjectivePerturbation._release(session, rows, labels, self.parameters, self.geometry, self.weight)
         return linear_rule(released, self.geometry)
 
-    def spread(
-        self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Sequence[Array | None]
-    ) -> list[Array]:
-        """Return what the noise moves coefficients by, for the curvature of each class: see `term_noise`.
+    def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
+        """Return what the noise moves coefficients by, for such a curvature in the predictors: see `term_noise`.
 
         The minimiser moves by minus the inverse of the second derivative times the noise.
         """
         noise = math.hypot(*(math.sqrt(coordinate_variance(r.mechanism)) for r in guarantee.releases[-2:]))
-        if self.n_classes > 2:
-            noise *= math.sqrt(1 - 1 / self.n_classes)
-        out: list[Array] = []
-        for own in weights:
-            bend = self.weight * pseudo.curvature(own, self.geometry.constant)
-            out.append(noise * inverse(bend + np.eye(len(bend))))
-        return out
+        loss, n_columns = self.geometry.loss, self.geometry.n_columns
+        basis = loss.basis if isinstance(loss, MultinomialLogLoss) else np.eye(1)
+        if weights is not None:
+            weights = np.einsum("ka,klr,lb->abr", basis, weights, basis, optimize=True)
+        bend = self.weight * pseudo.curvature(weights, self.geometry.constant)
+        moved = noise * inverse(bend + np.eye(len(bend)))
+        if not pseudo.bends:
+            return [length * moved for length in np.linalg.norm(basis, axis=1)]
+        return list(np.tensordot(basis, moved.reshape(len(basis.T), n_columns, -1), 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,10 +235,8 @@ class GradientEngine:
             path.step(release(gradients.total(point, sample, lattice)))
         return rule_of(path.result(), self.descent.settings)
 
-    def spread(
-        self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Sequence[Array | None]
-    ) -> list[Array]:
-        """Return what the noise moves coefficients by, for the curvature of each output: see `term_noise`.
+    def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
+        """Return what the noise moves coefficients by, for such a curvature in the predictors: see `term_noise`.
 
         Along an eigenvector of the second derivative, the noise of each step dies out by a recursion, and the result
         averages over what is left of all of them.
@@ -247,23 +244,23 @@ class GradientEngine:
         noise, constant = guarantee.releases[-1].mechanism.scale, self.descent.settings.constant
         length = eta(self.descent, noise / pseudo.count) / pseudo.count
         first = self.n_steps - max(1, math.ceil(_AVERAGED * self.n_steps))
-        out: list[Array] = []
-        for own in weights:
-            bends, vectors = np.linalg.eigh(pseudo.curvature(own, constant))
-            # Longer steps than are stable do not occur, whatever the pseudo-records say.
-            bends = np.clip(length * bends, 0.0, 2 * _STABLE * (1 + _MOMENTUM))
-            left, moved = np.full(len(bends), -length), np.full(len(bends), -length)
-            sums = [np.zeros(len(bends)), left.copy()]
-            for _ in range(self.n_steps - 1):
-                moved = _MOMENTUM * moved - bends * left
-                left = left + moved
-                sums.append(sums[-1] + left)
-            total = np.array(sums)
-            steps = np.arange(self.n_steps)
-            shares = total[self.n_steps - steps] - total[np.maximum(first - steps, 0)]
-            sizes = noise * np.sqrt((shares**2).sum(axis=0)) / (self.n_steps - first)
-            out.append(vectors * sizes)
-        return out
+        # A number that is added to the curves of all classes changes no loss: along it, noise is never pulled back.
+        bends, vectors = np.linalg.eigh(pseudo.curvature(weights, constant))
+        # Longer steps than are stable do not occur, whatever the pseudo-records say.
+        bends = np.clip(length * bends, 0.0, 2 * _STABLE * (1 + _MOMENTUM))
+        left, moved = np.full(len(bends), -length), np.full(len(bends), -length)
+        sums = [np.zeros(len(bends)), left.copy()]
+        for _ in range(self.n_steps - 1):
+            moved = _MOMENTUM * moved - bends * left
+            left = left + moved
+            sums.append(sums[-1] + left)
+        total = np.array(sums)
+        steps = np.arange(self.n_steps)
+        shares = total[self.n_steps - steps] - total[np.maximum(first - steps, 0)]
+        sizes = noise * np.sqrt((shares**2).sum(axis=0)) / (self.n_steps - first)
+        outputs, n_columns = self.descent.shape
+        parts = (vectors * sizes).reshape(-1, n_columns, len(bends))
+        return list(parts) if pseudo.bends else [parts[0]] * outputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,12 +310,10 @@ class MomentEngine:
         solution = solve_positive(trimmed(gram) + ridge * np.eye(len(gram)), cross)
         return solution[:-1].T, geometry.constant * solution[-1]
 
-    def spread(
-        self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Sequence[Array | None]
-    ) -> list[Array]:
-        """Return what the noise moves coefficients by, for each output: see `term_noise`."""
+    def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
+        """Return what the noise moves coefficients by: see `term_noise`."""
         noise = noise_of(guarantee.releases[-1].mechanism, self.planned[1], self.geometry)
         cross = math.sqrt(coordinate_variance(guarantee.releases[-1].mechanism)) / self.planned[1].cross
         size = math.hypot(cross, noise.scale * float(np.linalg.norm(coef)) / math.sqrt(2))
-        gram = pseudo.curvature(weights[0], self.geometry.constant)
+        gram = pseudo.curvature(weights, self.geometry.constant)
         return [size * inverse(gram + RIDGE * noise.largest_eigenvalue * np.eye(len(gram)))]

@@ -7,11 +7,12 @@ of the cells and of the targets. The model is computed from that.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 
 from .._data import regression_data, single_target
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
@@ -35,10 +36,6 @@ class _Residual(Residual):
     """Squared loss, for features by the hundred: what noise of all steps adds up to is to be less than for a few."""
 
     walk = 0.4
-
-
-class _Targets(RegressorMixin, BaseEstimator):
-    """Stands in where targets are validated with rows that have been read already."""
 
 
 class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
@@ -209,7 +206,8 @@ class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
         targets = Targets.of(self.bounds_y, True)
         source = NoiseSource(self.random_state)
         X, columns = self._rows(X, parameters)
-        _, y = regression_data(_Targets(), np.zeros((len(X[0]), 1)), y)
+        # A copy, since these are not the columns that the model has.
+        _, y = regression_data(copy(self), np.zeros((len(X[0]), 1)), y)
         y = single_target(y)
         _, _, layout, before = self._prepared(parameters, columns)
         engine = self._engine_for(parameters, layout, before)
@@ -258,7 +256,7 @@ class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
         return GradientEngine(epsilon, delta, before.share, layout, _Residual(_MOST_RESIDUAL), parameters.n_steps)
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:
-        spread = self._engine.spread(pseudo, self._coef / self._unit, self.privacy_, [None])
+        spread = self._engine.spread(pseudo, self._coef / self._unit, self.privacy_, None)
         return [self._unit * one for one in spread]
 
     def predict(self, X: Any) -> Array:

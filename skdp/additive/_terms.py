@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from ..linear_model._logistic import INTERCEPT_CONSTANT
+from ..sensitivity import clip_rows
 from ._columns import Codes, Columns
 
 Array = NDArray[np.float64]
@@ -71,7 +72,7 @@ class Term:
     maps : tuple of ndarray
         For each, the cell of the term that a cell of the column is in.
     rows : ndarray of shape (n_cells + 1, n_columns)
-        A row for each cell, and one of zeros for what is in none.
+        A row for each cell, no longer than 1, and one of zeros for what is in none.
     """
 
     columns: tuple[int, ...]
@@ -108,6 +109,8 @@ def _term(columns: Columns, which: tuple[int, ...], smoothness: float) -> Term:
     rows = parts[0]
     if len(which) > 1:
         rows = np.einsum("ai,bj->abij", *parts).reshape(len(parts[0]) * len(parts[1]), -1)
+    # That no row is longer than 1 is enforced: eigenvectors and square roots are rounded.
+    rows = clip_rows(rows, 1.0).array
     return Term(which, tuple(maps), np.vstack([rows, np.zeros((1, rows.shape[1]))]))
 
 

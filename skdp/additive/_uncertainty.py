@@ -8,6 +8,7 @@ columns are independent. With :math:`H = 0` the noise moves coefficients furthes
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -40,11 +41,30 @@ class Pseudo:
         self.bends = bends
 
     def curvature(self, weights: Array | None, constant: float) -> Array:
-        """Return the sum over records of the products of rows with themselves, times weights, the constant included."""
+        """Return the second derivative of the loss, summed over records, in the coefficients, the constant's included.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (outputs, outputs, n_rows) or None
+            That of each row's loss in its predictors; None for 1.
+        constant : float
+            The constant feature.
+
+        Returns
+        -------
+        curvature : ndarray of shape (outputs * n_columns, outputs * n_columns)
+            Output by output; without any curvature, that of one output, since all are alike.
+        """
         rows = np.column_stack([self.features, np.full(len(self.features), constant)])
-        if weights is not None:
-            rows = rows * np.sqrt(weights)[:, None]
-        return (self.bends * self.count / len(rows)) * (rows.T @ rows)
+        n_columns = rows.shape[1]
+        if not self.bends:
+            return np.zeros((n_columns, n_columns))
+        if weights is None:
+            weights = np.ones((1, 1, len(rows)))
+        out = np.empty((len(weights), n_columns, len(weights), n_columns))
+        for a, b in product(range(len(weights)), repeat=2):
+            out[a, :, b] = rows.T @ (rows * weights[a, b][:, None])
+        return (self.count / len(rows)) * out.reshape(len(weights) * n_columns, -1)
 
 
 def pseudo_records(layout: Layout, counts: list[Array], total: float) -> Pseudo:
@@ -86,9 +106,9 @@ def term_noise(model: Any, spread: list[Array]) -> list[Array]:
     ----------
     model : estimator
         A fitted additive model.
-    spread : list of ndarray of shape (n_columns, n_columns)
+    spread : list of ndarray of shape (n_columns, n_numbers)
         For each output, a matrix A such that the noise moves the coefficients, the constant's included, by A times
-        independent standard normal numbers.
+        independent numbers of variance 1.
     """
     layout, out = model._layout, []
     for term, where, values in zip(layout.terms, layout.slices, model.terms_, strict=True):

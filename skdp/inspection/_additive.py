@@ -153,6 +153,8 @@ class AdditiveTermsDisplay:
                 "DPAdditiveRegressor"
             )
         level = check_positive(level, "level", most=1.0)
+        if level == 1:
+            raise ValueError("level must be less than 1: no interval holds for certain")
         noise, most = find(X)
         names = estimator.term_names_[: estimator.n_features_in_]
         chosen = range(min(len(names), _MOST_PANELS)) if columns is None else [_place(c, names) for c in columns]

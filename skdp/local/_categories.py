@@ -92,12 +92,16 @@ def entries_of(X: Any) -> Any:
     Returns
     -------
     rows : array-like of shape (n_samples, n_features)
-        Lists as an array of objects, in which each entry is what it was.
+        Lists, and tables with points in time, as objects: each entry is what it was.
     """
     if np.ma.isMaskedArray(X):
         return np.ma.filled(X.astype(object), None)
     if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
         return np.full(X.shape, None, dtype=object)
+    dtypes: Any = getattr(X, "dtypes", None)
+    if hasattr(dtypes, "__iter__") and any(getattr(dtype, "kind", None) in ("m", "M") for dtype in dtypes):
+        # There is no type that holds these and numbers both, and NumPy would look for one.
+        return X.astype(object)
     if not isinstance(X, list | tuple) or not X or not all(map(_is_row, X)):
         return X
     widths = {len(row) for row in X}

@@ -123,6 +123,53 @@ def test_what_is_no_category_is_passed_over():
     assert np.all(contributions[100:, 1] != 0)
 
 
+def test_an_entry_of_one_column_moves_no_cell_of_another():
+    """What type a column of a table comes in depends on all entries, those of other columns too."""
+    rows = {"a": np.array([0.1, 0.2, 0.1, 0.3], dtype=np.float32), "b": np.array([1, 2, 1, 2], dtype=np.float32)}
+    model = classifier(epsilon=INF, categories={"a": [0.1, 0.2, 0.3], "b": [1, 2]}, bin_edges=None)
+    by_position = classifier(epsilon=INF, categories={0: [0.1, 0.2, 0.3], 1: [1, 2]}, bin_edges=None)
+    y = ["no", "yes"] * 2
+    frame = pd.DataFrame(rows)
+    whole = model.fit(frame, y).cell_counts_
+    assert [own.tolist() for own in whole] == [[2, 1, 1], [2, 2]]
+    single = [[own[0][k], own[1][k]] for k in range(4) for own in [list(rows.values())]]
+    for other in (frame.to_numpy(), frame.to_numpy(dtype=object), frame.to_numpy().tolist(), single):
+        found = by_position.fit(other, y).cell_counts_
+        assert [own.tolist() for own in found] == [[2, 1, 1], [2, 2]]
+    for odd in ("?", None, pd.Timestamp("2020"), 1 + 2j, [1]):
+        longer = pd.DataFrame(
+            {"a": np.append(rows["a"], np.float32(0.7)), "b": pd.Series([*rows["b"], odd], dtype=object)}
+        )
+        tables = {"frame": (model, longer), "array": (by_position, longer.to_numpy(dtype=object))}
+        tables["list"] = by_position, [*single, [np.float32(0.7), odd]]
+        for name, (kind, table) in tables.items():
+            found = kind.fit(table, [*y, "no"])
+            assert [own.tolist() for own in found.cell_counts_] == [[2, 1, 1], [2, 2]], name
+            assert np.all(found.contributions(table)[-1] == 0)
+
+
+def test_points_in_time_are_no_category():
+    X, y, _ = table(300)
+    for times in (pd.date_range("2020", periods=300), pd.timedelta_range("1 D", periods=300)):
+        for column in (pd.Series(times), pd.Series(times).astype("category"), pd.Series(times).astype(object)):
+            model = classifier(epsilon=INF).fit(X.assign(town=column), y)
+            assert model.cell_counts_[1].sum() == 0
+            assert model.cell_counts_[0].sum() == model.cell_counts_[2].sum() == 300
+        with pytest.raises(TypeError):
+            classifier().fit(X.assign(age=times), y)
+
+
+def test_missing_parameters_are_named_before_rows_are_read():
+    bad = np.full((4, 2), np.nan)
+    for model in (DPAdditiveClassifier(classes=[0, 1]), DPAdditiveRegressor(bounds_y=(0, 1))):
+        with pytest.raises(ValueError, match="bounds must be given"):
+            model.fit(bad, [0, 1, 0, 1])
+        with pytest.raises(ValueError, match="bounds must be given"):
+            model.set_params(categories={0: 2}).fit(bad, [0, 1, 0, 1])
+        with pytest.raises(ValueError, match=type(model).__name__):
+            model.set_params(bounds=(0, 1), categories=None).fit(np.ones((4, 2)), None)
+
+
 def test_numbers_that_are_missing_are_refused():
     X, y, _ = table(50)
     X.loc[3, "age"] = np.nan
@@ -210,6 +257,27 @@ def test_gaussian_steps_and_counts_are_the_budget_exactly():
     assert math.hypot(counts.noise_mu, steps.noise_mu) == pytest.approx(gaussian_mu(0.7, 1e-5), rel=1e-9)
 
 
+@pytest.mark.parametrize("thresholds", ["uniform", "quantile"])
+@pytest.mark.parametrize("kind", ["classifier", "regressor"])
+def test_the_noise_that_is_drawn_is_the_budget_exactly(thresholds, kind):
+    X, y, score = table(300)
+    model = classifier(solver="gradient", epsilon=0.7, thresholds=thresholds, n_steps=30)
+    if kind == "regressor":
+        common = {**TABLE, "bounds_y": (-5, 5), "n_steps": 30}
+        model, y = DPAdditiveRegressor(epsilon=0.7, delta=1e-5, thresholds=thresholds, **common), score
+    model.fit(X, y)
+    *edges, counts, steps = (release.mechanism for release in model.privacy_.releases)
+    # One record adds 1 to the total, and 1 to one cell of each column.
+    parts = [math.sqrt(5) / counts.scale]
+    parts += [model._engine.descent.max_norm * math.sqrt(steps.n_steps) / steps.scale]
+    assert counts.mu == pytest.approx(parts[0], rel=1e-4)
+    assert steps.mu * math.sqrt(30) == pytest.approx(parts[1], rel=1e-4)
+    assert steps.n_steps == 30
+    assert len(edges) == (thresholds == "quantile")
+    parts += [math.sqrt(0.1) * gaussian_mu(0.7, 1e-5)] * len(edges)
+    assert math.hypot(*parts) == pytest.approx(gaussian_mu(0.7, 1e-5), rel=1e-4)
+
+
 def test_names_do_not_matter_for_plans():
     X, y, _ = table(300)
     model = classifier(interactions=[("age", "income"), ("town", "age")])
@@ -289,6 +357,21 @@ def test_bands_are_as_wide_as_the_noise(solver):
         assert 0.7 < ratio < 1.35
         # 60 fits tell a standard deviation to 10 %.
         assert np.sqrt(np.mean(actual**2)) < 1.2 * np.sqrt(np.mean(bound**2))
+        assert np.all(estimate <= bound * (1 + 1e-9))
+
+
+@pytest.mark.parametrize("solver", ["objective", "gradient"])
+def test_bands_of_three_classes_are_as_wide_as_the_noise(solver):
+    X, _, score = table(4000)
+    y = np.digitize(score, [0.5, 2.0])
+
+    def make(seed):
+        common = {"epsilon": 2.0, "solver": solver, "n_steps": 100, "smoothness": 0.9, "n_bins": 8}
+        return classifier(**common, classes=[0, 1, 2], random_state=seed).fit(X, y)
+
+    estimates, bounds = make(0)._term_noise(X)
+    for actual, estimate, bound in zip(spread_of(make, 40), estimates, bounds, strict=True):
+        assert 0.7 < np.sqrt(np.mean(actual**2) / np.mean(estimate**2)) < 1.35
         assert np.all(estimate <= bound * (1 + 1e-9))
 
 

@@ -1,6 +1,7 @@
 """The public features of cells, counts, sums of gradients, and the margin: by brute force, and by another route."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -44,6 +45,18 @@ def test_all_rows_have_the_length_one(n_cells, smoothness, ordered):
     assert np.all(lengths <= 1 + 2.0**-40)
     if n_cells > 1:
         np.testing.assert_allclose(lengths, 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("excess", [0.0, 1e-15, 1e-9, 0.5])
+@pytest.mark.parametrize("pairs", [(), ((0, 1),)])
+def test_no_computed_row_is_longer_than_one(monkeypatch, excess, pairs):
+    """In exact arithmetic, and whatever the numerics of rows may do."""
+    made = _terms.cell_rows
+    monkeypatch.setattr(_terms, "cell_rows", lambda *given: made(*given) * (1 + excess))
+    for term in Layout.of(columns((33, 20, 3), pairs), 0.7).terms:
+        lengths = [sum(Fraction(entry) ** 2 for entry in row) for row in term.rows.tolist()]
+        assert max(lengths) <= 1
+        assert min(lengths[:-1]) > 1 - 1e-9
 
 
 def test_products_are_the_mixture():

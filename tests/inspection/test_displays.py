@@ -250,7 +250,7 @@ def test_bands_of_additive_models_narrow_with_the_budget():
 
 
 def test_curves_are_refused_where_there_are_none(pyplot):
-    model, _ = additive()
+    model, rows = additive()
     with pytest.raises(TypeError, match="DPAdditiveClassifier"):
         AdditiveTermsDisplay.from_estimator(OutputPertLogReg(data_norm=3.0, classes=[0, 1]).fit(X, y))
     with pytest.raises(ValueError, match="columns"):
@@ -259,5 +259,9 @@ def test_curves_are_refused_where_there_are_none(pyplot):
         AdditiveTermsDisplay.from_estimator(model, columns=[4])
     with pytest.raises(ValueError, match="level"):
         AdditiveTermsDisplay.from_estimator(model, level=1.5)
+    with pytest.raises(ValueError, match="level"):
+        AdditiveTermsDisplay.from_estimator(model, level=1)
+    with pytest.raises(ValueError, match="X must hold one row"):
+        AdditiveTermsDisplay.from_estimator(model, rows[:0])
     with pytest.raises(ValueError, match="axes"):
         AdditiveTermsDisplay.from_estimator(model, axes=[pyplot.subplots()[1]])
