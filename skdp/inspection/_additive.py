@@ -68,8 +68,8 @@ class AdditiveTermsDisplay:
     a number of rooms and one of bedrooms do, pseudo-records make it too narrow, by a factor of up to 6 on Adult; with
     some thousand rows of the same kind, it is right within a quarter for most columns.
 
-    **Given the counts.** Neither band covers the noise in the counts by which curves are centred. It moves a whole curve
-    up or down, and the intercept back, so that the model stays the same. With many records that is little; with
+    **Given the counts.** Neither band covers the noise in the counts by which curves are centred. It moves a whole
+    curve up or down, and the intercept back, so that the model stays the same. With many records that is little; with
     ``delta=0`` and some thousand records, it doubled the standard deviation of a steep curve: read shapes, not levels.
 
     **The pale band** takes no second derivative, which is the worst that records can do. For objective perturbation
