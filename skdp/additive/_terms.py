@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from ..linear_model._logistic import INTERCEPT_CONSTANT
-from ..sensitivity import clip_rows
+from ..sensitivity import squared_norms
 from ._columns import Codes, Columns
 
 Array = NDArray[np.float64]
@@ -109,8 +109,10 @@ def _term(columns: Columns, which: tuple[int, ...], smoothness: float) -> Term:
     rows = parts[0]
     if len(which) > 1:
         rows = np.einsum("ai,bj->abij", *parts).reshape(len(parts[0]) * len(parts[1]), -1)
-    # That no row is longer than 1 is enforced: eigenvectors and square roots are rounded.
-    rows = clip_rows(rows, 1.0).array
+    # That no row is longer than 1 is enforced: eigenvectors and square roots are rounded. As in `clip_rows`, there is
+    # room for the rounding of lengths and of the division.
+    longest = 1 - max(2.0**-40, rows.shape[1] * 2.0**-50)
+    rows = rows * (longest / np.maximum(np.sqrt(squared_norms(rows)), longest))[:, None]
     return Term(which, tuple(maps), np.vstack([rows, np.zeros((1, rows.shape[1]))]))
 
 

@@ -66,7 +66,11 @@ class AdditiveTermsDisplay:
     without noise. It takes the second derivative of the loss at the released model: from the rows that are given, or
     from pseudo-records with the released counts in each column and independent columns. Where columns say the same, as
     a number of rooms and one of bedrooms do, pseudo-records make it too narrow, by a factor of up to 6 on Adult; with
-    some thousand rows of the same kind, it is right within a fifth for most columns.
+    some thousand rows of the same kind, it is right within a quarter for most columns.
+
+    **Given the counts.** Neither band covers the noise in the counts by which curves are centred. It moves a whole
+    curve up or down, and the intercept back, so that the model stays the same. With many records that is little; with
+    ``delta=0`` and some thousand records, it doubled the standard deviation of a steep curve: read shapes, not levels.
 
     **The pale band** takes no second derivative, which is the worst that records can do. For objective perturbation
     with a positive delta it is a theorem about the mean over the noise [1]_; otherwise it is to first order.
