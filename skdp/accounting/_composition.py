@@ -152,8 +152,8 @@ class Composition:
             message += f", and epsilon={pure:.6g} for one without delta"
         if rule != "basic" and math.isfinite(cost.epsilon) and not math.isfinite(cost.rdp(self.order)):
             message += (
-                f". A bare (epsilon, delta) charge with delta > 0 cannot be composed under {rule!r}; "
-                'BudgetAccountant(..., composition="basic") admits it'
+                f". A bare (epsilon, delta) charge with delta > 0 cannot be composed under {rule!r}, only one with "
+                'delta=0 can; a budget that is made as BudgetAccountant(..., composition="basic") admits it'
             )
         return message
 

@@ -43,7 +43,7 @@ class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
 
     A prediction is a sum of one number for each column, read off a curve over the column's bins or categories.
     The curves say all that there is to say about the model, and are drawn by
-    :class:`~skdp.inspection.AdditiveTermsDisplay`. Tables are taken as they are: text and numbers.
+    :class:`~skdp.inspection.AdditiveTermsDisplay`. Tables of text and numbers are taken as they are.
 
     Parameters
     ----------
