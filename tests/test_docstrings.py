@@ -23,7 +23,7 @@ def referenced():
     """Give what the reference lists, but for exceptions, by the name it is imported under."""
     found, package = {}, None
     for line in REFERENCE.read_text(encoding="utf-8").splitlines():
-        if match := re.fullmatch(r"\.\. currentmodule:: (\S+)", line):
+        if match := re.fullmatch(r"\.\. (?:current)?module:: (\S+)", line):
             package = importlib.import_module(match[1])
         elif (match := re.fullmatch(r"   (\w+)", line)) and match[1] not in SHOWN_ELSEWHERE:
             value = getattr(package, match[1])

@@ -228,6 +228,12 @@ class BoundedRangeEvent(PureEvent):
     ----------
     epsilon : float
         Length of the interval.
+
+    Examples
+    --------
+    >>> from skdp.accounting import BoundedRangeEvent, PureEvent
+    >>> PureEvent(1.0).rdp(4.0) > BoundedRangeEvent(1.0).rdp(4.0) == 0.5
+    True
     """
 
     def mu(self) -> float:

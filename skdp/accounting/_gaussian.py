@@ -219,6 +219,12 @@ def bounded_range_mu(epsilon: float) -> float:
     -------
     mu : float
         Infinite when `epsilon` is.
+
+    Examples
+    --------
+    >>> from skdp.accounting import bounded_range_mu
+    >>> round(bounded_range_mu(1.0), 3)  # of pure epsilon-DP it would be 1.232
+    0.624
     """
     return pure_dp_mu(epsilon / 2)
 

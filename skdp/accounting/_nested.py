@@ -60,6 +60,12 @@ class ParallelEvent(PrivacyEvent):
     ----------
     parts : tuple of tuple of PrivacyEvent
         For each part, the events on it, in order.
+
+    Examples
+    --------
+    >>> from skdp.accounting import ParallelEvent, PureEvent
+    >>> ParallelEvent(((PureEvent(0.5), PureEvent(0.25)), (PureEvent(1.0),))).pure_epsilon()
+    1.0
     """
 
     parts: tuple[tuple[PrivacyEvent, ...], ...]
