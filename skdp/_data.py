@@ -438,8 +438,11 @@ def encode_labels(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
         return _encode_one_by_one(y, classes)
     if kinds[0] != kinds[1]:
         raise TypeError(f"classes holds {kinds[1]} labels, and y holds {kinds[0]} labels")
-    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
-        raise ValueError(f"y must hold labels, and holds NaN or infinity. {_LEAVE_OUT}")
+    if y.dtype.kind == "f":
+        if not np.all(np.isfinite(y)):
+            raise ValueError(f"y must hold labels, and holds NaN or infinity. {_LEAVE_OUT}")
+        # As one by one.
+        y = y.astype(np.float64)
     codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     return np.where(classes[codes] == y, codes, -1)
 
@@ -472,7 +475,10 @@ def label_key(label: Any) -> tuple[str, Any]:
     if isinstance(label, _TIMES):
         # item() may be an integer.
         return ("missing", None) if np.isnat(label) else ("other", label)
-    if isinstance(label, np.generic):
+    if isinstance(label, np.floating):
+        # item() leaves the longest ones as they are.
+        label = float(label)
+    elif isinstance(label, np.generic):
         label = label.item()
     if isinstance(label, str):
         return "text", label

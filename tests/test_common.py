@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from skdp import BudgetAccountant, ObjPertLogReg, allocate
+from skdp._data import encode_labels
 from skdp._release import ReleaseSession
 from skdp.ensemble import SampleAggregate
 from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SeededNoiseWarning
@@ -301,6 +302,20 @@ def test_unknown_labels_leave_no_trace(estimator):
         plain = declared(estimator, random_state=3).fit(X, y)
         mixed = declared(estimator, random_state=3).fit(more, strange)
     np.testing.assert_array_equal(released(plain), released(mixed))
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble, np.int8, np.uint64, bool])
+def test_labels_are_read_by_their_values_whatever_type_others_give_them(kind):
+    # One text among them makes objects of all labels.
+    y, classes = np.array([0, 1, 1]).astype(kind), np.array([0, 1])
+    np.testing.assert_array_equal(encode_labels(y, classes), [0, 1, 1])
+    np.testing.assert_array_equal(encode_labels(np.array([*y, "x"], dtype=object), classes), [0, 1, 1, -1])
+
+
+def test_labels_of_more_bits_are_rounded_alone_and_among_others():
+    y, classes = np.array([np.longdouble("0.1"), np.longdouble("0.5")]), np.array([0.1, 0.5])
+    np.testing.assert_array_equal(encode_labels(y, classes), [0, 1])
+    np.testing.assert_array_equal(encode_labels(np.array([*y, "x"], dtype=object), classes), [0, 1, -1])
 
 
 @every_classifier

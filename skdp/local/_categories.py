@@ -71,7 +71,7 @@ class Categories:
 
     def _position(self, entry: Any, positions: dict[tuple[str, Any], int]) -> int:
         try:
-            if isinstance(entry, np.floating) or (self.ascending.dtype.kind == "f" and isinstance(entry, Integral)):
+            if self.ascending.dtype.kind == "f" and isinstance(entry, Integral):
                 entry = float(entry)
             if isinstance(entry, complex) and entry.imag == 0:
                 entry = entry.real
