@@ -133,14 +133,36 @@ def test_no_page_without_reasons(harness, lost, tmp_path):
     assert all(c.difference == pytest.approx(-0.05) for c in missing)
     reasons.write_text('[[reason]]\ntask = "can*"\nepsilon = [3.0]\npeer_library = "diffprivlib"\ntext = "Because."\n')
     assert harness.report.unexplained(lost, reasons) == []
-    assert harness.report.write(lost, tmp_path / "page", reasons) == []
+    assert harness.report.write(lost, tmp_path / "page", reasons) == ([], [])
     assert "Because." in (tmp_path / "page" / "lost.inc").read_text()
     reasons.write_text('[[reason]]\ntask = "adult"\ntext = "Because."\n')
     assert harness.summary.without_reason(missing, harness.summary.read_reasons(reasons)) == missing
 
 
+def test_longer_times_need_reasons(harness, lost, tmp_path):
+    header = "environment,model,library,counterpart,operation,rows,columns,threads,repetition,ours,other,status"
+    times = [("fit", 2.0, 1.0), ("fit", 2.2, 1.0), ("fit", 2.1, 1.0), ("predict", 0.9, 1.0), ("memory", 0.2, 0.0)]
+    lines = [
+        f"diffprivlib,DPKMeans,diffprivlib,KMeans,{operation},10000,20,1,{i},{ours},{other},ok"
+        for i, (operation, ours, other) in enumerate(times)
+    ]
+    (lost / "speed.csv").write_text("\n".join([header, *lines]) + "\n")
+    reasons = tmp_path / "reasons.toml"
+    reasons.write_text('[[reason]]\ntext = "Because."\n')
+    _, longer = harness.report.write(lost, tmp_path / "page", reasons)
+    # Less than a MiB of memory is no difference.
+    assert [(m.operation, m.ratio) for m in longer] == [("fit", pytest.approx(2.1))]
+    reasons.write_text(reasons.read_text() + '[[slower]]\nmodel = "DPKM*"\noperation = "fit"\ntext = "So it is."\n')
+    assert harness.report.write(lost, tmp_path / "page", reasons) == ([], [])
+    page = (tmp_path / "page" / "slower.inc").read_text()
+    assert "So it is." in page
+    assert "10,000 × 20: 2.1" in page
+
+
 def test_the_committed_results_have_reasons(harness):
     assert harness.report.unexplained() == []
+    times = harness.speed_summary.read(harness.results.FOLDER / "speed.csv")
+    assert harness.speed_summary.without_reason(times, harness.summary.read_reasons(kind="slower")) == []
 
 
 def test_splits_that_one_side_lacks_do_not_decide(harness, tmp_path):

@@ -330,9 +330,9 @@ def unexplained(folder=results.FOLDER, reasons=summary.REASONS):
 
 
 def write(folder=results.FOLDER, output=OUTPUT, reasons=summary.REASONS):
-    """Write tables and plots; return the lost cells that have no reason."""
+    """Write tables and plots; return the lost cells and the longer times that have no reason."""
     output.mkdir(parents=True, exist_ok=True)
-    speed_summary.write(folder, output)
+    longer = speed_summary.write(folder, output, summary.read_reasons(reasons, "slower"))
     rows, families = read(folder), families_of_methods()
     table = summary.entries(rows)
     epsilons = epsilons_of(table)
@@ -348,7 +348,7 @@ def write(folder=results.FOLDER, output=OUTPUT, reasons=summary.REASONS):
             parts += [details(table, kind, epsilons, families), ""]
     (output / "utility.inc").write_text("\n".join(parts))
     (output / "run.inc").write_text(completeness(rows) + "\n" + failures(rows))
-    return summary.without_reason(found, known)
+    return summary.without_reason(found, known), longer
 
 
 def main():
@@ -356,7 +356,11 @@ def main():
     parser.add_argument("--results", type=Path, default=results.FOLDER)
     parser.add_argument("--output", type=Path, default=OUTPUT)
     arguments = parser.parse_args()
-    missing = write(arguments.results, arguments.output)
+    missing, longer = write(arguments.results, arguments.output)
+    for m in longer:
+        print(
+            f"no reason: {m.model} {m.operation}, {m.rows} x {m.columns}: {m.ratio:.2f} of {m.library} {m.counterpart}"
+        )
     for c in missing:
         print(
             f"no reason: {c.task} {c.metric} among {c.family}, delta {c.delta:g}, epsilon {c.epsilon:g}: "
@@ -364,7 +368,7 @@ def main():
             f"{'' if c.clear else ' (within the interval)'}"
         )
     print(f"tables and plots are in {arguments.output}")
-    sys.exit(1 if missing else 0)
+    sys.exit(1 if missing or longer else 0)
 
 
 if __name__ == "__main__":

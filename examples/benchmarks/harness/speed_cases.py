@@ -160,6 +160,8 @@ def same_steps(name, **parameters):
 
 
 LINEAR = {"data_norm": 1.0, "classes": CLASSES}
+#: Bounds of the target, as interpret takes them.
+TARGET = {"privacy_target_min": 0.0, "privacy_target_max": 1.0}
 
 
 def cases():
@@ -301,6 +303,14 @@ def _diffprivlib():
         skdp("DPGreedyTree", True, classes=CLASSES),
         diffprivlib("DecisionTreeClassifier", bounds="bounds", classes=CLASSES),
     )
+    # diffprivlib's tree draws its splits, as this one does; DPGreedyTree looks for them.
+    yield case(
+        "DPRandomTree (one tree)",
+        "DecisionTreeClassifier",
+        "labels",
+        skdp("DPRandomTree", True, n_estimators=1, classes=CLASSES),
+        diffprivlib("DecisionTreeClassifier", bounds="bounds", classes=CLASSES),
+    )
     yield case(
         "FunctionalMechLinReg",
         "LinearRegression",
@@ -333,29 +343,24 @@ def _diffprivlib():
 
 
 def _interpret():
-    # Naive Bayes is additive in the columns as well, and has the same bins to count.
-    yield Case(
-        "interpret",
-        "DPNaiveBayes",
-        "interpret",
-        "DPExplainableBoostingClassifier",
-        "labels",
-        skdp("DPNaiveBayes", True, delta=DELTA, classes=CLASSES),
-        interpret("DPExplainableBoostingClassifier"),
-        most_rows=1_000_000,
-        most_columns=100,
-    )
-    yield Case(
-        "interpret",
-        "FunctionalMechLinReg",
-        "interpret",
-        "DPExplainableBoostingRegressor",
-        "numbers",
-        skdp("FunctionalMechLinReg", True, bounds_y=(0, 1), delta=DELTA),
-        interpret("DPExplainableBoostingRegressor", privacy_target_min=0.0, privacy_target_max=1.0),
-        most_rows=1_000_000,
-        most_columns=100,
-    )
+    # Naive Bayes and linear models are additive in the columns as well.
+    for model, target, theirs, named, others in (
+        ("DPAdditiveClassifier", "labels", "DPExplainableBoostingClassifier", {"classes": CLASSES}, {}),
+        ("DPNaiveBayes", "labels", "DPExplainableBoostingClassifier", {"classes": CLASSES}, {}),
+        ("DPAdditiveRegressor", "numbers", "DPExplainableBoostingRegressor", {"bounds_y": (0, 1)}, TARGET),
+        ("FunctionalMechLinReg", "numbers", "DPExplainableBoostingRegressor", {"bounds_y": (0, 1)}, TARGET),
+    ):
+        yield Case(
+            "interpret",
+            model,
+            "interpret",
+            theirs,
+            target,
+            skdp(model, True, delta=DELTA, **named),
+            interpret(theirs, **others),
+            most_rows=1_000_000,
+            most_columns=100,
+        )
 
 
 def _opacus():

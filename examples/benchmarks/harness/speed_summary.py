@@ -4,14 +4,38 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
+from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
 from results import csv_table
 from speed import read
 from speed_cases import BASE_COLUMNS, BASE_ROWS
+from summary import reason_for
 
 RESAMPLES = 2000
+#: MiB. Less cannot be told from what the interpreter does at the side.
+LEAST_MEMORY = 1.0
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Ours beside a counterpart, at one shape and number of threads; of memory, which is measured once, in MiB."""
+
+    model: str
+    library: str
+    counterpart: str
+    operation: str
+    rows: int
+    columns: int
+    threads: int
+    ratio: float
+    interval: tuple | None
+
+    @property
+    def behind(self):
+        """Whether the counterpart is better: where there is an interval, it leaves out 1."""
+        return self.ratio > 1 if self.interval is None else self.interval[0] > 1
 
 
 def ratio_interval(ours, other, level=0.95, seed=0):
@@ -42,8 +66,50 @@ def pairs_of(rows):
         if row["status"] != "ok":
             missing[key] = row["status"]
         elif row["ours"] is not None and row["other"] is not None:
-            pairs[key].append((row["ours"], row["other"]))
+            least = LEAST_MEMORY if row["operation"] == "memory" else 0
+            pairs[key].append((max(row["ours"], least), max(row["other"], least)))
     return pairs, missing
+
+
+def measurements(rows):
+    """All that was measured of both sides."""
+    pairs, _ = pairs_of(rows)
+    return [Measurement(*key, *ratio_interval(*zip(*known, strict=True))) for key, known in pairs.items()]
+
+
+def without_reason(rows, reasons):
+    """Measurements in which a counterpart is better, and that nobody has explained."""
+    return [m for m in measurements(rows) if m.behind and reason_for(m, reasons) is None]
+
+
+def behind_tables(rows, reasons):
+    """Where a peer, or scikit-learn without privacy, is quicker or takes less memory, and why."""
+    known = measurements(rows)
+    header = ["skdp", "first", "", "how many times as much", "why"]
+    parts = []
+    for title, chosen in (
+        ("a peer", [m for m in known if m.library != "scikit-learn"]),
+        ("scikit-learn without privacy", [m for m in known if m.library == "scikit-learn"]),
+    ):
+        lost = [m for m in chosen if m.behind]
+        parts.append(f"Beside {title} are {len(chosen)} figures of time and memory; skdp needs more in {len(lost)}.\n")
+        lines, notes = defaultdict(list), {}
+        for m in lost:
+            lines[m.model, f"{m.library} {m.counterpart}", m.operation, reason_for(m, reasons)].append(m)
+        table = [
+            [
+                *(model, counterpart, operation),
+                "; ".join(
+                    f"{m.rows:,} × {m.columns}{', 2 threads' * (m.threads == 2)}: {short(m.ratio)}" for m in cells
+                ),
+                notes.setdefault(reason or "No reason given.", len(notes) + 1),
+            ]
+            for (model, counterpart, operation, reason), cells in lines.items()
+        ]
+        if table:
+            parts.append(csv_table(f"Where {title} needs less", header, table, [22, 28, 10, 35, 5]))
+            parts.append("\n".join(f"{number}. {note}" for note, number in notes.items()) + "\n")
+    return "\n".join(parts)
 
 
 def short(value):
@@ -159,9 +225,10 @@ def noise_table(rows):
     return csv_table("Thousands of numbers a second", ["", *(f"vectors of {size:,}" for size in sizes)], lines)
 
 
-def write(folder, output):
-    """Write the tables of time, memory and noise; a note where there are no results."""
+def write(folder, output, reasons):
+    """Write the tables of time, memory and noise; return what has no reason. There is a note where nothing is known."""
     rows = read(folder / "speed.csv")
+    (output / "slower.inc").write_text(behind_tables(rows, reasons) if rows else "Not measured yet.\n")
     parts = [
         shape_table(rows, operation, vary, f"Time to {operation}, divided by the counterpart's: {vary}")
         for operation in ("fit", "predict")
@@ -178,6 +245,7 @@ def write(folder, output):
             (output / "noise.inc").write_text(noise_table(list(csv.DictReader(file))))
     else:
         (output / "noise.inc").write_text("Not measured yet.\n")
+    return without_reason(rows, reasons)
 
 
 def plot(rows, path):

@@ -166,13 +166,13 @@ def contest(task, metric, family, delta, epsilon, ours, peer):
     return Contest(*cell, ours[0], our_mean, peer[0], peer_mean, float(np.mean(differences)), half_width(differences))
 
 
-def read_reasons(path=REASONS):
-    """Reasons for lost cells: patterns, and a text."""
-    return tomllib.loads(Path(path).read_text()).get("reason", []) if Path(path).exists() else []
+def read_reasons(path=REASONS, kind="reason"):
+    """Reasons for lost cells, or for longer times (`kind="slower"`): patterns, and a text."""
+    return tomllib.loads(Path(path).read_text()).get(kind, []) if Path(path).exists() else []
 
 
 def reason_for(lost, reasons):
-    """Text of the first reason whose patterns fit, None if there is none."""
+    """Text of the first reason whose patterns fit a cell or a measurement, None if there is none."""
     for reason in reasons:
         fields = (field for field in reason if field != "text")
         if all(matches(getattr(lost, field), reason[field]) for field in fields):
