@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -43,6 +44,9 @@ _EVEN = 1 / 3
 
 #: The least variance, in the same units.
 _LEAST_VARIANCE = 1e-12
+
+#: Levels of the quantiles that stand for a law.
+_MIDPOINTS = (np.arange(64) + 0.5) / 64
 
 
 @dataclass(frozen=True)
@@ -91,22 +95,33 @@ def record_sums(X: NDArray, centre: Array, half: Array, mechanism: Mechanism) ->
 
 
 def _postprocess_sums(sums: Array, mechanism: Mechanism) -> Estimate:
-    """Return means and variances.
-
-    A variance is increased by the standard deviation of its noise: a feature that hardly varies is not blown up to a
-    large one that is noise. Where there are fewer records than noise, values count as evenly spread.
-    """
+    """Return means and variances. Where there are fewer records than noise, values count as evenly spread."""
     d = (len(sums) - 1) // 2
     noise, weight = noise_scale(mechanism), moment_weight(mechanism)
     count = max(float(sums[0]), 0.0)
     if count < max(2 * noise, 0.5):
         return Estimate(count, np.zeros(d), np.full(d, _EVEN))
     means = np.clip(sums[1 : 1 + d] / count, -1.0, 1.0)
-    squares = np.clip(sums[1 + d :] / (weight * count) + 0.5, 0.0, 1.0)
-    # Of the mean square, and of the square of the mean; the noise of the count is the same for both, and smaller.
-    error = noise / count * np.sqrt(1 / weight**2 + 4 * means**2)
-    variances = np.maximum(squares - means**2, 0.0) + error
+    variances = sums[1 + d :] / (weight * count) + 0.5 - means**2
+    if noise > 0:
+        # Of the mean square, and of the square of the mean; the noise of the count is the same for both, and smaller.
+        error = noise / count * np.sqrt(1 / weight**2 + 4 * means**2)
+        variances = _expected_variances(variances, error)
     return Estimate(count, means, np.clip(variances, _LEAST_VARIANCE, 1.0))
+
+
+def _expected_variances(noisy: Array, error: Array) -> Array:
+    """Return exponentials of expected logarithms, of variances up to 1 that were as likely before the noisy ones.
+
+    They follow the normal law around the noisy ones, cut at 0 and 1. A feature that hardly varies is not blown up to a
+    large one that is noise, and one that is lost in noise is taken for neither small nor large.
+    """
+    # Farther out, the law does not change its shape, and its tails are not numbers.
+    noisy = np.clip(noisy, -5 * error, 1 + 5 * error)
+    below, above = ndtr(-noisy / error), ndtr((1 - noisy) / error)
+    quantiles = noisy + error * ndtri(below + _MIDPOINTS[:, None] * (above - below))
+    expected: Array = np.exp(np.log(np.clip(quantiles, _LEAST_VARIANCE, 1.0)).mean(axis=0))
+    return expected
 
 
 class DPStandardScaler(OneToOneFeatureMixin, DPEstimatorMixin, NumericTransformer):
@@ -165,6 +180,7 @@ class DPStandardScaler(OneToOneFeatureMixin, DPEstimatorMixin, NumericTransforme
     from what was released. Not covered: that `fit` raises an error for values that are not finite, and how long it
     takes.
 
+    A variance is the one whose logarithm is expected, given the noisy one: between 0 and that of values at both bounds.
     Where the noisy number of records is less than twice its noise, the features count as evenly spread between their
     bounds.
 
