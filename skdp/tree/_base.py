@@ -110,6 +110,6 @@ class TreeClassifier:
             Positions in the second axis of ``leaf_counts_``.
         """
         X = self._rows(X)
-        return np.concatenate(
-            [self.structure_.leaves(X[start : start + ROUTED]).T for start in range(0, max(len(X), 1), ROUTED)]
-        )
+        route = self.structure_.router(len(X))
+        blocks = (X[start : start + ROUTED] for start in range(0, max(len(X), 1), ROUTED))
+        return np.concatenate([np.stack(list(route(rows)), axis=1) for rows in blocks])

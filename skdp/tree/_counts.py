@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import numpy as np
@@ -25,7 +26,7 @@ class Structure(Protocol):
     @property
     def n_leaves(self) -> int: ...
 
-    def leaves(self, X: NDArray) -> NDArray[np.intp]: ...
+    def router(self, n_rows: int) -> Callable[[NDArray], Iterable[NDArray[np.intp]]]: ...
 
 
 def leaf_counts_l1(n_trees: int) -> float:
@@ -85,13 +86,14 @@ def count_mechanism(
 def leaf_counts(structure: Structure, X: NDArray, codes: NDArray[np.intp], n_classes: int) -> Array:
     """Count classes in the leaves of all trees, of shape (n_trees, n_leaves, n_classes)."""
     shape = structure.n_trees, structure.n_leaves, n_classes
-    first = (np.arange(structure.n_trees) * structure.n_leaves)[:, None]
+    route, size = structure.router(len(X)), structure.n_leaves * n_classes
 
     def block(rows: NDArray, classes: NDArray) -> NDArray:
-        cells = structure.leaves(rows)
-        cells += first
-        cells *= n_classes
-        cells += classes
-        return np.bincount(cells.ravel(), minlength=math.prod(shape))
+        out = np.empty((structure.n_trees, size), dtype=np.intp)
+        for counts, cells in zip(out, route(rows), strict=True):
+            cells *= n_classes
+            cells += classes
+            counts[:] = np.bincount(cells, minlength=size)
+        return out
 
     return sum_over_rows(block, X, codes, block_rows=ROUTED).reshape(shape).astype(np.float64)

@@ -8,13 +8,16 @@ the leaves.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from .._bins import Bins
 from .._data import classification_data
 from .._params import check_boolean, check_choice, check_classes, check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
@@ -138,15 +141,14 @@ class Candidates:
     def n_candidates(self) -> int:
         return int(self.counts.sum())
 
-    def bins(self, X: NDArray) -> NDArray[np.intp]:
-        """Return bins of records, of shape (n_features, n_rows), numbered through all features."""
-        out = np.empty((self.columns.n_features, len(X)), dtype=np.intp)
-        starts = np.cumsum(self.widths) - self.widths
+    @cached_property
+    def _numeric(self) -> dict[int, Bins]:
+        return {j: Bins(self.thresholds(j), right=False) for j in np.flatnonzero(~self.columns.categorical).tolist()}
+
+    def bins(self, X: NDArray) -> Iterator[NDArray[np.intp]]:
+        """Yield the bins of records, of shape (n_rows,), feature by feature."""
         for j, values in enumerate(np.ascontiguousarray(X.T)):
-            n = int(self.columns.n_categories[j])
-            out[j] = self.columns.codes(values, j) if n else np.searchsorted(self.thresholds(j), values, side="left")
-            out[j] += starts[j]
-        return out
+            yield self._numeric[j](values) if j in self._numeric else self.columns.codes(values, j)
 
     def thresholds(self, feature: int) -> Array:
         lower, upper = self.columns.lower[feature], self.columns.upper[feature]
@@ -253,16 +255,28 @@ class Splits:
         leaves : ndarray of shape (1, n_rows)
             Leaf of each row.
         """
-        values = np.ascontiguousarray(X.T).ravel()
-        rows = np.arange(len(X))
+        return self._walk(X)[None, :]
+
+    def router(self, n_rows: int) -> Callable[[NDArray], list[NDArray[np.intp]]]:
+        """Return what gives the leaves of blocks of rows, as `Forest.router` does."""
+        return lambda X: [self._walk(X)]
+
+    def _walk(self, X: NDArray) -> NDArray[np.intp]:
+        values = np.ascontiguousarray(X).ravel()
+        starts = np.arange(len(X)) * X.shape[1]
+        numeric = not np.any(self.categories >= 0)
         node = np.zeros(len(X), dtype=np.intp)
-        for level in range(self.depth):
-            here = node + (2**level - 1)
-            reached = values.take(self.features.take(here) * len(X) + rows)
-            category = self.categories.take(here)
-            right = np.where(category < 0, reached > self.thresholds.take(here), reached == category)
-            node = 2 * node + right
-        return node[None, :]
+        for _ in range(self.depth):
+            reached = values.take(self.features.take(node) + starts)
+            right = reached > self.thresholds.take(node)
+            if not numeric:
+                category = self.categories.take(node)
+                right = np.where(category < 0, right, reached == category)
+            node += node
+            node += right
+            node += 1
+        node -= self.n_leaves - 1
+        return node
 
     def grown(self, features: NDArray[np.intp], thresholds: Array, categories: NDArray[np.intp]) -> Splits:
         """Return the tree with one more level."""
@@ -286,17 +300,21 @@ class Splits:
 
 def histogram(candidates: Candidates, splits: Splits, X: NDArray, codes: NDArray[np.intp], n_classes: int) -> Array:
     """Count classes by node of the last level and bin of each feature, of shape (n_nodes, n_bins, n_classes)."""
-    n_bins = int(candidates.widths.sum())
-    shape = splits.n_leaves, n_bins, n_classes
+    widths = candidates.widths.tolist()
+    ends = np.cumsum(widths).tolist()
 
     def block(rows: NDArray, classes: NDArray) -> NDArray:
-        cells = candidates.bins(rows)
-        cells += splits.leaves(rows)[0] * n_bins
-        cells *= n_classes
-        cells += classes
-        return np.bincount(cells.ravel(), minlength=math.prod(shape))
+        out = np.empty((splits.n_leaves, ends[-1], n_classes), dtype=np.intp)
+        leaves = splits.leaves(rows)[0]
+        first = {width: leaves * (width * n_classes) + classes for width in set(widths)}
+        for end, width, cells in zip(ends, widths, candidates.bins(rows), strict=True):
+            cells *= n_classes
+            cells += first[width]
+            counts = np.bincount(cells, minlength=splits.n_leaves * width * n_classes)
+            out[:, end - width : end] = counts.reshape(-1, width, n_classes)
+        return out
 
-    return sum_over_rows(block, X, codes, block_rows=ROUTED).reshape(shape).astype(np.float64)
+    return sum_over_rows(block, X, codes, block_rows=ROUTED).astype(np.float64)
 
 
 class BestChoices(NoNoise):
@@ -576,5 +594,22 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
             In the order of ``classes_``.
         """
         leaves = self.apply(X)[:, 0]
-        proba: Array = self.leaf_proba_[0][leaves]
+        proba: Array = self.leaf_proba_[0].take(leaves, axis=0)
         return proba
+
+    def predict(self, X: Any) -> NDArray:
+        """Return the most likely labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            From ``classes_``.
+        """
+        leaves = self.apply(X)[:, 0]
+        labels: NDArray = self.classes_[self.leaf_proba_[0].argmax(axis=1)][leaves]
+        return labels

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -43,13 +43,14 @@ from ..sensitivity import cell_counts
 from ._base import ROUTED, TreeClassifier, check_optional
 from ._columns import ColumnParameters, check_columns, columns_for
 from ._counts import count_mechanism, leaf_counts
+from ._routes import Routes
 from ._smoothing import class_distributions, log_odds, scores
-from ._structure import Columns, Forest, grow
+from ._structure import Columns, grow
 from ._weights import Step, decision, newton_step, newton_sums, probabilities, record_terms
 
 Array = NDArray[np.float64]
 
-# Scores that are looked up at once, in `predict_proba`.
+# Scores that are added up at once, in `predict_proba`.
 _LOOKED_UP = 2**21
 
 THRESHOLDS = ("uniform", "quantile")
@@ -186,12 +187,10 @@ def grid_counts(columns: Columns, X: NDArray) -> Array:
     return cell_counts(places, X, len(numeric), _GRID)
 
 
-def leaf_scores(forest: Forest, table: Array, X: NDArray) -> Array:
-    """Look up the scores of rows in each tree, of shape (n_trees, n_scores, n_rows)."""
-    out = np.empty((forest.n_trees, table.shape[2], len(X)))
-    for tree, (values, leaves) in enumerate(zip(table, forest.leaves(X), strict=True)):
-        np.take(values.T, leaves, axis=1, out=out[tree], mode="clip")
-    return out
+def leaf_scores(route: Routes, table: Array, X: NDArray) -> Iterator[Array]:
+    """Look up the scores of rows, of shape (n_scores, n_rows), tree by tree."""
+    for values, leaves in zip(table, route(X), strict=True):
+        yield values.T.take(leaves, axis=1)
 
 
 def _postprocess_cuts(columns: Columns, edges: Array) -> dict[int, Array]:
@@ -404,8 +403,10 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         if mechanism is not None:
             base, table, start = log_odds(np.log(prior)), scores(distributions, prior), weights
 
+            route = forest.router(len(X))
+
             def terms(rows: NDArray, labels: NDArray[np.intp]) -> tuple[Array, Array]:
-                return record_terms(step, leaf_scores(forest, table, rows), base, start, labels)
+                return record_terms(step, np.stack(list(leaf_scores(route, table, rows))), base, start, labels)
 
             sums = newton_sums(step, terms, X, codes)
             released = session.release(_STEP, within_reach(mechanism, sums))
@@ -477,10 +478,8 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         X = self._rows(X)
         table, base = scores(self.leaf_proba_, self.class_prior_), log_odds(np.log(self.class_prior_))
         weights = np.concatenate([self.tree_weights_, self.intercept_])
-        rows = min(ROUTED, max(16, _LOOKED_UP // table[:, 0].size))
+        route, size = self.structure_.router(len(X)), min(ROUTED, max(16, _LOOKED_UP // len(base)))
+        blocks = (X[start : start + size] for start in range(0, max(len(X), 1), size))
         return np.concatenate(
-            [
-                probabilities(decision(base, leaf_scores(self.structure_, table, X[start : start + rows]), weights)).T
-                for start in range(0, max(len(X), 1), rows)
-            ]
+            [probabilities(decision(base, leaf_scores(route, table, rows), weights)).T for rows in blocks]
         )

@@ -8,13 +8,19 @@ random order, by tree, and then split like a number: what goes left is a random 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..mechanisms import BitStream
+from ._routes import Routes
 
 Array = NDArray[np.float64]
+
+# Fewer rows do not pay for tables for routing.
+_FEWEST = 1024
 
 #: A numeric split lies in this part of its cell, so that no branch is spent on a sliver.
 CENTRAL = (0.25, 0.75)
@@ -106,44 +112,21 @@ class Forest:
         """Return the part of an array of nodes that belongs to a level."""
         return nodes[:, 2**level - 1 : 2 ** (level + 1) - 1]
 
+    def router(self, n_rows: int) -> Routes:
+        """Return what yields the leaves of blocks of rows, `n_rows` in all, tree by tree."""
+        return Routes(self, tables=False) if n_rows < _FEWEST else self._routes
+
+    @cached_property
+    def _routes(self) -> Routes:
+        return Routes(self, tables=True)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Tables for routing are made again where they are needed.
+        return {name: value for name, value in self.__dict__.items() if name != "_routes"}
+
     def leaves(self, X: NDArray) -> NDArray[np.intp]:
-        """Route rows through all trees.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-            A block of rows. Values beyond bounds go where the bounds go.
-
-        Returns
-        -------
-        leaves : ndarray of shape (n_trees, n_rows)
-            Leaf of each row, from 0 in each tree.
-        """
-        n_rows = len(X)
-        across = np.ascontiguousarray(X.T)
-        codes = {feature: self.columns.codes(across[feature], feature) for feature in self.places}
-        rows = np.arange(n_rows)
-        out = np.zeros((self.n_trees, n_rows), dtype=np.intp)
-        for t in range(self.n_trees):
-            seen = [
-                self.places[f][t].take(codes[f]) if f in self.places else across[f]
-                for f in self.features[t, : self.n_seen[t]].tolist()
-            ]
-            values = np.concatenate(seen) if len(seen) > 1 else seen[0]
-            node = out[t]
-            for level in range(self.depth):
-                slots = self.level(self.slots, level)[t]
-                thresholds = self.level(self.thresholds, level)[t]
-                if level == 0 or len(seen) == 1:
-                    start = int(slots[0]) * n_rows
-                    reached = values[start : start + n_rows]
-                else:
-                    reached = values.take((slots * n_rows).take(node) + rows)
-                # As an array, since NumPy 1 compares single precision with a number in single precision.
-                right = reached > (thresholds.take(node) if level else thresholds[:1])
-                node += node
-                node += right
-        return out
+        """Return the leaf of each row in each tree, of shape (n_trees, n_rows)."""
+        return np.stack(list(self.router(len(X))(X)))
 
     def question(self, tree: int, level: int, node: int, names: list[str], decimals: int) -> tuple[str, str] | None:
         """Say what sends records left and right, if they are split here."""

@@ -17,6 +17,7 @@ bit wherever the record stands, and rounded to a lattice before it is summed.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -127,25 +128,24 @@ class Step:
         return curvature * self.curvature, gradient * self.gradient
 
 
-def decision(base: Array, leaf_scores: Array, weights: Array) -> Array:
+def decision(base: Array, leaf_scores: Iterable[Array], weights: Array) -> Array:
     """Return scores of classes, of shape (n_scores, n_rows).
 
     Parameters
     ----------
     base : ndarray of shape (n_scores,)
         The prior's.
-    leaf_scores : ndarray of shape (n_trees, n_scores, n_rows)
+    leaf_scores : iterable of ndarray of shape (n_scores, n_rows)
         The trees'.
     weights : ndarray of shape (n_weights,)
         Of trees, and constants.
     """
-    n_trees = len(leaf_scores)
-    constants = weights[n_trees:]
+    constants = weights[len(weights) - len(base) :]
     # Of three classes or more, only differences between constants matter.
     level = base + (constants if len(constants) == 1 else constants - constants.mean())
-    total = np.repeat(level[:, None], leaf_scores.shape[2], axis=1)
+    total = level[:, None]
     for weight, scores in zip(weights.tolist(), leaf_scores, strict=False):
-        total += weight * scores
+        total = total + weight * scores
     return total
 
 

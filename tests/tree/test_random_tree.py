@@ -4,6 +4,7 @@ Every stochastic test has a false-alarm probability of 1e-6 and a fixed seed.
 """
 
 import math
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -19,6 +20,7 @@ from skdp.mechanisms import NoiseSource
 from skdp.tree import _random_tree, export_text
 from skdp.tree._counts import leaf_counts, leaf_counts_l1, leaf_counts_l2
 from skdp.tree._random_tree import leaf_scores, make_plan
+from skdp.tree._routes import Routes
 from skdp.tree._smoothing import LARGEST_LOG_ODDS, class_distributions, log_odds, scores
 from skdp.tree._structure import Columns, grow
 from skdp.tree._weights import Step, decision, newton_step, newton_sums, probabilities, record_terms
@@ -69,6 +71,26 @@ def test_routing_is_what_a_walk_down_the_tree_gives():
     expected = [[naive_leaf(forest, t, row) for row in X] for t in range(forest.n_trees)]
     np.testing.assert_array_equal(forest.leaves(X), expected)
     assert np.all(forest.reachable()[np.arange(5)[:, None], forest.leaves(X)])
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3, 5, 9])
+def test_looking_leaves_up_gives_what_walking_gives(depth):
+    X, _ = mixed(3000)
+    X[:5, 1] = [-1, 4, 1.5, 1e30, -1e30]
+    X[5:9, 0] = [-1, 2, 1e30, -1e30]
+    for n_seen in ([1, 1, 1, 1, 1, 1], [2] * 6, [1, 3, 2, 4]):
+        forest = forest_of(n_seen=n_seen, depth=depth)
+        routes = Routes(forest, tables=True)
+        # Values that thresholds themselves have go left.
+        numeric = np.isfinite(forest.thresholds)
+        for t, node in np.argwhere(numeric).tolist():
+            X[10 + node % 2000, forest.features[t, forest.slots[t, node]]] = forest.thresholds[t, node]
+        for rows in (X, X[:1], X[:0], X.astype(np.float32)):
+            walked = np.stack(list(Routes(forest, tables=False)(rows)))
+            np.testing.assert_array_equal(np.stack(list(routes(rows))), walked)
+        if depth:
+            assert routes._tables
+    assert len(pickle.dumps(forest)) == len(pickle.dumps(pickle.loads(pickle.dumps(forest))))
 
 
 def test_every_reachable_leaf_is_reached():
@@ -383,7 +405,8 @@ def test_predictions_are_those_of_the_released_numbers():
     expected = np.exp(total) / np.exp(total).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-12)
     np.testing.assert_array_equal(model.predict(X), expected.argmax(axis=1))
-    np.testing.assert_array_equal(leaf_scores(model.structure_, table, X)[1].T, table[1][leaves[:, 1]])
+    looked_up = list(leaf_scores(model.structure_.router(len(X)), table, X))
+    np.testing.assert_array_equal(looked_up[1].T, table[1][leaves[:, 1]])
 
 
 # --- defaults -----------------------------------------------------------------------------------------------------
