@@ -19,6 +19,9 @@ _MOST_IN_CELL = 4
 #: Fewer values do not pay for the table.
 _FEWEST = 1024
 
+# Values that are looked up at once: they stay in the cache.
+_BLOCK = 8192
+
 
 class Bins:
     """Increasing edges, and the numbers of the bins between them that values are in.
@@ -56,12 +59,15 @@ class Bins:
         if table is None:
             return np.searchsorted(self._edges, values, side=self._side)
         rate, before, compared = table
-        places = np.empty(len(values))
-        cells = self._cells(values, rate, len(before), places)
-        out = before.take(cells, mode="clip")
-        for edges in compared:
-            out += self._beyond(values, edges.take(cells, out=places, mode="clip"))
-        return out
+        bins = np.empty(len(values), dtype=np.intp)
+        for start in range(0, len(values), _BLOCK):
+            block, out = values[start : start + _BLOCK], bins[start : start + _BLOCK]
+            places = np.empty(len(block))
+            cells = self._cells(block, rate, len(before), places)
+            before.take(cells, out=out, mode="clip")
+            for edges in compared:
+                out += self._beyond(block, edges.take(cells, out=places, mode="clip"))
+        return bins
 
     def _cells(self, values: NDArray, rate: float, size: int, out: Array) -> NDArray[np.intp]:
         with np.errstate(all="ignore"):

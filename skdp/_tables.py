@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._bins import Bins
 from ._class_sums import scaled
 from ._columns import bounds_of_columns, check_n_categories, column_name, named_columns, positions_of
 from ._params import check_bounds, check_integer, increasing_edges
@@ -96,6 +97,7 @@ class Reader:
         self._all = np.arange(columns.n_features)
         self._lower = columns.lower[columns.equal]
         self._rate = columns.n_bins / (columns.upper[columns.equal] - self._lower)
+        self._uneven = [Bins(edges[1:-1], right=True) for edges in columns.edges]
         self._centre, self._half = columns.centre, columns.half
 
     def _take(self, X: NDArray, which: NDArray[np.intp]) -> NDArray:
@@ -119,12 +121,7 @@ class Reader:
             parts.append(place.astype(np.intp))
         if len(c.uneven):
             parts.append(
-                np.column_stack(
-                    [
-                        np.searchsorted(edges[1:-1], X[:, column], side="right")
-                        for column, edges in zip(c.uneven, c.edges, strict=True)
-                    ]
-                )
+                np.column_stack([bins(X[:, column]) for column, bins in zip(c.uneven, self._uneven, strict=True)])
             )
         if len(parts) == 1:
             return parts[0]

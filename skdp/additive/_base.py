@@ -123,7 +123,7 @@ class AdditiveModel(DPEstimatorMixin, BaseEstimator):
         codes = self._codes(X)
         out = np.tile(np.ravel(self.intercept_), (codes.shape[1], 1))
         for own, values in zip(codes, self._tables(), strict=True):
-            out += values[own]
+            out += values.take(own, axis=0)
         return out
 
     def _tables(self) -> list[Array]:

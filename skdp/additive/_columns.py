@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._bins import Bins
 from .._columns import bounds_of_columns, column_name, positions_of
 from .._data import FLOATS, check_quietly, validate_quietly
 from .._params import check_bounds, check_choice, check_integer, check_positive, is_list
@@ -112,7 +113,7 @@ class Columns:
                 out[j] = np.where(found < 0, size, found)
             else:
                 assert kind is not None
-                out[j] = np.searchsorted(kind[1:-1], np.asarray(entries, dtype=np.float64), side="right")
+                out[j] = Bins(kind[1:-1], right=True)(entries)
         return out
 
     def labels(self, j: int) -> list[str]:

@@ -20,20 +20,22 @@ from ..accounting import (
     gaussian_noise_multiplier,
     sampled_gaussian_mu,
 )
-from ..linear_model._logistic import Geometry, checked_weight, linear_rule
+from ..linear_model._certified import certified_minimizer
+from ..linear_model._logistic import Geometry, checked_weight, linear_rule, solve
 from ..linear_model._logistic import Parameters as LinearParameters
 from ..linear_model._losses import LogLoss, MultinomialLogLoss
 from ..linear_model._moments import INTERCEPT_CONSTANT as MOMENT_CONSTANT
 from ..linear_model._moments import RIDGE, Block, Moments, Scaling, noise_of, released_moments, solve_positive, trimmed
 from ..linear_model._moments import Geometry as MomentGeometry
 from ..linear_model._moments import plan as moments_plan
-from ..linear_model._objective_perturbation import KAPPA_BITS, ObjectivePerturbation, effective_weight, plan
+from ..linear_model._objective_perturbation import KAPPA_BITS, effective_weight, plan, release_minimiser
 from ..linear_model._sgd_base import Descent, Path, Settings, eta, quietly, rule_of
 from ..linear_model._sgd_derivatives import Derivative
 from ..mechanisms import SampledGaussianMechanism, coordinate_variance, pure_share
 from ..sensitivity import clip_rows
 from ._columns import Codes
 from ._gradients import CellGradients
+from ._objective import MOST_CELLS, CellObjective
 from ._terms import Layout
 from ._uncertainty import Pseudo, inverse
 
@@ -136,9 +138,17 @@ class ObjectiveEngine:
 
     def run(self, session: ReleaseSession, codes: Codes, labels: NDArray[np.intp]) -> tuple[Array, Array]:
         """Return coefficients and intercepts."""
-        rows = clip_rows(self.layout.features(codes), self.layout.data_norm, self.geometry.constant)
-        released = ObjectivePerturbation._release(session, rows, labels, self.parameters, self.geometry, self.weight)
-        return linear_rule(released, self.geometry)
+        layout, geometry, weight = self.layout, self.geometry, self.weight
+        few = all(len(term.rows) <= MOST_CELLS for term in layout.terms)
+        rows = None if few else clip_rows(layout.features(codes), layout.data_norm, geometry.constant)
+
+        def minimise(b: Array, tau: float) -> Array:
+            if rows is not None:
+                return solve(rows, labels, geometry, weight, b, tau, _MAX_ITER)
+            objective = CellObjective(layout, codes, labels, geometry.loss, weight, 1.0, b.reshape(geometry.shape[1:]))
+            return certified_minimizer(objective, tau, _MAX_ITER)
+
+        return linear_rule(release_minimiser(session, minimise, self.parameters, geometry, weight), geometry)
 
     def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
         """Return what the noise moves coefficients by, for such a curvature in the predictors: see `term_noise`.

@@ -15,6 +15,9 @@ from .._data import validate_quietly
 
 Array = NDArray[np.float64]
 
+# Rows whose distances to all centres are computed at once, and entries of these, at most.
+_ROWS, _ENTRIES = 4096, 2**20
+
 
 class NearestCentre(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin):
     """Mixin of clusterers with the attribute `cluster_centers_`."""
@@ -44,7 +47,17 @@ class NearestCentre(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         labels : ndarray of shape (n_samples,)
             Positions in ``cluster_centers_``.
         """
-        return self._nearest(X)[0].astype(np.int32)
+        rows, centres = self._rows(X), self.cluster_centers_
+        # Squared distances, but for the rows' own squares.
+        squares, table = np.einsum("ij,ij->i", centres, centres), -2 * centres.T
+        labels = np.empty(len(rows), dtype=np.int32)
+        size = max(16, min(_ROWS, _ENTRIES // len(centres)))
+        for start in range(0, len(rows), size):
+            with np.errstate(all="ignore"):
+                distances = rows[start : start + size] @ table
+                distances += squares
+            labels[start : start + size] = distances.argmin(axis=1)
+        return labels
 
     def transform(self, X: Any) -> Array:
         """Return the distance of each row to each centre.

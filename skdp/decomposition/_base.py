@@ -205,7 +205,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPEstimatorM
         """
         check_is_fitted(self, "components_")
         X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        coordinates: NDArray[np.float64] = (X - self.mean_) @ self.components_.T
+        coordinates: NDArray[np.float64] = X @ self.components_.T
+        coordinates -= self.components_ @ self.mean_
         return coordinates / self._deviations() if self._whiten else coordinates
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:

@@ -27,7 +27,7 @@ from ._losses import Loss
 Array = NDArray[np.float64]
 
 _UNIT = 2.0**-53
-_INNER_ROWS = 128
+INNER_ROWS = 128
 _PRECISE_ROWS = 2048
 _DENSE_LIMIT = 2500
 _COARSE_RATIO = 16
@@ -61,9 +61,15 @@ class Objective:
         strong_convexity: float,
         linear: Array,
     ) -> None:
-        self.rows = rows
         self.X = rows.array
+        self._prepare(codes, rows.norm, loss, C, strong_convexity, linear)
+
+    def _prepare(
+        self, codes: NDArray[np.intp], norm: float, loss: Loss, C: float, strong_convexity: float, linear: Array
+    ) -> None:
+        """Note all but the rows, of which none is longer than `norm`."""
         self.codes = codes
+        self.norm = norm
         self.target = loss.encode(codes)
         self.loss = loss
         self.C = C
@@ -71,13 +77,33 @@ class Objective:
         self.linear = linear
         self.shape = linear.shape
 
+    @property
+    def n_rows(self) -> int:
+        return len(self.codes)
+
     def subsample(self, ratio: int) -> Objective:
         """The same objective from every `ratio`-th row, weighted accordingly: only a place to start from."""
-        part = ClippedRows(np.ascontiguousarray(self.X[::ratio]), self.rows.norm)
+        part = ClippedRows(np.ascontiguousarray(self.X[::ratio]), self.norm)
         return Objective(part, self.codes[::ratio], self.loss, self.C * ratio, self.strong_convexity, self.linear)
 
     def predictor(self, theta: Array) -> Array:
+        """Return the predictors of all rows, of shape (n_rows, outputs)."""
         return self.X @ theta.T
+
+    def adjoint(self, weights: Array) -> Array:
+        """Return the sums of rows, weighted by each column of `weights`."""
+        out: Array = weights.T @ self.X
+        return out
+
+    def gram(self, weights: Array, positive: bool) -> Array:
+        """Return the sum of weighted products of rows with themselves; for weights that are not negative or any."""
+        if positive:
+            return weighted_gram(self.X, weights)
+        return sum_over_rows(lambda rows, w: rows.T @ (rows * w[:, None]), self.X, weights)
+
+    def dense(self, part: slice) -> Array:
+        """Return some of the rows."""
+        return self.X[part]
 
     def value(self, theta: Array, z: Array) -> float:
         cost = float(np.sum(self.loss.value(z, self.target)))
@@ -86,7 +112,7 @@ class Objective:
 
     def gradient(self, theta: Array, z: Array) -> Array:
         derivative = self.loss.derivative(z, self.target)
-        return self.C * (derivative.T @ self.X) + self.strong_convexity * theta + self.linear
+        return self.C * self.adjoint(derivative) + self.strong_convexity * theta + self.linear
 
     def newton_solver(self, z: Array) -> Callable[[Array], Array]:
         """Return a map from a gradient to the Newton step, for the second derivative at `z`."""
@@ -95,7 +121,7 @@ class Objective:
         q, p = self.shape
         hessian = np.zeros((q, p, q, p))
         for a, b, weights in self.loss.second_derivative(z, self.target):
-            gram = self.C * (weighted_gram(self.X, weights) if a == b else self._cross_gram(weights))
+            gram = self.C * self.gram(weights, a == b)
             hessian[a, :, b, :] = gram
             hessian[b, :, a, :] = gram
         matrix = hessian.reshape(q * p, q * p)
@@ -108,22 +134,19 @@ class Objective:
             return self._iterative_solver(z)
         return lambda g: linalg.cho_solve(factor, g.ravel(), check_finite=False).reshape(q, p)
 
-    def _cross_gram(self, weights: Array) -> Array:
-        return sum_over_rows(lambda rows, w: rows.T @ (rows * w[:, None]), self.X, weights)
-
     def _iterative_solver(self, z: Array) -> Callable[[Array], Array]:
         entries = list(self.loss.second_derivative(z, self.target))
         q, p = self.shape
 
         def product(flat: Array) -> Array:
             direction = flat.reshape(q, p)
-            u = self.X @ direction.T
+            u = self.predictor(direction)
             v = np.zeros_like(u)
             for a, b, weights in entries:
                 v[:, a] += weights * u[:, b]
                 if a != b:
                     v[:, b] += weights * u[:, a]
-            return (self.C * (v.T @ self.X) + self.strong_convexity * direction).ravel()
+            return (self.C * self.adjoint(v) + self.strong_convexity * direction).ravel()
 
         operator = LinearOperator((q * p, q * p), matvec=product, dtype=np.float64)
         return lambda g: cg(operator, g.ravel(), rtol=1e-3, atol=0.0, maxiter=200)[0].reshape(q, p)
@@ -133,16 +156,16 @@ class Objective:
 
         def block(rows: NDArray, target: NDArray) -> NDArray:
             derivative = self.loss.derivative(rows @ theta.T, target)
-            whole = len(rows) // _INNER_ROWS * _INNER_ROWS
-            d = derivative[:whole].reshape(-1, _INNER_ROWS, self.shape[0]).transpose(0, 2, 1)
-            x = rows[:whole].reshape(-1, _INNER_ROWS, self.shape[1])
+            whole = len(rows) // INNER_ROWS * INNER_ROWS
+            d = derivative[:whole].reshape(-1, INNER_ROWS, self.shape[0]).transpose(0, 2, 1)
+            x = rows[:whole].reshape(-1, INNER_ROWS, self.shape[1])
             return (d @ x).sum(axis=0) + derivative[whole:].T @ rows[whole:]
 
         total = sum_over_rows(block, self.X, self.target)
         # A sum of p products makes a predictor; sums of q of those make the q + 1 logits.
         q, p = self.shape
-        margin_error = (p + 2 + q**1.5) * self.rows.norm * float(np.linalg.norm(theta))
-        return self._finish(theta, total, self.loss.curvature * margin_error, _INNER_ROWS + 64)
+        margin_error = (p + 2 + q**1.5) * self.norm * float(np.linalg.norm(theta))
+        return self._finish(theta, total, self.loss.curvature * margin_error, INNER_ROWS + 64)
 
     def precise_gradient(self, theta: Array) -> tuple[Array, float]:
         """Return the gradient from pairs of doubles, and a bound on the norm of its error."""
@@ -158,13 +181,13 @@ class Objective:
             return np.stack([_precise_sum(derivative[:, [k]], rows) for k in range(self.shape[0])])
 
         blocks = [
-            block(self.X[start : start + _PRECISE_ROWS], self.target[start : start + _PRECISE_ROWS])
-            for start in range(0, max(len(self.X), 1), _PRECISE_ROWS)
+            block(self.dense(slice(start, start + _PRECISE_ROWS)), self.target[start : start + _PRECISE_ROWS])
+            for start in range(0, max(self.n_rows, 1), _PRECISE_ROWS)
         ]
         total = np.array([math.fsum(entry) for entry in zip(*(b.ravel() for b in blocks), strict=True)])
         total = total.reshape(self.shape)
         # A kink within the low part of a predictor is not seen by the series; logits are as above.
-        margin_error = (self.shape[0] ** 1.5 + 1) * self.rows.norm * float(np.linalg.norm(theta))
+        margin_error = (self.shape[0] ** 1.5 + 1) * self.norm * float(np.linalg.norm(theta))
         return self._finish(theta, total, 1 + self.loss.curvature * margin_error, 4)
 
     def _finish(self, theta: Array, total: Array, per_row: float, terms: int) -> tuple[Array, float]:
@@ -177,9 +200,9 @@ class Objective:
         order.
         """
         gradient = self.C * total + self.strong_convexity * theta + self.linear
-        n_rows, q = len(self.X), self.shape[0]
+        n_rows, q = self.n_rows, self.shape[0]
         units = per_row + 4 * (q + 3) + terms * self.loss.lipschitz
-        error = self.C * n_rows * self.rows.norm * units
+        error = self.C * n_rows * self.norm * units
         error += 8 * self.strong_convexity * float(np.linalg.norm(theta))
         error += 8 * float(np.linalg.norm(self.linear))
         return gradient, 2 * _UNIT * error
@@ -256,7 +279,7 @@ def certified_minimizer(objective: Objective, tau: float, max_iter: int) -> Arra
 
 def _newton(objective: Objective, goal: float, max_iter: int, coarse: bool = False) -> Array:
     """Newton's method with backtracking; a factorisation serves until it stops to pay."""
-    n_rows, p = objective.X.shape
+    n_rows, p = objective.n_rows, objective.shape[1]
     theta = np.zeros(objective.shape)
     if n_rows > _COARSE_RATIO * max(2000, 4 * p):
         theta = _newton(objective.subsample(_COARSE_RATIO), goal, max_iter, coarse=True)
@@ -284,7 +307,7 @@ def _newton(objective: Objective, goal: float, max_iter: int, coarse: bool = Fal
         gradient = objective.gradient(theta, z)
         previous, norm = norm, float(np.linalg.norm(gradient))
         if norm > 0.1 * previous:
-            if fresh and t == 1.0 and norm > 0.9 * previous and norm < 1e-3 * objective.C * objective.rows.norm:
+            if fresh and t == 1.0 and norm > 0.9 * previous and norm < 1e-3 * objective.C * objective.norm:
                 break
             solver = None
     return theta
@@ -295,7 +318,7 @@ def _line_search(
 ) -> tuple[Array, Array, float]:
     """Backtrack along minus `step` until the objective falls by a tenth of what its slope promises."""
     slope = float(np.vdot(gradient, step))
-    z_step = objective.X @ step.T
+    z_step = objective.predictor(step)
     start = objective.value(theta, z)
     t = 1.0
     while t > 1e-4:
@@ -331,7 +354,7 @@ def _precise_search(objective: Objective, theta: Array, tau: float, max_iter: in
         if not norm < 0.5 * previous:
             solver = None
     strong = objective.strong_convexity
-    smooth = strong + objective.C * objective.loss.curvature * objective.rows.norm**2 * len(objective.X)
+    smooth = strong + objective.C * objective.loss.curvature * objective.norm**2 * objective.n_rows
     momentum = (math.sqrt(smooth) - math.sqrt(strong)) / (math.sqrt(smooth) + math.sqrt(strong))
     theta = ahead = best
     while True:

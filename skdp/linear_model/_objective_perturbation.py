@@ -9,6 +9,7 @@ for add-or-remove-one.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,6 +142,19 @@ def plan(parameters: Parameters, geometry: Geometry, C: float, beside: float = 0
     return PrivacyGuarantee(epsilon, delta, events, releases)
 
 
+def release_minimiser(
+    session: ReleaseSession,
+    minimise: Callable[[Array, float], Array],
+    parameters: Parameters,
+    geometry: Geometry,
+    C: float,
+) -> Array:
+    """Release the noise of the objective, and its minimiser, certified to a residual."""
+    tau = parameters.tol * C * geometry.lipschitz
+    b = session.release(_OBJECTIVE, np.zeros(geometry.size))
+    return session.release(_SOLUTION, minimise(b, tau).ravel())
+
+
 class ObjectivePerturbation(PrivateLinearModel):
     """A linear classifier whose objective is perturbed."""
 
@@ -156,10 +170,10 @@ class ObjectivePerturbation(PrivateLinearModel):
         geometry: Geometry,
         C: float,
     ) -> Array:
-        tau = parameters.tol * C * geometry.lipschitz
-        b = session.release(_OBJECTIVE, np.zeros(geometry.size))
-        theta = solve(rows, codes, geometry, C, b, tau, parameters.max_iter)
-        return session.release(_SOLUTION, theta.ravel())
+        def minimise(b: Array, tau: float) -> Array:
+            return solve(rows, codes, geometry, C, b, tau, parameters.max_iter)
+
+        return release_minimiser(session, minimise, parameters, geometry, C)
 
 
 class ObjPertLogReg(ObjectivePerturbation, PrivateLinearClassifier):

@@ -303,6 +303,8 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin, Base
 def gaussian_evidence(X: NDArray, columns: Columns, means: Array, variances: Array) -> Array:
     """Return log densities of the Gaussian columns together, by row and class."""
     g = columns.gaussian
+    if len(g) == 0:
+        return np.zeros((len(X), len(means)))
     values = np.clip(X[:, g], columns.lower[g], columns.upper[g])
     out = np.empty((len(X), len(means)))
     for k, (mean, variance) in enumerate(zip(means[:, g], variances[:, g], strict=True)):

@@ -17,8 +17,8 @@ Array = NDArray[np.float64]
 #: Types that X may have without being copied; codes of categories are often integers.
 DTYPES = (*FLOATS, np.int64, np.int32, np.int16, np.int8)
 
-# Rows whose probabilities are computed at once.
-_PREDICTED_ROWS = 4096
+# Rows whose probabilities are computed at once, and their cells, at most.
+_PREDICTED_ROWS, _PREDICTED_CELLS = 4096, 2**17
 
 
 class NaiveBayesPrediction:
@@ -43,12 +43,18 @@ class NaiveBayesPrediction:
             prior = np.log(self.class_prior_)
         columns, reader = self._columns, Reader(self._columns)
         tables = [table_for_reading(self.feature_log_prob_[c], self.bin_edges_[c]) for c in columns.tables]
+        firsts = np.cumsum([0, *map(len, tables)])[:-1]
+        by_class = np.ascontiguousarray(np.vstack([*tables, np.empty((0, len(prior)))]).T)
         out = np.empty((len(X), len(prior)))
-        for start in range(0, len(X), _PREDICTED_ROWS):
-            rows = slice(start, start + _PREDICTED_ROWS)
+        size = max(64, min(_PREDICTED_ROWS, _PREDICTED_CELLS // columns.n_features))
+        for start in range(0, len(X), size):
+            rows = slice(start, start + size)
             evidence = self._number_evidence(X[rows])
-            for table, cell in zip(tables, reader.cells(X[rows]).T, strict=True):
-                evidence += table[cell]
+            if tables:
+                cells = reader.cells(X[rows])
+                cells += firsts
+                for own, table in zip(evidence.T, by_class, strict=True):
+                    own += table.take(cells).sum(axis=1)
             out[rows] = prior + self.exponent_ * evidence
         return out
 

@@ -36,9 +36,11 @@ def by_rows(
     for start in range(0, len(X), _ROWS):
         block = out[start : start + _ROWS]
         with np.errstate(all="ignore"):
-            block[:] = mapping(np.asarray(X[start : start + _ROWS], dtype=np.float64))
-            if within is not None:
-                np.clip(block, *within, out=block)
+            mapped = mapping(np.asarray(X[start : start + _ROWS], dtype=np.float64)).astype(X.dtype, copy=False)
+            if within is None:
+                block[:] = mapped
+            else:
+                np.clip(mapped, *within, out=block)
     return out
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._bins import Bins
 from .._params import check_choice, check_integer, increasing_edges, is_list
 from .._values import shown
 from ._base import Array, NumericTransformer, PublicTransformer, by_rows, norm_of_entries
@@ -68,13 +69,10 @@ class BinTransformer(NumericTransformer):
         sizes = [len(edges) - 1 for edges in every]
         starts = np.cumsum([0, *sizes])
 
+        inner = [Bins(edges[1:-1], right=True) for edges in every]
+
         def bins(rows: Array) -> Array:
-            return np.column_stack(
-                [
-                    np.searchsorted(edges[1:-1], values, side="right")
-                    for edges, values in zip(every, rows.T, strict=True)
-                ]
-            )
+            return np.column_stack([own(values) for own, values in zip(inner, rows.T, strict=True)])
 
         def indicators(rows: Array) -> Array:
             out = np.zeros((len(rows), starts[-1]))

@@ -319,7 +319,13 @@ class DPStandardScaler(OneToOneFeatureMixin, DPEstimatorMixin, NumericTransforme
         X = self._rows(X, reset=False)
         clip = check_positive(self.clip, "clip")
         within = inner_range(-clip, clip, X.dtype)
-        return by_rows(lambda rows: (rows - self.mean_) / self.scale_, X, X.shape[1], within)
+
+        def standardised(rows: Array) -> Array:
+            out: Array = rows - self.mean_
+            out /= self.scale_
+            return out
+
+        return by_rows(standardised, X, X.shape[1], within)
 
     def inverse_transform(self, X: Any) -> NDArray:
         """Undo the standardisation; what was clipped stays so.

@@ -41,7 +41,7 @@ def exact_huber_gradient(problem, theta):
 @pytest.mark.parametrize("linear_scale", [0.0, 50.0])
 def test_certificate_is_reached(name, C, linear_scale):
     problem = objective(LOSSES[name], C=C, linear_scale=linear_scale * C)
-    tau = 1e-6 * C * problem.loss.lipschitz * problem.rows.norm
+    tau = 1e-6 * C * problem.loss.lipschitz * problem.norm
     theta = certified_minimizer(problem, tau, 100)
     gradient, error = problem.precise_gradient(theta)
     assert np.linalg.norm(gradient) + error <= tau

@@ -1,0 +1,150 @@
+"""The objective of objective perturbation, from the cells that records are in: no record's features are written down.
+
+A record's features are the rows of its cells. So predictors are sums of tables with an entry for each cell; gradients
+follow from sums of derivatives by cell, and second derivatives from sums by pairs of cells.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..linear_model._certified import INNER_ROWS, Objective
+from ..linear_model._losses import Loss
+from ..sensitivity import augmented_norm, sum_over_rows
+from ._columns import Codes
+from ._terms import Layout
+
+Array = NDArray[np.float64]
+
+#: Most cells of a term, with the one for what is in none: sums by pairs of cells then fit into the cache.
+MOST_CELLS = 512
+
+# Records whose pairs of cells are counted at once.
+_PAIR_ROWS = 2**14
+
+
+class CellObjective(Objective):
+    """The regularised, linearly perturbed sum of losses of the records of an additive model.
+
+    No row is longer than `norm`: each term adds a row of length 1 at most (see :class:`Layout`), and the constant is
+    counted.
+
+    Parameters
+    ----------
+    layout : Layout
+        The terms.
+    codes : ndarray of shape (n_terms, n_rows)
+        Cells of the records.
+    labels : ndarray of shape (n_rows,)
+        Class indices.
+    loss : Loss
+        The loss.
+    C : float
+        Weight of the sum of losses.
+    strong_convexity : float
+        The regulariser's lambda, positive.
+    linear : ndarray of shape (outputs, n_columns)
+        The linear term b.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        codes: Codes,
+        labels: NDArray[np.intp],
+        loss: Loss,
+        C: float,
+        strong_convexity: float,
+        linear: Array,
+    ) -> None:
+        self._prepare(labels, augmented_norm(layout.data_norm, layout.constant), loss, C, strong_convexity, linear)
+        self._layout = layout
+        self._cells = codes.astype(np.intp)
+        self._rows_of_cells = [term.rows for term in layout.terms]
+
+    def subsample(self, ratio: int) -> CellObjective:
+        part = np.ascontiguousarray(self._cells[:, ::ratio])
+        labels, weight = self.codes[::ratio], self.C * ratio
+        return CellObjective(self._layout, part, labels, self.loss, weight, self.strong_convexity, self.linear)
+
+    def predictor(self, theta: Array) -> Array:
+        out = np.empty((len(theta), self.n_rows))
+        out[:] = self._layout.constant * theta[:, -1:]
+        for own, rows, where in zip(self._cells, self._rows_of_cells, self._layout.slices, strict=True):
+            for output, values in zip(out, theta[:, where] @ rows.T, strict=True):
+                output += values.take(own)
+        return out.T
+
+    def adjoint(self, weights: Array) -> Array:
+        sums = [
+            np.stack([np.bincount(own, weights=w, minlength=len(rows)) for w in weights.T])
+            for own, rows in zip(self._cells, self._rows_of_cells, strict=True)
+        ]
+        return self._of_cells(sums, weights.sum(axis=0))
+
+    def _of_cells(self, sums: list[Array], total: Array) -> Array:
+        """Return the sum of weighted rows from the sums of weights by term and cell, and over all records."""
+        parts = [own @ rows for own, rows in zip(sums, self._rows_of_cells, strict=True)]
+        return np.hstack([*parts, self._layout.constant * total[:, None]])
+
+    def gram(self, weights: Array, positive: bool) -> Array:
+        sizes = [len(rows) for rows in self._rows_of_cells]
+        pairs = [(t, u) for u in range(len(sizes)) for t in range(u)]
+        joint = [np.zeros(sizes[t] * sizes[u]) for t, u in pairs]
+        alone = [np.bincount(own, weights=weights, minlength=size) for own, size in zip(self._cells, sizes, strict=True)]
+        for start in range(0, self.n_rows, _PAIR_ROWS):
+            cells, own = self._cells[:, start : start + _PAIR_ROWS], weights[start : start + _PAIR_ROWS]
+            for (t, u), counts in zip(pairs, joint, strict=True):
+                places = cells[t] * sizes[u]
+                places += cells[u]
+                counts += np.bincount(places, weights=own, minlength=len(counts))
+        out = np.empty((self.shape[1], self.shape[1]))
+        slices, constant = self._layout.slices, self._layout.constant
+        for where, rows, counts in zip(slices, self._rows_of_cells, alone, strict=True):
+            out[where, where] = rows.T @ (rows * counts[:, None])
+            out[where, -1] = out[-1, where] = constant * (counts @ rows)
+        for (t, u), counts in zip(pairs, joint, strict=True):
+            block = self._rows_of_cells[t].T @ counts.reshape(sizes[t], sizes[u]) @ self._rows_of_cells[u]
+            out[slices[t], slices[u]], out[slices[u], slices[t]] = block, block.T
+        out[-1, -1] = constant**2 * weights.sum()
+        return out
+
+    def certified_gradient(self, theta: Array) -> tuple[Array, float]:
+        """Return the gradient in double precision and a bound on the norm of its error.
+
+        A predictor passes through the product that makes a table's entry, and the sum over terms: no more steps than
+        there are columns and terms. Derivatives are added up by cell, some rows at a time; sums of cells are
+        multiplied by their rows. With the sizes of the derivatives of a cell's records instead of the derivatives, and
+        1 for the length of its row, that is the number of records times the Lipschitz constant for each term, and
+        the norm times that for all of them.
+        """
+        q, p = self.shape
+        sizes = [len(rows) for rows in self._rows_of_cells]
+        # Predictors are computed once, and derivatives of a block at a time.
+        z = self.predictor(theta)
+
+        def block(predictors: NDArray, target: NDArray, cells: NDArray) -> NDArray:
+            derivative = self.loss.derivative(predictors, target)
+            part = np.arange(len(derivative)) // INNER_ROWS
+            n_parts = int(part[-1]) + 1 if len(part) else 1
+            sums = []
+            for output in derivative.T:
+                for own, size in zip(cells.T, sizes, strict=True):
+                    by_part = np.bincount(part * size + own, weights=output, minlength=n_parts * size)
+                    sums.append(by_part.reshape(n_parts, size).sum(axis=0))
+                by_part = np.bincount(part, weights=output, minlength=n_parts)
+                sums.append(by_part.sum(keepdims=True))
+            return np.concatenate(sums)
+
+        total = sum_over_rows(block, z, self.target, self._cells.T).reshape(q, -1)
+        ends = np.cumsum(sizes)
+        by_term = [total[:, end - size : end] for end, size in zip(ends, sizes, strict=True)]
+        margin_error = (p + len(sizes) + 2 + q**1.5) * self.norm * float(np.linalg.norm(theta))
+        terms = INNER_ROWS + 64 + max(sizes)
+        gradient = self._of_cells(by_term, total[:, -1])
+        return self._finish(theta, gradient, self.loss.curvature * margin_error, terms)
+
+    def dense(self, part: slice) -> Array:
+        features = self._layout.features(self._cells[:, part])
+        return np.hstack([features, np.full((len(features), 1), self._layout.constant)])
