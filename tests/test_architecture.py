@@ -15,7 +15,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 # Lower floors first. A room may import from its own floor's package and from floors below.
 FLOORS = [
-    {"_values", "exceptions"},
+    {"_bins", "_values", "exceptions"},
     {"accounting"},
     {"mechanisms"},
     {"sensitivity", "_params"},

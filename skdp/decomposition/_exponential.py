@@ -260,7 +260,7 @@ def release_variances(
     weight: float,
 ) -> Array:
     """Release the energies along the components, what is left, and the number of records if it has a weight."""
-    energies = np.einsum("ij,jk,ik->i", components, gram, components, optimize=True)
+    energies = ((components @ gram) * components).sum(axis=1)
     values = [energies]
     if len(components) < len(gram):
         values.append(np.array([np.trace(gram) - energies.sum()]))

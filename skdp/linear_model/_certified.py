@@ -284,6 +284,7 @@ def _newton(objective: Objective, goal: float, max_iter: int, coarse: bool = Fal
     if n_rows > _COARSE_RATIO * max(2000, 4 * p):
         theta = _newton(objective.subsample(_COARSE_RATIO), goal, max_iter, coarse=True)
     z = objective.predictor(theta)
+    cost = objective.value(theta, z)
     gradient = objective.gradient(theta, z)
     norm = float(np.linalg.norm(gradient))
     if coarse:
@@ -297,13 +298,13 @@ def _newton(objective: Objective, goal: float, max_iter: int, coarse: bool = Fal
         if solver is None:
             solver = objective.newton_solver(z)
         step = solver(gradient)
-        trial, trial_z, t = _line_search(objective, theta, z, gradient, step, fresh)
+        trial, trial_z, trial_cost, t = _line_search(objective, theta, z, cost, gradient, step, fresh)
         if t == 0.0:
             if fresh:
                 break
             solver = None
             continue
-        theta, z = trial, trial_z
+        theta, z, cost = trial, trial_z, trial_cost
         gradient = objective.gradient(theta, z)
         previous, norm = norm, float(np.linalg.norm(gradient))
         if norm > 0.1 * previous:
@@ -314,23 +315,23 @@ def _newton(objective: Objective, goal: float, max_iter: int, coarse: bool = Fal
 
 
 def _line_search(
-    objective: Objective, theta: Array, z: Array, gradient: Array, step: Array, fresh: bool
-) -> tuple[Array, Array, float]:
+    objective: Objective, theta: Array, z: Array, cost: float, gradient: Array, step: Array, fresh: bool
+) -> tuple[Array, Array, float, float]:
     """Backtrack along minus `step` until the objective falls by a tenth of what its slope promises."""
     slope = float(np.vdot(gradient, step))
     z_step = objective.predictor(step)
-    start = objective.value(theta, z)
     t = 1.0
     while t > 1e-4:
         trial, trial_z = theta - t * step, z - t * z_step
-        fall = start - objective.value(trial, trial_z)
+        trial_cost = objective.value(trial, trial_z)
+        fall = cost - trial_cost
         # Near the minimum the fall drowns in rounding; the gradient then says more.
-        if fall >= 0.1 * t * slope or abs(slope) < 1e-9 * abs(start):
-            return trial, trial_z, t
+        if fall >= 0.1 * t * slope or abs(slope) < 1e-9 * abs(cost):
+            return trial, trial_z, trial_cost, t
         if not fresh:
             break
         t /= 2
-    return theta, z, 0.0
+    return theta, z, cost, 0.0
 
 
 def _precise_search(objective: Objective, theta: Array, tau: float, max_iter: int) -> Array:

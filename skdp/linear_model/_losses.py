@@ -80,7 +80,9 @@ class LogLoss(_Margin):
         self.margin = margin
 
     def value(self, z: Array, target: Array) -> Array:
-        return np.logaddexp(0.0, self.margin - z * target)[:, 0]
+        x = self.margin - (z * target)[:, 0]
+        # np.logaddexp(0, x), which takes four times as long.
+        return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0.0)
 
     def derivative(self, z: Array, target: Array) -> Array:
         return -target * special.expit(self.margin - z * target)
