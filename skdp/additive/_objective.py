@@ -6,6 +6,8 @@ follow from sums of derivatives by cell, and second derivatives from sums by pai
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -60,7 +62,8 @@ class CellObjective(Objective):
     ) -> None:
         self._prepare(labels, augmented_norm(layout.data_norm, layout.constant), loss, C, strong_convexity, linear)
         self._layout = layout
-        self._cells = codes.astype(np.intp)
+        # As what `np.bincount` and `take` want, which would copy them each time.
+        self._cells: Any = codes.astype(np.intp)
         self._rows_of_cells = [term.rows for term in layout.terms]
 
     def subsample(self, ratio: int) -> CellObjective:
@@ -77,7 +80,7 @@ class CellObjective(Objective):
         return out.T
 
     def adjoint(self, weights: Array) -> Array:
-        sums = [
+        sums: list[Any] = [
             np.stack([np.bincount(own, weights=w, minlength=len(rows)) for w in weights.T])
             for own, rows in zip(self._cells, self._rows_of_cells, strict=True)
         ]
@@ -92,7 +95,9 @@ class CellObjective(Objective):
         sizes = [len(rows) for rows in self._rows_of_cells]
         pairs = [(t, u) for u in range(len(sizes)) for t in range(u)]
         joint = [np.zeros(sizes[t] * sizes[u]) for t, u in pairs]
-        alone = [np.bincount(own, weights=weights, minlength=size) for own, size in zip(self._cells, sizes, strict=True)]
+        alone: list[Any] = [
+            np.bincount(own, weights=weights, minlength=size) for own, size in zip(self._cells, sizes, strict=True)
+        ]
         for start in range(0, self.n_rows, _PAIR_ROWS):
             cells, own = self._cells[:, start : start + _PAIR_ROWS], weights[start : start + _PAIR_ROWS]
             for (t, u), counts in zip(pairs, joint, strict=True):

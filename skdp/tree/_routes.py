@@ -18,12 +18,15 @@ Array = NDArray[np.float64]
 #: Most entries of a tree's table: one for each combination of bins between the tree's own thresholds.
 _MOST_ENTRIES = 4096
 
+#: Most features of such a tree: to find the bins of more takes as long as to walk down.
+_MOST_SEEN = 2
+
 
 class Routes:
     """The leaves of rows, tree by tree.
 
-    Each feature is put into bins once, between the thresholds of all trees. Trees with few thresholds then look up the
-    leaf; the others walk down, level by level.
+    Each feature is put into bins once, between the thresholds of all trees. Trees that see one or two then look up the
+    leaf; rows walk down the others, level by level.
 
     Parameters
     ----------
@@ -105,7 +108,8 @@ class Routes:
         split = np.isfinite(forest.thresholds)
         which = np.arange(forest.features.shape[1])[:, None]
         counts = np.stack([(split & (forest.slots == s)).sum(axis=1) for s in which[:, 0]], axis=1)
-        trees = np.flatnonzero(np.prod(counts + 1.0, axis=1) <= _MOST_ENTRIES)
+        few = (np.count_nonzero(counts, axis=1) <= _MOST_SEEN) & (np.prod(counts + 1.0, axis=1) <= _MOST_ENTRIES)
+        trees = np.flatnonzero(few)
         if len(trees) == 0:
             return
         counts, slots, features = counts[trees], forest.slots[trees], forest.features[trees]
@@ -118,13 +122,12 @@ class Routes:
 
         for f in np.unique(features[counts > 0]).tolist():
             at = np.argwhere((features == f) & (counts > 0)).tolist()
+            ends = np.unique(np.concatenate([own[i, s, : counts[i, s]] for i, s in at]))
             if f not in forest.places:
-                ends = np.unique(np.concatenate([own[i, s, : counts[i, s]] for i, s in at]))
                 self._bins[f] = Bins(ends, right=False)
-                ends = np.append(ends, np.inf)
             for i, s in at:
                 t = int(trees[i])
-                values = forest.places[f][t] if f in forest.places else ends
+                values = forest.places[f][t] if f in forest.places else np.append(ends, np.inf)
                 part = np.searchsorted(own[i, s, : counts[i, s]], values) * strides[i, s]
                 self._tables.setdefault(t, (tables[i], []))[1].append((f, part))
         for table, parts in self._tables.values():
