@@ -37,7 +37,8 @@ from numpy.typing import ArrayLike, NDArray
 from ._base import Mechanism, from_lattice
 from ._bits import BitStream
 from ._exact import ELEMENTARY, digits_for, extend, filtered_bernoulli_exp
-from ._lazy import Interval, LazyNormals, _pad, _product, _square
+from ._intervals import Interval, pad, product, squared
+from ._normals import LazyNormals
 
 #: Directions are rounded to multiples of ``2**-LATTICE_BITS``.
 LATTICE_BITS = 24
@@ -129,7 +130,7 @@ class _Proposals:
         """Return (m/2)(r - 1 - log r) for each candidate, and a bound on its error."""
         m = self._size
         z = self._normals.value.reshape(self._count, m)
-        e = self._normals.error.reshape(self._count, m)
+        e = self._normals.error
         with np.errstate(all="ignore"):
             square, square_error = z * z, (2 * np.abs(z) + e) * e
             length, length_error = square @ self._scale**2, square_error @ self._scale**2
@@ -144,19 +145,17 @@ class _Proposals:
         gamma[lost], error[lost] = 0.0, 1e9
         return np.maximum(gamma, 0.0), error
 
-    def _enclose(self, candidate: int, bits: int) -> tuple[Interval, list[Interval], Interval] | None:
+    def _enclose(self, candidate: int, bits: int) -> tuple[Interval, list[Interval], Interval]:
         """Enclose the squared norm of z, the vector y and its squared norm, in the current decimal context."""
         first = candidate * self._size
         z = [self._normals.interval(first + i, bits) for i in range(self._size)]
-        if not all(end.is_finite() for interval in z for end in interval):
-            return None
         y = []
         for row in self._root.tolist():
             low = high = Decimal(0)
             for weight, interval in zip(row, z, strict=True):
-                term = _product((Decimal(weight), Decimal(weight)), interval)
+                term = product((Decimal(weight), Decimal(weight)), interval)
                 low, high = low + term[0], high + term[1]
-            y.append(_pad((low, high)))
+            y.append(pad((low, high)))
         return _sum_of_squares(z), y, _sum_of_squares(y)
 
     def _decide(self, candidate: int, prefix: int) -> bool:
@@ -166,15 +165,14 @@ class _Proposals:
         while True:
             prefix, bits = extend(prefix, self._stream), bits + 64
             with decimal.localcontext(decimal.Context(prec=digits_for(bits) + 20, Emin=decimal.MIN_EMIN)):
-                found = self._enclose(candidate, bits)
-                if found is None or found[2][0] <= 0 or found[0][0] <= 0:
+                total, _, length = self._enclose(candidate, bits)
+                if length[0] <= 0 or total[0] <= 0:
                     continue
-                total, _, length = found
-                ratio = _pad((total[0] / length[1] / self._size, total[1] / length[0] / self._size))
+                ratio = pad((total[0] / length[1] / self._size, total[1] / length[0] / self._size))
                 if ratio[0] <= 0:
                     continue
                 ends = sorted(half * (r - 1 - r.ln()) for r in ratio)
-                gamma = _pad((Decimal(0) if ratio[0] < 1 < ratio[1] else ends[0], ends[1]))
+                gamma = pad((Decimal(0) if ratio[0] < 1 < ratio[1] else ends[0], ends[1]))
                 low, high = ((-g).exp() * 2**bits for g in (gamma[1], gamma[0]))
                 if prefix + 1 <= low * (1 - Decimal(10) ** -(digits_for(bits) - 5)):
                     return True
@@ -185,7 +183,7 @@ class _Proposals:
         """Round the candidate's direction to multiples of ``2**-bits``, exactly."""
         m = self._size
         rows = slice(candidate * m, (candidate + 1) * m)
-        z, e = self._normals.value[rows], self._normals.error[rows]
+        z, e = self._normals.value[rows], self._normals.error
         with np.errstate(invalid="ignore", over="ignore"):
             y = self._root @ z
             error = np.abs(self._root) @ (e + (m + 4) * 2.0**-52 * np.abs(z))
@@ -207,15 +205,14 @@ class _Proposals:
         self, candidate: int, precision: int, bits: int, waiting: list[int], rounded: NDArray[np.int64]
     ) -> list[int]:
         """Round these coordinates if their enclosures let them be; return those that have to wait."""
-        found = self._enclose(candidate, precision)
-        if found is None or found[2][0] <= 0:
+        _, y, square = self._enclose(candidate, precision)
+        if square[0] <= 0:
             return waiting
-        _, y, square = found
-        length = _pad((square[0].sqrt(), square[1].sqrt()))
+        length = pad((square[0].sqrt(), square[1].sqrt()))
         left = []
         for i in waiting:
             low, high = y[i]
-            ends = _pad((low / length[low >= 0], high / length[high < 0]))
+            ends = pad((low / length[low >= 0], high / length[high < 0]))
             points = {int((end * 2**bits + Decimal("0.5")).to_integral_value(decimal.ROUND_FLOOR)) for end in ends}
             if len(points) == 1:
                 rounded[i] = points.pop()
@@ -227,9 +224,9 @@ class _Proposals:
 def _sum_of_squares(x: list[Interval]) -> Interval:
     low = high = Decimal(0)
     for interval in x:
-        square = _square(interval)
+        square = squared(interval)
         low, high = low + square[0], high + square[1]
-    return _pad((low, high))
+    return pad((low, high))
 
 
 @dataclass(frozen=True)

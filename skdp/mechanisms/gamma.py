@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._bits import BitStream
-from ._lazy import LazyGamma, LazyNormals, round_to_integers
+from ._lazy import LazyGamma, rounded_normals
 from ._rounded import LATTICE_BITS, RoundedMechanism
 
 
@@ -40,7 +40,7 @@ def rounded_gamma_vector(scale: float, size: int, stream: BitStream) -> NDArray[
     noise : ndarray of int64, of shape (size,)
         One vector.
     """
-    return round_to_integers(scale, LazyNormals(size, stream), LazyGamma(size + 1, stream))
+    return rounded_normals(scale, size, stream, LazyGamma(size + 1, stream))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._bits import BitStream
-from ._lazy import LazyNormals, round_to_integers
+from ._lazy import rounded_normals
 from ._rounded import LATTICE_BITS, RoundedMechanism
 
 
@@ -37,7 +37,7 @@ def rounded_normal(scale: float, size: int, stream: BitStream) -> NDArray[np.int
     noise : ndarray of int64, of shape (size,)
         Independent draws.
     """
-    return round_to_integers(scale, LazyNormals(size, stream), None)
+    return rounded_normals(scale, size, stream)
 
 
 @dataclass(frozen=True)

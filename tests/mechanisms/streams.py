@@ -3,6 +3,7 @@
 import numpy as np
 
 from skdp.mechanisms import NoiseSource
+from skdp.mechanisms._normals import LazyNormals
 
 ONES = 2**64 - 1
 
@@ -40,3 +41,10 @@ class Counted:
     def __call__(self, *args, **kwargs):
         self.calls += 1
         return self.function(*args, **kwargs)
+
+
+def without_doubles(size, stream):
+    """Normals whose doubles say nothing."""
+    normals = LazyNormals(size, stream)
+    normals.error = np.inf
+    return normals
