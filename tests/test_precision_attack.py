@@ -24,6 +24,7 @@ from skdp.mechanisms import (
     LocalMechanism,
     SampledGaussianMechanism,
     TangentPlaneMechanism,
+    _normals,
     bingham,
     tangent_planes,
 )
@@ -71,19 +72,20 @@ def test_outputs_of_naive_noise_exclude_one_of_two_values(name, scale):
 
 
 def words_for(mechanism, steps):
-    """Words that the sampler makes noise of so many steps of: a point of the disk for each pair."""
-    scale, after = mechanism.scale / mechanism.step, []
+    """Words that the sampler makes noise of so many steps of: for each normal, a point of the strip that it is in."""
+    scale, words, heights = mechanism.scale / mechanism.step, [], []
     if isinstance(mechanism, GammaMechanism):
         # Uniforms of 1/2 for the factor.
-        after = [2**63] * ((mechanism.size + 1) // 2)
-        scale *= math.sqrt(-2 * len(after) * math.log(0.5 + 2.0**-54))
-    normals = np.append(steps / scale, [0.7] * (len(steps) % 2)).reshape(-1, 2)
-    squares = (normals**2).sum(axis=1, keepdims=True)
-    points = normals * np.exp(-squares / 4) / np.sqrt(squares)
-    words = [int(place) << 11 for place in np.floor((points + 1) * 2.0**52).ravel()]
-    # More pairs are drawn than needed.
-    drawn = 2 * (int(len(points) * 1.3) + 16)
-    return [*words, *[0] * (drawn - len(words)), *after]
+        words = [2**63] * ((mechanism.size + 1) // 2)
+        scale *= math.sqrt(-2 * len(words) * math.log(0.5 + 2.0**-54))
+    for normal in steps / scale:
+        prefix = math.floor(normal * 2.0**53)
+        strip, within = divmod(prefix, 2**47)
+        # Of the pieces of a strip, the lowest; where the curve passes through, a height of 0 is below it.
+        head = np.flatnonzero((max(strip, ~strip) << 47 == _normals._SHIFTED_STRIP) & (_normals._RANK == 0))[0]
+        words.append(int(head) | within << 16 | (prefix < 0) << 63)
+        heights += [0] * int(head >= _normals._BELOW)
+    return words + heights
 
 
 @pytest.mark.parametrize(
