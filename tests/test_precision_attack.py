@@ -75,9 +75,9 @@ def words_for(mechanism, steps):
     """Words that the sampler makes noise of so many steps of: for each normal, a point of the strip that it is in."""
     scale, words, heights = mechanism.scale / mechanism.step, [], []
     if isinstance(mechanism, GammaMechanism):
-        # Uniforms of 1/2 for the factor.
-        words = [2**63] * ((mechanism.size + 1) // 2)
-        scale *= math.sqrt(-2 * len(words) * math.log(0.5 + 2.0**-54))
+        # Small uniforms for the factor, which make it large.
+        words = [2**56] * ((mechanism.size + 1) // 2)
+        scale *= math.sqrt(-2 * len(words) * math.log(2.0**-8 + 2.0**-54))
     for normal in steps / scale:
         prefix = math.floor(normal * 2.0**53)
         strip, within = divmod(prefix, 2**47)
