@@ -306,7 +306,8 @@ def carry_out(
     settings = descent.settings
     session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(estimator).__name__)
     rows = clip_rows(X, settings.data_norm, settings.constant)
-    gradients = ClippedGradients(rows, targets(), descent.derivative, descent.max_norm)
+    whole = descent.course.rate == 1
+    gradients = ClippedGradients(rows, targets(), descent.derivative, descent.max_norm, whole)
     mechanism = plan.releases[-1].mechanism
     assert isinstance(mechanism, SampledGaussianMechanism)
     lattice = mechanism.step if settings.private else None

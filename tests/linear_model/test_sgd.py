@@ -73,8 +73,8 @@ def problem(case, n_rows=30, n_columns=4, seed=0):
     return derivative, cost, X, targets, rng.normal(size=(derivative.outputs, n_columns))
 
 
-def sums(derivative, X, targets, max_norm):
-    return ClippedGradients(clip_rows(X, NORM), targets, derivative, max_norm)
+def sums(derivative, X, targets, max_norm, whole=False):
+    return ClippedGradients(clip_rows(X, NORM), targets, derivative, max_norm, whole)
 
 
 @every_loss
@@ -104,12 +104,16 @@ def test_sum_is_that_of_clipped_numerical_gradients(case, max_norm):
 @pytest.mark.parametrize("block_rows", [64, 67, 100, 333])
 def test_a_record_adds_the_same_bits_wherever_it_stands(case, block_rows, monkeypatch):
     monkeypatch.setattr(_sgd_gradients, "_BLOCK_ENTRIES", block_rows * 4)
+    monkeypatch.setattr(_sgd_gradients, "_SAMPLE_ENTRIES", block_rows * 4)
     derivative, _, X, targets, weights = problem(case, n_rows=601)
     point = sums(derivative, X, targets, 0.3).at(weights)
     rng = np.random.default_rng(1)
     whole = sums(derivative, X, targets, 0.3).total(point)
     order = rng.permutation(len(X))
     np.testing.assert_array_equal(sums(derivative, X[order], targets[order], 0.3).total(point), whole)
+    # Blocks that are stored by columns.
+    for own in (slice(None), order):
+        np.testing.assert_array_equal(sums(derivative, X[own], targets[own], 0.3, whole=True).total(point), whole)
     for out in (0, 1, 63, 64, 300, 600):
         alone = sums(derivative, X[[out]], targets[[out]], 0.3).total(point)
         rest = sums(derivative, np.delete(X, out, 0), np.delete(targets, out), 0.3).total(point)
