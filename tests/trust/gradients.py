@@ -67,7 +67,9 @@ def long_gradients():
     return replaced(
         ClippedGradients,
         "__init__",
-        lambda init: lambda self, rows, targets, derivative, norm: init(self, rows, targets, derivative, 10 * norm),
+        lambda init: (
+            lambda self, rows, targets, derivative, norm, *more: init(self, rows, targets, derivative, 10 * norm, *more)
+        ),
     )
 
 
