@@ -533,7 +533,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         counts = session.release(_COUNTS, leaf_counts(splits, X, codes, len(classes))) * reachable[:, :, None]
 
         noise = math.sqrt(coordinate_variance(guarantee.releases[-1].mechanism))
-        levels = class_distributions(counts, reachable, noise)
+        levels = class_distributions(counts, reachable, noise, few_trees=True)
         merged = few_records(counts[0], noise) if parameters.prune else splits.merged
         self.leaf_proba_ = _postprocess_leaves(levels, merged)
         self.structure_ = replace(splits, merged=merged)

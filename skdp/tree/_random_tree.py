@@ -2,8 +2,8 @@ r"""Random trees with noisy leaf counts (Jagannathan, Pillaipakkamnatt and Wrigh
 
 The trees are drawn from public numbers. Released: the class counts of all leaves of all trees, at once (see
 ``leaf_counts_l1`` and ``leaf_counts_l2``); by them, class distributions are smoothed from the root of each tree down,
-and turned into scores. Released besides, unless ``weights="equal"``: the sums for one Newton step towards the weights
-that the trees' scores should have. With ``thresholds="quantile"``, cut points of the numeric features come first.
+and turned into scores. Released besides, unless ``weights="equal"`` or the noise leaves few trees: the
+sums for one Newton step towards the weights that the trees' scores should have. With ``thresholds="quantile"``, cut points of the numeric features come first.
 """
 
 from __future__ import annotations
@@ -76,6 +76,9 @@ _DEPTH, _DEEPEST = 5, 8
 #: have to be for each standard deviation of the noise in a count.
 _EXPECTED, _RECORDS_FOR_NOISE = 5000, 8
 
+#: The fewest trees, if nobody says otherwise.
+_FEWEST = 4
+
 
 @dataclass(frozen=True)
 class Parameters:
@@ -96,17 +99,24 @@ class Parameters:
     def private(self) -> bool:
         return self.epsilon < math.inf
 
-    def n_trees(self, n_features: int, n_classes: int, noise: Callable[[int], float]) -> int:
-        """As many as leave each class eight standard deviations of a count's noise, which grows with their number."""
+    def most_trees(self, n_features: int) -> int:
+        """Return how many there are where noise is small."""
         if self.n_estimators is not None:
             return self.n_estimators
-        most = min(2 * n_features, max(n_features, 64), 256)
-        if not self.private:
+        if self.private and self.delta == 0:
+            return min(n_features, 64)
+        return min(2 * n_features, max(n_features, 64), 256)
+
+    def n_trees(self, n_features: int, n_classes: int, noise: Callable[[int], float]) -> int:
+        """As many as leave each class eight standard deviations of a count's noise, which grows with their number.
+
+        But four at least: what a single tree of random splits is worth is a matter of luck.
+        """
+        most = self.most_trees(n_features)
+        if self.n_estimators is not None or not self.private:
             return most
-        if self.delta == 0:
-            most = min(n_features, 64)
         tolerable = (self.expected_n or _EXPECTED) / (_RECORDS_FOR_NOISE * n_classes)
-        return max(1, bisect.bisect_right(range(1, most + 1), tolerable, key=noise))
+        return max(min(_FEWEST, most), bisect.bisect_right(range(1, most + 1), tolerable, key=noise))
 
     def n_seen(self, n_trees: int, n_features: int) -> list[int]:
         """How many features each tree sees: all are seen, and trees that come on top of that see two."""
@@ -116,13 +126,17 @@ class Parameters:
         on_top = min(max(2, fewest), n_features)
         return [fewest if t < n_features else on_top for t in range(n_trees)]
 
-    def depth(self, noise: float) -> int:
-        """So deep that a leaf of a balanced tree is expected to hold four standard deviations of the noise."""
+    def depth(self, noise: float, n_features: int, n_trees: int) -> int:
+        """So deep that a leaf of a balanced tree is expected to hold four standard deviations of the noise.
+
+        Fewer trees than features need more splits, to use what they see: down to one standard deviation.
+        """
         if self.max_depth is not None:
             return self.max_depth
         if self.expected_n is None:
             return _DEPTH
-        return min(max(math.floor(math.log2(self.expected_n / max(4 * noise, 4.0))), 1), _DEEPEST)
+        held = 4 / min(max(n_features / n_trees, 1.0), 4.0)
+        return min(max(math.floor(math.log2(self.expected_n / max(held * noise, 4.0))), 1), _DEEPEST)
 
 
 @dataclass(frozen=True)
@@ -133,6 +147,7 @@ class Plan:
     n_trees: int
     depth: int
     noise: float
+    few_trees: bool  # fewer than features, because of the noise
 
     def mechanism(self, label: str) -> Mechanism | None:
         return next((r.mechanism for r in self.guarantee.releases if r.label == label), None)
@@ -142,14 +157,18 @@ def make_plan(parameters: Parameters, n_features: int, n_classes: int, n_numeric
     """Return the releases: cut points if wanted, leaf counts, the Newton step if wanted."""
     epsilon, delta = parameters.epsilon, parameters.delta
     cut_share = _CUT_SHARE if parameters.thresholds == "quantile" and n_numeric else 0.0
-    step_share = _STEP_SHARE if parameters.weights == "newton" else 0.0
-    count_share = 1.0 - cut_share - step_share
 
     # The size of the vector depends on the depth, and on it a little of the noise; the choices only on its scale.
     def noise(n_trees: int) -> float:
         return math.sqrt(coordinate_variance(count_mechanism(epsilon, delta, count_share, n_trees, 1)[0]))
 
-    n_trees = parameters.n_trees(n_features, n_classes, noise)
+    # Where noise leaves too few trees for the features, the counts need the step's share more than the weights do.
+    enough = min(n_features, parameters.most_trees(n_features))
+    for step_share in (_STEP_SHARE, 0.0) if parameters.weights == "newton" else (0.0,):
+        count_share = 1.0 - cut_share - step_share
+        n_trees = parameters.n_trees(n_features, n_classes, noise)
+        if n_trees >= enough:
+            break
     step = Step(n_trees, n_classes)
     releases: list[Release] = []
     events: list[PrivacyEvent] = []
@@ -161,7 +180,7 @@ def make_plan(parameters: Parameters, n_features: int, n_classes: int, n_numeric
     if cut_share:
         cuts, event = quantile_mechanism(epsilon, delta, cut_share, *even_levels(_LEVELS), n_numeric)
         add(_CUTS, cuts, event, cut_share, "3")
-    depth = parameters.depth(noise(n_trees))
+    depth = parameters.depth(noise(n_trees), n_features, n_trees)
     counts, event = count_mechanism(epsilon, delta, count_share, n_trees, n_trees * 2**depth * n_classes)
     add(_COUNTS, counts, event, count_share, "1")
     if step_share:
@@ -171,7 +190,7 @@ def make_plan(parameters: Parameters, n_features: int, n_classes: int, n_numeric
             mechanism = NoNoise(step.sensitivity)
         add(_STEP, mechanism, event, step_share, "2")
     guarantee = PrivacyGuarantee(epsilon, delta, tuple(events), tuple(releases))
-    return Plan(guarantee, n_trees, depth, math.sqrt(coordinate_variance(counts)))
+    return Plan(guarantee, n_trees, depth, math.sqrt(coordinate_variance(counts)), n_trees < enough)
 
 
 def grid_counts(columns: Columns, X: NDArray) -> Array:
@@ -226,8 +245,8 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
     ----------
     n_estimators : int, default=None
         Number of trees. None is the number of features, and at most 64 with ``delta=0``; otherwise at most 256, and
-        twice as many trees as features if that does not exceed 64; but fewer where the noise in a count, which grows
-        with the number of trees, would exceed an eighth of `expected_n` over the number of classes.
+        twice as many trees as features if that does not exceed 64; but fewer, down to 4, where the noise in a count,
+        which grows with the number of trees, would exceed an eighth of `expected_n` over the number of classes.
     epsilon : float, default=1.0
         Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
     delta : float, default=0.0
@@ -244,7 +263,8 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value goes
         left wherever the column is split.
     max_depth : int, default=None
-        Splits from root to leaf, from 0 to 16. None is 5, or a public function of `expected_n` and the noise.
+        Splits from root to leaf, from 0 to 16. None is 5, or a public function of `expected_n`, the noise and the
+        numbers of features and trees.
     max_features : int, default=None
         Number of features that a tree sees. None is 1, and 2 in trees that come on top of one for each feature, or as
         many as it takes to see each feature once.
@@ -255,7 +275,8 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         How numeric features are split: evenly within their bounds, at random, or evenly between cut points that take
         a tenth of the budget. ``"quantile"`` is for bounds that are far wider than what most records need.
     weights : {"newton", "equal"}, default="newton"
-        ``"newton"`` spends a fifth of the budget on the weights of the trees.
+        ``"newton"`` spends a fifth of the budget on the weights of the trees, unless noise leaves fewer trees than
+        features: then the counts get all, and weights are equal.
     structure_seed : int, default=0
         Seed of the trees' structure, which is public. It has nothing to do with the noise.
     classes : array-like, default=None
@@ -394,7 +415,7 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         forest = grow(columns, n_seen, plan.depth, stream, warps)
         reachable = forest.reachable()
         counts = session.release(_COUNTS, leaf_counts(forest, X, codes, len(classes))) * reachable[:, :, None]
-        levels = class_distributions(counts, reachable, plan.noise)
+        levels = class_distributions(counts, reachable, plan.noise, plan.few_trees)
         distributions, prior = np.array(levels[-1]), np.array(levels[0][0, 0])
 
         step = Step(plan.n_trees, len(classes))
@@ -445,6 +466,9 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         parameters = self._check_parameters()
         if parameters.thresholds == "quantile":
             # It matters whether there is a numeric column.
+            return None
+        if parameters.weights == "newton" and parameters.n_estimators is None and parameters.private:
+            # Whether there is a step depends on the numbers of features and classes.
             return None
         return make_plan(parameters, 1, 2, 0).guarantee.cost
 

@@ -14,13 +14,15 @@ PRIOR_RECORDS = 2.0
 LARGEST_LOG_ODDS = 3.0
 
 
-def class_distributions(counts: Array, reachable: NDArray[np.bool_], noise: float) -> list[Array]:
+def class_distributions(counts: Array, reachable: NDArray[np.bool_], noise: float, few_trees: bool) -> list[Array]:
     r"""Estimate class distributions in nodes, from the root down.
 
     A node's counts are the sums of its leaves'. With :math:`N` their total, :math:`q` the parent's distribution and
     :math:`s` the standard deviation of the noise in each, the deviation :math:`d = c - Nq` is shrunk as by James and
-    Stein, to :math:`\max(0, 1 - (K-1) s^2/\|d\|^2)\, d`: what could well be noise is left out. The distribution is that
-    of :math:`Nq` and what remains of `d`, with :math:`s + 2` records of the parent's added.
+    Stein, to :math:`\max(0, 1 - (K-1) s^2/\|d\|^2)\, d`: what could well be noise is left out. Of few trees, it is shrunk
+    to :math:`\|d\|^2/(\|d\|^2 + (K-1) s^2)\, d`: noise alone might be half of it, and small deviations, which are all
+    that there is, still tell the classes apart. The distribution is that of :math:`Nq` and what remains of `d`, with
+    :math:`s + 2` records of the parent's added.
 
     Parameters
     ----------
@@ -30,6 +32,8 @@ def class_distributions(counts: Array, reachable: NDArray[np.bool_], noise: floa
         Leaves whose counts were released.
     noise : float
         Standard deviation of the noise in one count.
+    few_trees : bool
+        Whether every deviation is to count for something.
 
     Returns
     -------
@@ -55,8 +59,11 @@ def class_distributions(counts: Array, reachable: NDArray[np.bool_], noise: floa
         deviation = np.maximum(noisy, 0.0) - expected
         square = (deviation**2).sum(axis=2, keepdims=True)
         by_chance = (n_classes - 1) * spread**2
-        shrunk = np.where(square > by_chance, 1 - by_chance / np.where(square > by_chance, square, 1.0), 0.0)
-        totals = np.maximum(expected + shrunk * deviation, 0.0)
+        if few_trees:
+            kept = square / np.maximum(square + by_chance, 1e-300)
+        else:
+            kept = 1 - by_chance / np.maximum(np.maximum(square, by_chance), 1e-300)
+        totals = np.maximum(expected + kept * deviation, 0.0)
         pull = spread + PRIOR_RECORDS
         parent = (totals + pull * parent) / (totals.sum(axis=2, keepdims=True) + pull)
         levels.append(parent)

@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from skdp import DPRandomTree
@@ -31,8 +32,8 @@ INF = math.inf
 COLUMNS = Columns(np.array([0.0, 0, 0, 0]), np.array([1.0, 3, 1, 2]), np.array([0, 4, 0, 3]))
 
 
-def leaves_and_prior(counts, reachable, noise):
-    levels = class_distributions(counts, reachable, noise)
+def leaves_and_prior(counts, reachable, noise, few_trees=False):
+    levels = class_distributions(counts, reachable, noise, few_trees)
     assert [level.shape[1] for level in levels] == [2**i for i in range(len(levels))]
     return levels[-1], levels[0][0, 0]
 
@@ -432,7 +433,7 @@ def test_trees_are_fewer_where_noise_is_large_for_few_records(delta):
 
     numbers = [n_trees(epsilon=epsilon, expected_n=1437) for epsilon in (0.01, 0.5, 1.0, 100.0, np.inf)]
     assert numbers == sorted(numbers)
-    assert numbers[0] == 1
+    assert numbers[0] == 4
     assert numbers[1] < 16
     assert numbers[-2:] == [64, 64] if delta == 0 else [128, 128]
     assert n_trees(epsilon=0.5) > numbers[1]
@@ -460,6 +461,64 @@ def test_depth_follows_the_number_of_records_and_the_noise():
     assert depths == sorted(depths)
     assert (depths[0], depths[-1]) == (1, 8)
     assert depth(expected_n=30_000, epsilon=0.1) < depth(expected_n=30_000)
+
+
+def test_trees_that_see_many_features_are_deeper():
+    parameters = DPRandomTree(bounds=(0, 1), expected_n=1000)._check_parameters()
+    assert [parameters.depth(50.0, n_features, 4) for n_features in (2, 4, 8, 16, 1000)] == [2, 2, 3, 4, 4]
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_no_step_where_noise_leaves_fewer_trees_than_features(delta):
+    def plan(epsilon, **parameters):
+        model = DPRandomTree(
+            bounds=(0, 1), classes=list(range(10)), delta=delta, epsilon=epsilon, expected_n=1000, **parameters
+        )
+        assert model.privacy_plan(n_features=64) == make_plan(model._check_parameters(), 64, 10, 64).guarantee
+        return make_plan(model._check_parameters(), 64, 10, 64)
+
+    few, many = plan(0.5), plan(100.0)
+    assert few.few_trees
+    assert not many.few_trees
+    assert [r.label for r in few.guarantee.releases] == ["leaf counts"]
+    assert [r.label for r in many.guarantee.releases] == ["leaf counts", "Newton step"]
+    assert few.guarantee.releases[0].share == 1.0
+    # Of trees that somebody asked for, there are enough.
+    asked = plan(0.5, n_estimators=4)
+    assert not asked.few_trees
+    assert len(asked.guarantee.releases) == 2
+    # What a fit costs is not known before the number of features is.
+    assert DPRandomTree(bounds=(0, 1), delta=delta)._fixed_cost() is None
+    assert DPRandomTree(bounds=(0, 1), delta=delta, n_estimators=4)._fixed_cost() is not None
+
+
+def test_few_trees_keep_small_deviations():
+    # A deviation of half of what noise comes to: left out of many trees, kept by a third of few.
+    counts = np.array([[[60.0, 40.0], [40.0, 60.0]]])
+    noise, reachable = 20.0, np.ones((1, 2), dtype=bool)
+    many, _ = leaves_and_prior(counts, reachable, noise)
+    few, _ = leaves_and_prior(counts, reachable, noise, few_trees=True)
+    np.testing.assert_allclose(many, 0.5)
+    # d is (10, -10), of square 200, and noise comes to 400: a third is kept. 22 records of the parent's are added.
+    np.testing.assert_allclose(few[0, 0, 0], (50 + 10 / 3 + 11) / 122)
+    # Without noise, both keep everything; and of nothing, nothing.
+    for few_trees in (False, True):
+        sharp, _ = leaves_and_prior(counts, reachable, 0.0, few_trees)
+        np.testing.assert_allclose(sharp[0, 0, 0], (60 + 1) / 102)
+        empty, _ = leaves_and_prior(0 * counts, reachable, 0.0, few_trees)
+        np.testing.assert_allclose(empty, 0.5)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_digits_are_told_apart_at_a_tenth(delta):
+    # A single tree that keeps nothing of what could be noise has an AUC of a half, most of the time.
+    X, y = load_digits(return_X_y=True)
+    parameters = {"bounds": (0, 16), "classes": list(range(10)), "epsilon": 0.1, "delta": delta, "expected_n": 1500}
+    areas = [
+        roc_auc_score(y, model.fit(X, y).predict_proba(X), multi_class="ovr")
+        for model in (DPRandomTree(random_state=seed, structure_seed=seed, **parameters) for seed in range(10))
+    ]
+    assert np.mean(areas) > 0.65
 
 
 def test_quantile_thresholds_help_with_wide_bounds():

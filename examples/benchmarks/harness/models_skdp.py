@@ -59,6 +59,11 @@ def told(build):
     return lambda task, *cost: build(task, *cost).set_params(expected_n=ROUGHLY[task.name])
 
 
+def forest(task, epsilon, delta, seed):
+    """Random trees, which are others for each seed, as those of peers are."""
+    return told(on_columns("DPRandomTree"))(task, epsilon, delta, seed).set_params(structure_seed=seed)
+
+
 def additive(name, **parameters):
     """An additive model of numbers and categories, with bins of equal width unless it says otherwise."""
 
@@ -109,7 +114,7 @@ METHODS = [
     method("FunctionalMechLogReg (centred)", "logistic regression", NUMERIC, "unit", functional_by_bounds),
     method("DPMLPClassifier (centred)", "network", NUMERIC, "centred", linear("DPMLPClassifier"), APPROXIMATE, draws=1),
     method("DPNaiveBayes", "naive Bayes", CLASSIFICATION, "columns", on_columns("DPNaiveBayes")),
-    method("DPRandomTree", "trees", CLASSIFICATION, "columns", told(on_columns("DPRandomTree"))),
+    method("DPRandomTree", "trees", CLASSIFICATION, "columns", forest),
     method("DPGreedyTree", "trees", CLASSIFICATION, "columns", on_columns("DPGreedyTree")),
     method("DPMLPClassifier", "network", CLASSIFICATION, "norm", linear("DPMLPClassifier"), APPROXIMATE, draws=1),
     method(
