@@ -63,7 +63,10 @@ LOSSES = ("squared_error", "huber")
 RATE = 0.1
 ENOUGH_RECORDS = 16384
 STEPS = 1000
-MAX_GRAD_NORM = 1.0
+
+#: Norms that gradients are clipped to. Where labels are uncertain, clipping makes probabilities too sure: at the end,
+#: the rare label's gradients are clipped, and the common one's are not. The smaller the norm, the surer.
+LABEL_GRAD_NORM, TARGET_GRAD_NORM = 2.0, 1.0
 
 # Where residuals are clipped, as a multiple of half the width of the bounds of the targets.
 _THRESHOLDS = {"squared_error": 4.0, "huber": 0.2}
@@ -235,6 +238,8 @@ def initial_normals(size: int, source: NoiseSource) -> Array:
 class PrivateNetwork(CallbackSupportMixin, DPEstimatorMixin, BaseEstimator):
     """Base of the two: parameters, the descent, and the way through the layers."""
 
+    _auto_grad_norm: float
+
     def _check_parameters(self) -> Parameters:
         delta = check_delta(self.delta)
         if delta == 0:
@@ -254,7 +259,7 @@ class PrivateNetwork(CallbackSupportMixin, DPEstimatorMixin, BaseEstimator):
             solver=check_choice(self.solver, "solver", SOLVERS),
             alpha=check_zero_or_positive(self.alpha, "alpha", most=1e3),
             clipping=Clipping(
-                MAX_GRAD_NORM if norm == "auto" else norm,
+                self._auto_grad_norm if norm == "auto" else norm,
                 check_choice(self.clipping, "clipping", CLIPPINGS) == "automatic",
             ),
             course=Course.of(
@@ -362,8 +367,9 @@ class DPMLPClassifier(ClassifierMixin, PrivateNetwork):
         needs no clipping. Intercepts are free. SGD takes proximal steps, which shrink weights and diverge for no
         `alpha`.
     max_grad_norm : float or "auto", default="auto"
-        Largest L2 norm of what a record adds to a gradient. ``"auto"`` is 1, for inputs that are scaled so that
-        `data_norm` becomes the square root of the number of features.
+        Largest L2 norm of what a record adds to a gradient. ``"auto"`` is 2, for inputs that are scaled so that
+        `data_norm` becomes the square root of the number of features. More has probabilities that are less sure, and
+        more noise.
     clipping : {"flat", "automatic"}, default="flat"
         ``"flat"``: gradients that are longer than `max_grad_norm` are scaled down to it. ``"automatic"``: all gradients
         are scaled to about that length.
@@ -449,6 +455,8 @@ class DPMLPClassifier(ClassifierMixin, PrivateNetwork):
     >>> bool(model.fit(X, y).score(X, y) > 0.9)
     True
     """
+
+    _auto_grad_norm = LABEL_GRAD_NORM
 
     def __init__(
         self,
@@ -709,6 +717,8 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, PrivateNetwork):
     >>> bool(model.fit(X, y).score(X, y) > 0.3)
     True
     """
+
+    _auto_grad_norm = TARGET_GRAD_NORM
 
     def __init__(
         self,

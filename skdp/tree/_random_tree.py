@@ -2,8 +2,9 @@ r"""Random trees with noisy leaf counts (Jagannathan, Pillaipakkamnatt and Wrigh
 
 The trees are drawn from public numbers. Released: the class counts of all leaves of all trees, at once (see
 ``leaf_counts_l1`` and ``leaf_counts_l2``); by them, class distributions are smoothed from the root of each tree down,
-and turned into scores. Released besides, unless ``weights="equal"`` or the noise leaves few trees: the
-sums for one Newton step towards the weights that the trees' scores should have. With ``thresholds="quantile"``, cut points of the numeric features come first.
+and turned into scores. Released besides, unless ``weights="equal"`` or the noise leaves few trees: the sums for one
+Newton step towards the weights that the trees' scores should have. With ``thresholds="quantile"``, cut points of the
+numeric features come first.
 """
 
 from __future__ import annotations

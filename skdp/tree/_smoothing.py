@@ -19,10 +19,10 @@ def class_distributions(counts: Array, reachable: NDArray[np.bool_], noise: floa
 
     A node's counts are the sums of its leaves'. With :math:`N` their total, :math:`q` the parent's distribution and
     :math:`s` the standard deviation of the noise in each, the deviation :math:`d = c - Nq` is shrunk as by James and
-    Stein, to :math:`\max(0, 1 - (K-1) s^2/\|d\|^2)\, d`: what could well be noise is left out. Of few trees, it is shrunk
-    to :math:`\|d\|^2/(\|d\|^2 + (K-1) s^2)\, d`: noise alone might be half of it, and small deviations, which are all
-    that there is, still tell the classes apart. The distribution is that of :math:`Nq` and what remains of `d`, with
-    :math:`s + 2` records of the parent's added.
+    Stein, to :math:`\max(0, 1 - (K-1) s^2/\|d\|^2)\, d`: what could well be noise is left out. Of few trees, it is
+    shrunk to :math:`\|d\|^2/(\|d\|^2 + (K-1) s^2)\, d`: noise alone might be half of it, and small deviations, which
+    are all that there is, still tell the classes apart. The distribution is that of :math:`Nq` and what remains of `d`,
+    with :math:`s + 2` records of the parent's added.
 
     Parameters
     ----------

@@ -300,7 +300,7 @@ def test_course_is_public(parameters, rate, n_steps):
     assert release.mechanism.rate == rate
     assert release.mechanism.n_steps == n_steps
     assert release.mechanism.size == 4 * 5 + 6
-    assert release.sensitivity == 1.0
+    assert release.sensitivity == 2.0
     if "expected_n" not in parameters:
         assert len(classifier(**parameters).privacy_plan(n_features=3).releases) == 2
 
