@@ -13,6 +13,7 @@ import bisect
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -160,16 +161,21 @@ def make_plan(parameters: Parameters, n_features: int, n_classes: int, n_numeric
     cut_share = _CUT_SHARE if parameters.thresholds == "quantile" and n_numeric else 0.0
 
     # The size of the vector depends on the depth, and on it a little of the noise; the choices only on its scale.
-    def noise(n_trees: int) -> float:
-        return math.sqrt(coordinate_variance(count_mechanism(epsilon, delta, count_share, n_trees, 1)[0]))
+    def noise(step_share: float, n_trees: int) -> float:
+        share = 1.0 - cut_share - step_share
+        return math.sqrt(coordinate_variance(count_mechanism(epsilon, delta, share, n_trees, 1)[0]))
 
-    # Where noise leaves too few trees for the features, the counts need the step's share more than the weights do.
+    def trees(step_share: float) -> int:
+        return parameters.n_trees(n_features, n_classes, partial(noise, step_share))
+
+    step_share = _STEP_SHARE if parameters.weights == "newton" else 0.0
+    n_trees = trees(step_share)
     enough = min(n_features, parameters.most_trees(n_features))
-    for step_share in (_STEP_SHARE, 0.0) if parameters.weights == "newton" else (0.0,):
-        count_share = 1.0 - cut_share - step_share
-        n_trees = parameters.n_trees(n_features, n_classes, noise)
-        if n_trees >= enough:
-            break
+    if n_trees < enough and step_share:
+        # Noise costs trees already: counts need the share more than weights do.
+        step_share = 0.0
+        n_trees = trees(step_share)
+    count_share = 1.0 - cut_share - step_share
     step = Step(n_trees, n_classes)
     releases: list[Release] = []
     events: list[PrivacyEvent] = []
@@ -181,7 +187,7 @@ def make_plan(parameters: Parameters, n_features: int, n_classes: int, n_numeric
     if cut_share:
         cuts, event = quantile_mechanism(epsilon, delta, cut_share, *even_levels(_LEVELS), n_numeric)
         add(_CUTS, cuts, event, cut_share, "3")
-    depth = parameters.depth(noise(n_trees), n_features, n_trees)
+    depth = parameters.depth(noise(step_share, n_trees), n_features, n_trees)
     counts, event = count_mechanism(epsilon, delta, count_share, n_trees, n_trees * 2**depth * n_classes)
     add(_COUNTS, counts, event, count_share, "1")
     if step_share:
