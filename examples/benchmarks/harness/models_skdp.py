@@ -59,6 +59,11 @@ def told(build):
     return lambda task, *cost: build(task, *cost).set_params(expected_n=ROUGHLY[task.name])
 
 
+def gaussian_naive_bayes(task, *cost):
+    """Naive Bayes whose columns are all numbers in [0, 1]."""
+    return skdp.DPNaiveBayes(bounds=(0, 1), numeric="gaussian", classes=task.classes, **budget(*cost))
+
+
 def forest(task, epsilon, delta, seed):
     """Random trees, which are others for each seed, as those of peers are."""
     return told(on_columns("DPRandomTree"))(task, epsilon, delta, seed).set_params(structure_seed=seed)
@@ -114,6 +119,8 @@ METHODS = [
     method("FunctionalMechLogReg (centred)", "logistic regression", NUMERIC, "unit", functional_by_bounds),
     method("DPMLPClassifier (centred)", "network", NUMERIC, "centred", linear("DPMLPClassifier"), APPROXIMATE, draws=1),
     method("DPNaiveBayes", "naive Bayes", CLASSIFICATION, "columns", on_columns("DPNaiveBayes")),
+    # Gaussians of numbers and of the codes of categories, as peers fit them.
+    method("DPNaiveBayes (ordinal)", "naive Bayes", CLASSIFICATION, "ordinal", gaussian_naive_bayes),
     method("DPRandomTree", "trees", CLASSIFICATION, "columns", forest),
     method("DPGreedyTree", "trees", CLASSIFICATION, "columns", on_columns("DPGreedyTree")),
     method("DPMLPClassifier", "network", CLASSIFICATION, "norm", linear("DPMLPClassifier"), APPROXIMATE, draws=1),
