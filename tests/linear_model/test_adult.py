@@ -56,7 +56,8 @@ def test_accuracy(adult, estimator, delta, epsilon):
     X, y = adult.data, adult.target
     scores = []
     for seed, (train, test) in enumerate(splits(len(y))):
-        for repeat in range(2):
+        # Means over two draws a split are off by up to 0.003 at the smallest budget.
+        for repeat in range(4 if epsilon < 0.5 else 2):
             model = estimator(
                 epsilon=epsilon, delta=delta, data_norm=1.0, classes=[0, 1], random_state=10 * seed + repeat
             )

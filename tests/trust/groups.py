@@ -76,6 +76,8 @@ def grouped(name, kind, with_target=True, fits=150, n_columns=2, survives=None, 
         lambda epsilon, delta: own(epsilon=epsilon, delta=delta, rows_per_group=MOST, **parameters),
         partial(group, with_target=with_target, n_columns=n_columns),
         fits=fits,
+        # 150 fits tell the noise to some percent.
+        floor=0.85,
         runs={},
         mutants={
             "all rows count": all_rows_count,

@@ -16,6 +16,7 @@ from scipy.optimize import brentq
 
 from skdp import ObjPertLogReg, ObjPertSVC, OutputPertLogReg, OutputPertSVC
 from skdp.accounting import binary_log_loss, gaussian_epsilon, huber_hinge, multinomial_log_loss
+from skdp.additive import _engines
 from skdp.linear_model import _logistic, _objective_perturbation, _output_perturbation
 from skdp.linear_model._logistic import Geometry
 from skdp.linear_model._losses import LogLoss, MultinomialLogLoss
@@ -134,7 +135,7 @@ def problems(model, data):
 
         return minimizer
 
-    with replaced(_logistic, "certified_minimizer", noted):
+    with replaced(_logistic, "certified_minimizer", noted), replaced(_engines, "certified_minimizer", noted):
         model.fit(*data)
     return found
 
@@ -144,8 +145,9 @@ class Along:
 
     def __init__(self, objective, direction):
         self.loss, self.C, self.ridge = objective.loss, objective.C, objective.strong_convexity
-        length = objective.X @ direction
-        assert np.abs(objective.X - np.outer(length, direction)).max(initial=0.0) < 1e-9
+        rows = objective.dense(slice(None))
+        length = rows @ direction
+        assert np.abs(rows - np.outer(length, direction)).max(initial=0.0) < 1e-9
         self.cases, self.counts = np.unique(np.column_stack([length, objective.codes]), axis=0, return_counts=True)
 
     def noise(self, s):
@@ -253,7 +255,7 @@ def perturbed(subject, epsilon, delta):
     objective, solution = list(found.values())[-2:]
 
     solved = [problems(model, data) for data in pair]
-    row = solved[1][0].X[-1]
+    row = solved[1][0].dense(slice(-1, None))[0]
     lines = [[Along(problem, row / np.linalg.norm(row)) for problem in of_one] for of_one in solved]
     noise = np.array(noises[objective.label])
     if isinstance(objective.mechanism, GammaMechanism):
