@@ -354,8 +354,8 @@ def test_bands_are_as_wide_as_the_noise(solver):
     estimates, bounds = make(0)._term_noise(X)
     for actual, estimate, bound in zip(spread_of(make), estimates, bounds, strict=True):
         ratio = np.sqrt(np.mean(actual**2) / np.mean(estimate**2))
-        # 60 fits tell a standard deviation to 10 %, and one fit's curvature is as uncertain. Of 240 fits with gradients,
-        # the term with most noise has 1.3.
+        # 60 fits tell a standard deviation to 10 %, and one fit's curvature is as uncertain. Of 240 fits with
+        # gradients, the term with most noise has 1.3.
         assert 0.7 < ratio < 1.6
         assert np.sqrt(np.mean(actual**2)) < 1.2 * np.sqrt(np.mean(bound**2))
         assert np.all(estimate <= bound * (1 + 1e-9))
