@@ -118,14 +118,17 @@ class CellObjective(Objective):
     def certified_gradient(self, theta: Array) -> tuple[Array, float]:
         """Return the gradient in double precision and a bound on the norm of its error.
 
-        A predictor passes through the product that makes a table's entry, and the sum over terms: no more steps than
-        there are columns and terms. Derivatives are added up by cell, some rows at a time; sums of cells are
+        An entry of a term's table is a product with one row of the term, and so off by as many units as the term has
+        columns, relative to the lengths of the row and of the term's coefficients. By Cauchy and Schwarz, the sum of
+        these products over terms is at most the norm times the length of all coefficients. Adding up the terms and the
+        constant costs a unit for each of them. Derivatives are added up by cell, some rows at a time; sums of cells are
         multiplied by their rows. With the sizes of the derivatives of a cell's records instead of the derivatives, and
         1 for the length of its row, that is the number of records times the Lipschitz constant for each term, and
         the norm times that for all of them.
         """
-        q, p = self.shape
+        q = len(theta)
         sizes = [len(rows) for rows in self._rows_of_cells]
+        widest = max(rows.shape[1] for rows in self._rows_of_cells)
         # Predictors are computed once, and derivatives of a block at a time.
         z = self.predictor(theta)
 
@@ -145,7 +148,7 @@ class CellObjective(Objective):
         total = sum_over_rows(block, z, self.target, self._cells.T).reshape(q, -1)
         ends = np.cumsum(sizes)
         by_term = [total[:, end - size : end] for end, size in zip(ends, sizes, strict=True)]
-        margin_error = (p + len(sizes) + 2 + q**1.5) * self.norm * float(np.linalg.norm(theta))
+        margin_error = (widest + len(sizes) + 2 + q**1.5) * self.norm * float(np.linalg.norm(theta))
         terms = INNER_ROWS + 64 + max(sizes)
         gradient = self._of_cells(by_term, total[:, -1])
         return self._finish(theta, gradient, self.loss.curvature * margin_error, terms)
