@@ -76,7 +76,8 @@ class ClippedGradients:
     max_norm : float
         No record adds more to a sum, in L2 norm.
     whole : bool, default=False
-        Whether all sums are over all rows. Blocks are then stored by columns, which products take less time with.
+        Whether all sums are over all rows. Blocks of the rows are then stored by columns, where they are: products take
+        less time so.
     """
 
     def __init__(
