@@ -8,8 +8,6 @@ random order, by tree, and then split like a number: what goes left is a random 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,16 +111,11 @@ class Forest:
         return nodes[:, 2**level - 1 : 2 ** (level + 1) - 1]
 
     def router(self, n_rows: int) -> Routes:
-        """Return what yields the leaves of blocks of rows, `n_rows` in all, tree by tree."""
-        return Routes(self, tables=False) if n_rows < _FEWEST else self._routes
+        """Return what yields the leaves of blocks of rows, `n_rows` in all, tree by tree.
 
-    @cached_property
-    def _routes(self) -> Routes:
-        return Routes(self, tables=True)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Tables for routing are made again where they are needed.
-        return {name: value for name, value in self.__dict__.items() if name != "_routes"}
+        It is not kept: whether there are tables would tell of the number of records.
+        """
+        return Routes(self, tables=n_rows >= _FEWEST)
 
     def leaves(self, X: NDArray) -> NDArray[np.intp]:
         """Return the leaf of each row in each tree, of shape (n_trees, n_rows)."""

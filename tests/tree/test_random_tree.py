@@ -4,7 +4,6 @@ Every stochastic test has a false-alarm probability of 1e-6 and a fixed seed.
 """
 
 import math
-import pickle
 import tracemalloc
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
-from skdp import DPRandomTree
+from skdp import DPGreedyTree, DPRandomTree
 from skdp.accounting import gaussian_mu
 from skdp.mechanisms import NoiseSource
 from skdp.tree import _random_tree, export_text
@@ -91,7 +90,16 @@ def test_looking_leaves_up_gives_what_walking_gives(depth):
             np.testing.assert_array_equal(np.stack(list(routes(rows))), walked)
         if depth:
             assert routes._tables
-    assert len(pickle.dumps(forest)) == len(pickle.dumps(pickle.loads(pickle.dumps(forest))))
+
+
+@pytest.mark.parametrize("kind", [DPRandomTree, DPGreedyTree])
+def test_what_is_kept_does_not_tell_how_many_records_there_were(kind):
+    X, _ = mixed(3000)
+    kept = []
+    for n in (0, 10, 3000):
+        model = kind(epsilon=1e-4, bounds=(0, 3), classes=[0, 1], random_state=0).fit(X[:n], np.arange(n) % 2)
+        kept.append((sorted(vars(model)), sorted(vars(model.structure_))))
+    assert kept[0] == kept[1] == kept[2]
 
 
 def test_every_reachable_leaf_is_reached():
