@@ -28,7 +28,7 @@ MADE_FOR := $(strip $(SKLEARN))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test audit-long bench bench-report lint format docs versions clean FORCE
+.PHONY: help demo test test-all audit-long bench bench-report lint format docs versions clean FORCE
 
 help: ## show this text
 	@echo "make TARGET [VARIABLE=value ...]"
@@ -41,12 +41,16 @@ demo: $(VENV)/.stamp-plot ## run the quickstart example
 	$(BIN)/python examples/plot_quickstart.py
 
 # One BLAS thread for each worker, or the workers would fight for the cores.
-test audit-long: export OMP_NUM_THREADS = 1
-test audit-long: export OPENBLAS_NUM_THREADS = 1
-test audit-long: export MKL_NUM_THREADS = 1
-test audit-long: export BLIS_NUM_THREADS = 1
-test audit-long: export VECLIB_MAXIMUM_THREADS = 1
-test: $(VENV)/.stamp-test ## run the tests (PYTEST_ARGS='-m audit' for a part of them)
+test test-all audit-long: export OMP_NUM_THREADS = 1
+test test-all audit-long: export OPENBLAS_NUM_THREADS = 1
+test test-all audit-long: export MKL_NUM_THREADS = 1
+test test-all audit-long: export BLIS_NUM_THREADS = 1
+test test-all audit-long: export VECLIB_MAXIMUM_THREADS = 1
+# Another commit, another sample: 30 consecutive commits run every test (tests/sampling.py).
+test: $(VENV)/.stamp-test ## run a sample of the tests (PYTEST_ARGS='-m audit' for a part of it)
+	$(BIN)/python -m pytest -n $(WORKERS) --sample $(PYTEST_ARGS)
+
+test-all: $(VENV)/.stamp-test ## run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
 # Seeds are fresh, and printed, so that a failure can be looked at: make audit-long AUDIT_SEED=...
