@@ -3,6 +3,9 @@
 Where the library asks the operating system for random bits (`skdp.mechanisms._bits`), a test run hands it bits that
 depend on the name of the test and on SKDP_NOISE_SEED. SKDP_NOISE_SEED=fresh leaves the operating system's, as does the
 mark ``system_noise`` for a test that is about them. Child processes have the operating system's in any case.
+
+With seeds, a run of the whole suite fails by chance with a probability of at most 1e-9: that of the tests with this
+mark. What the noise of child processes is, decides nothing in any test.
 """
 
 import hashlib
