@@ -76,8 +76,10 @@ def group_of(item):
         for value in values.values()
         if isinstance(value, BaseEstimator) or (isinstance(value, type) and issubclass(value, BaseEstimator))
     ]
-    # scikit-learn's checks are partial functions of the check.
-    kinds += [value.func.__name__ for name, value in values.items() if name == "check" and hasattr(value, "func")]
+    if "check" in values and kinds:
+        # One of scikit-learn's, with its options.
+        check = values["check"]
+        kinds += [check.func.__name__, *map(str, check.keywords.values())]
     return ("-".join(kinds), 1) if kinds else ("", FEW)
 
 
