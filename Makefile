@@ -28,7 +28,7 @@ MADE_FOR := $(strip $(SKLEARN))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test audit-long bench bench-report lint format docs versions clean FORCE
+.PHONY: help demo test test-all audit-long bench bench-report lint format wheel docs versions clean FORCE
 
 help: ## show this text
 	@echo "make TARGET [VARIABLE=value ...]"
@@ -41,12 +41,16 @@ demo: $(VENV)/.stamp-plot ## run the quickstart example
 	$(BIN)/python examples/plot_quickstart.py
 
 # One BLAS thread for each worker, or the workers would fight for the cores.
-test audit-long: export OMP_NUM_THREADS = 1
-test audit-long: export OPENBLAS_NUM_THREADS = 1
-test audit-long: export MKL_NUM_THREADS = 1
-test audit-long: export BLIS_NUM_THREADS = 1
-test audit-long: export VECLIB_MAXIMUM_THREADS = 1
-test: $(VENV)/.stamp-test ## run the tests (PYTEST_ARGS='-m audit' for a part of them)
+test test-all audit-long: export OMP_NUM_THREADS = 1
+test test-all audit-long: export OPENBLAS_NUM_THREADS = 1
+test test-all audit-long: export MKL_NUM_THREADS = 1
+test test-all audit-long: export BLIS_NUM_THREADS = 1
+test test-all audit-long: export VECLIB_MAXIMUM_THREADS = 1
+# Another commit, another sample: 30 consecutive commits run every test (tests/sampling.py).
+test: $(VENV)/.stamp-test ## run a sample of the tests (PYTEST_ARGS='-m audit' for a part of it)
+	$(BIN)/python -m pytest -n $(WORKERS) --sample $(PYTEST_ARGS)
+
+test-all: $(VENV)/.stamp-test ## run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
 # Seeds are fresh, and printed, so that a failure can be looked at: make audit-long AUDIT_SEED=...
@@ -77,6 +81,15 @@ format: $(VENV)/.stamp-lint ## sort imports, apply safe fixes and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Where nothing but the wheel is installed, and from a folder that does not hold skdp.
+wheel: $(VENV)/.stamp-venv ## build a wheel, install it into a fresh environment (.venv-wheel), and fit an estimator there
+	rm -rf build dist/*.whl
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(BIN)/python -m venv --clear .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd dist && ../.venv-wheel/bin/python -W error -c \
+	  'import skdp; skdp.DPStandardScaler(bounds=(0, 1)).fit([[0.5]]); print(skdp.__version__, skdp.__file__)'
+
 docs: $(VENV)/.stamp-docs ## build the documentation into docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -j auto -b html -d docs/_build/doctrees docs docs/_build/html
 
@@ -86,7 +99,7 @@ versions: $(VENV)/.stamp-$(EXTRA) ## show which versions are in use (EXTRA=lint 
 	  '^(diffprivlib|dp-accounting|hypothesis|mypy|numpy|numpydoc|pandas|pytest|pytest-xdist|ruff|scikit-learn|scipy)=='
 
 clean: ## remove the virtual environments, caches and what was built
-	@for v in '$(VENV)' .venv .venv-oldest .venv-diffprivlib .venv-docs .venv-bench-*; do \
+	@for v in '$(VENV)' .venv .venv-oldest .venv-diffprivlib .venv-docs .venv-wheel .venv-bench-*; do \
 	  if test -f "$$v/pyvenv.cfg"; then rm -rf "$$v"; fi; done
 	rm -rf build dist skdp.egg-info docs/_build docs/generated docs/auto_examples docs/sg_execution_times.rst
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov

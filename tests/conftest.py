@@ -1,6 +1,19 @@
-"""Set-up that has to come before anything imports SciPy."""
+"""Set-up that must precede the import of SciPy, and the hooks of the test run."""
 
 import os
 
 # scikit-learn skips one of its checks without it.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+from tests import cpu_time, noise, sampling
+
+_HOOKS = (sampling.Plugin, noise.Plugin, cpu_time.Plugin)
+
+
+def pytest_addoption(parser):
+    sampling.add_options(parser)
+
+
+def pytest_configure(config):
+    for hooks in _HOOKS:
+        config.pluginmanager.register(hooks(config), hooks.__module__)

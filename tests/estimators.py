@@ -301,7 +301,15 @@ COLUMNS = {
     "interactions": [(0, 1), (1, 2)],
 }
 
-VARIANTS = ESTIMATORS + [
+
+def _quicker(estimator):
+    """A copy that takes less time to fit, where no accuracy is asked for."""
+    if isinstance(estimator, ExpMechERM):
+        return clone(estimator).set_params(epsilon=min(estimator.epsilon, 30.0))
+    return estimator
+
+
+VARIANTS = [_quicker(estimator) for estimator in ESTIMATORS] + [
     clone(estimator).set_params(**{name: value for name, value in COLUMNS.items() if name in estimator.get_params()})
     for estimator in NAIVE_BAYES + ADDITIVE + TREES + LOCAL_NAIVE_BAYES + SYNTHETIC
 ]
@@ -309,7 +317,7 @@ VARIANTS = ESTIMATORS + [
 CLASSIFIERS = [estimator for estimator in VARIANTS if is_classifier(estimator)]
 
 #: For tests of what does not depend on the variant.
-ONE_EACH = list({type(estimator): estimator for estimator in reversed(ESTIMATORS)}.values())[::-1]
+ONE_EACH = list({type(estimator): estimator for estimator in reversed(VARIANTS)}.values())[::-1]
 
 _ITERATIONS = "the number of iterations depends on private data and is not kept"
 

@@ -53,6 +53,10 @@ def parts(value):
     Closures, what a view is a view of, slots, what a weak reference or a cache holds, and the locals of a generator are
     among it.
     """
+    if isinstance(value, types.GenericAlias):
+        # Its other attributes are those of the class, whose cache of `isinstance` grows while objects are gone through.
+        yield from ((name, getattr(value, name[1:])) for name in (".__origin__", ".__args__"))
+        return
     if isinstance(value, np.ndarray):
         yield ".base", value.base
         if value.dtype.hasobject:

@@ -16,10 +16,10 @@ FALSE_ALARM = 1e-6
 _LEAST_EXPECTED = 30
 
 
-def accept(p_value, what):
+def accept(p_value, what, false_alarm=FALSE_ALARM):
     """Fail if `p_value` is below the false-alarm probability."""
-    assert p_value >= FALSE_ALARM, (
-        f"{what}: p-value {p_value:.3g}; a correct law fails here with probability {FALSE_ALARM:g}"
+    assert p_value >= false_alarm, (
+        f"{what}: p-value {p_value:.3g}; a correct law fails here with probability {false_alarm:g}"
     )
 
 

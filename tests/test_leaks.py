@@ -786,6 +786,7 @@ KEPT = {
     "error": lambda X: ValueError(X[0, 0]),
     "context": lambda X: error_within(X),
     "cache": lambda X: cached(X),
+    "type": lambda X: list[X],
 }
 
 

@@ -301,6 +301,7 @@ def test_what_remains_fits_and_no_more(rule, spent):
 
 
 @pytest.mark.parametrize("rule", ["gdp", "rdp", "basic"])
+@pytest.mark.sample(every=4)
 def test_total_never_exceeds_the_ceiling_and_never_falls(rule):
     rng = np.random.default_rng(3)
     accountant = BudgetAccountant(2.0, 1e-5, composition=rule)
@@ -400,6 +401,7 @@ def test_admission_of_many_at_once_is_that_of_one_after_another(rule):
 @pytest.mark.parametrize(
     ("epsilon", "first", "attained"), [(1.0, 0.2, 1.71e-5), (2.0, 0.3, 1.90e-5)], ids=["epsilon 1", "epsilon 2"]
 )
+@pytest.mark.sample(every=2)
 def test_natural_filter_is_broken_by_an_adversary_and_ours_is_not(epsilon, first, attained):
     # The natural filter goes on while the exact composition of what happened is within (epsilon, 1e-5). Each of two
     # continuations is, with nothing to spare; but the adversary chooses after having seen the first output.

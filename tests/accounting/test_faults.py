@@ -204,6 +204,10 @@ def kill_at(step, work, path):
     return [line for line in said if line != "released"], "released" in said
 
 
+#: In so many tests all steps are tried.
+N_PARTS = 16
+
+
 def every_step(places):
     return range(1, len(places) + 1)
 
@@ -234,11 +238,18 @@ def outcomes(work, path, steps):
 
 
 @posix
-def test_a_release_is_recorded_wherever_the_process_is_killed(quick_path):
-    assert set(outcomes(session, quick_path, every_step)) == {(False, 0), (False, 1), (True, 1)}
+@pytest.mark.parametrize("part", range(N_PARTS))
+@pytest.mark.sample(every=2)
+def test_a_release_is_recorded_wherever_the_process_is_killed(part, quick_path):
+    def some_steps(places):
+        # The last step alone is after the release for sure.
+        return [*every_step(places)[part::N_PARTS], len(places)]
+
+    assert set(outcomes(session, quick_path, some_steps)) == {(False, 0), (False, 1), (True, 1)}
 
 
 @posix
+@pytest.mark.sample(every=5)
 def test_a_fit_is_recorded_wherever_it_is_killed(quick_path):
     def some_lines(places):
         # The last steps are the return from each release.
@@ -249,11 +260,13 @@ def test_a_fit_is_recorded_wherever_it_is_killed(quick_path):
 
 @posix
 @pytest.mark.parametrize("twin", [charge_late, charge_early])
+@pytest.mark.sample(every=4)
 def test_kills_find_a_release_without_a_record(twin, quick_path):
     assert (True, 0) in outcomes(twin, quick_path, lambda places: every_line(places)[::4])
 
 
 @posix
+@pytest.mark.sample(every=4)
 def test_a_ledger_is_whole_or_not_there_wherever_its_maker_is_killed(quick_path):
     def make(path, step=0):
         def run(say):
@@ -353,6 +366,7 @@ def strace():
         ("unlink", "error=EIO"),
     ],
 )
+@pytest.mark.sample(every=4)
 def test_a_charge_survives_faults_of_system_calls(call, fault, tmp_path, strace):
     command = ["strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={call}"]
     command += ["-e", f"inject={call}:{fault}:when={faults_calls.LAST}"]
@@ -540,6 +554,7 @@ for _ in range(21):
 """
 
 
+@pytest.mark.sample(every=4)
 def test_interpreters_race_for_the_last_budget(path):
     racers = [python_started(RACER, path) for _ in range(3)]
     for racer in racers:
@@ -1170,6 +1185,7 @@ def flip(path, place, bit):
         file.write(bytes([byte ^ bit]))
 
 
+@pytest.mark.sample(every=5)
 def test_a_flipped_bit_is_refused_or_harmless(path):
     expected = Expected(a_ledger(path))
     whole = path.read_bytes()
@@ -1199,6 +1215,7 @@ def test_a_flipped_bit_where_it_matters_is_refused(place, path):
         path.write_bytes(whole)
 
 
+@pytest.mark.sample(every=5)
 def test_without_digests_flipped_bits_would_count(path, monkeypatch):
     # The broken twin: a ledger without digests.
     monkeypatch.setattr(_sqlite, "_digest", lambda *fields: "")
@@ -1219,6 +1236,7 @@ def test_without_digests_flipped_bits_would_count(path, monkeypatch):
     assert miscounted
 
 
+@pytest.mark.sample(every=5)
 def test_a_bit_that_flips_under_a_live_accountant(quick_path):
     a_ledger(quick_path)
     whole = quick_path.read_bytes()
@@ -1307,6 +1325,7 @@ print(len(accountant), accountant.remaining().epsilon)
 
 
 @pytest.mark.parametrize("durable", [False, True], ids=["memory", "file"])
+@pytest.mark.sample(every=3)
 def test_a_pickled_accountant_spends_from_the_same_budget_elsewhere(durable, path, tmp_path):
     accountant = BudgetAccountant(1.0, ledger=path if durable else None)
     accountant.spend(0.25, label="here")
@@ -1331,6 +1350,7 @@ with open(sys.argv[1], "wb") as file:
 """
 
 
+@pytest.mark.sample(every=4)
 def test_a_model_outlives_the_memory_that_it_was_charged_to(tmp_path, released):
     saved = tmp_path / "model.pickle"
     python(FITTER, saved)
@@ -1354,6 +1374,7 @@ def test_a_model_outlives_the_memory_that_it_was_charged_to(tmp_path, released):
     assert pickle.loads(pickle.dumps(loaded)).predict(X).shape == Y.shape
 
 
+@pytest.mark.sample(every=4)
 def test_a_model_finds_its_ledger_again(path, tmp_path):
     saved = tmp_path / "model.pickle"
     python(FITTER, saved, path)
@@ -1470,6 +1491,7 @@ def test_reading_is_enough_to_know_an_older_copy(path, released):
     assert_refused(reader, path, released, "older copy")
 
 
+@pytest.mark.sample(every=5)
 def test_a_slow_thread_does_not_forget_what_a_quick_one_has_seen(quick_path):
     # One thread stops at some step of its charge, and another one charges in the meantime.
     older = quick_path.with_name("older.db")
@@ -1685,6 +1707,7 @@ def interrupted(accountant, work):
 
 
 @pytest.mark.parametrize("durable", [False, True], ids=["memory", "file"])
+@pytest.mark.sample(every=3)
 def test_an_interrupt_after_any_call_leaves_the_ledger_usable(durable, quick_path):
     accountant = BudgetAccountant(1e6, ledger=quick_path if durable else None)
     assert set(interrupted(accountant, session)) == {(False, 0), (False, 1), (True, 1)}
@@ -1692,11 +1715,13 @@ def test_an_interrupt_after_any_call_leaves_the_ledger_usable(durable, quick_pat
 
 
 @pytest.mark.parametrize("twin", [charge_late, charge_early])
+@pytest.mark.sample(every=3)
 def test_interrupts_find_a_release_without_a_record(twin, quick_path):
     assert (True, 0) in interrupted(BudgetAccountant(1e6, ledger=quick_path), twin)
 
 
 @pytest.mark.parametrize("durable", [False, True], ids=["memory", "file"])
+@pytest.mark.sample(every=3)
 def test_a_charge_in_the_middle_of_another_is_not_lost(durable, quick_path, monkeypatch):
     # As by a signal handler or a finaliser, which runs in the same thread.
     monkeypatch.setattr(_sqlite, "_PATIENCE", 0.01)
@@ -1921,6 +1946,7 @@ def test_every_fit_in_a_worker_is_charged_once(tool, n_jobs, backend, durable, p
 
 @pytest.mark.parametrize("durable", [False, True], ids=["memory", "file"])
 @pytest.mark.parametrize("backend", ["loky", "threading"])
+@pytest.mark.sample(every=5)
 def test_workers_cannot_exceed_the_ceiling(backend, durable, path):
     accountant = BudgetAccountant(0.25, ledger=path if durable else None)
     with joblib.parallel_config(backend), warnings.catch_warnings():

@@ -118,6 +118,7 @@ class OneBudget(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("durable", [False, True], ids=["memory", "file"])
+@pytest.mark.sample(every=6)
 def test_any_interleaving_leaves_one_budget(durable, tmp_path):
     from hypothesis.stateful import run_state_machine_as_test
 

@@ -467,6 +467,7 @@ def test_allocation_pays_for_the_whole_and_not_for_teachers():
 
 
 @pytest.mark.parametrize(("epsilon", "floor"), [(3.0, 0.6), (8.0, 0.75), (INF, 0.82)])
+@pytest.mark.sample(every=3)
 def test_digits(epsilon, floor):
     X, y = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(X))

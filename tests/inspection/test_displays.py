@@ -193,6 +193,7 @@ def test_ledger_of_a_plan_and_of_nothing():
 # --- drawing ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(every=3)
 def test_pictures(pyplot):
     accountant = BudgetAccountant(3.0, 1e-5)
     model = OutputPertLogReg(data_norm=3.0, classes=[0, 1], random_state=0).fit(X, y)

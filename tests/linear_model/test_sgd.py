@@ -439,6 +439,7 @@ def test_a_course_goes_on_from_where_the_last_one_ended():
     np.testing.assert_allclose(twice.predict(X), once.predict(X), atol=1e-5)
 
 
+@pytest.mark.sample(every=4)
 def test_courses_whose_deltas_promise_nothing_are_refused_before_the_charge():
     X, y = blobs(2, 60, 3)
     accountant = BudgetAccountant(epsilon=100, delta=0.99, composition="basic")

@@ -70,6 +70,7 @@ def sampled(epsilon=2.0, n_steps=1, **parameters):
     return estimator(epsilon=epsilon, batch_size=0.5, n_steps=n_steps, eta0=1e-9, **parameters)
 
 
+@pytest.mark.sample(every=5)
 def test_law_of_a_sampled_step_is_the_mixture(sums):
     model = sampled()
     mechanism = mechanism_of(model)

@@ -184,6 +184,7 @@ def test_unknown_labels_are_reported_like_others():
     assert np.all((reports >= 0).sum(axis=1) == 1)
 
 
+@pytest.mark.sample(every=3)
 def test_pairs_are_estimated_without_bias():
     X, y = survey(3000)
     truth = np.array([[np.mean((y == c) & (X[:, 0] == v)) for v in (*range(3), 9)] for c in range(3)])
@@ -200,6 +201,7 @@ def test_pairs_are_estimated_without_bias():
     assert np.abs((means.mean(axis=0) - truth) / error).max() < float(stats.t.isf(0.5e-6 / 12, 149))
 
 
+@pytest.mark.sample(every=2)
 def test_class_counts_are_right_on_average():
     X, y = survey(3000)
     counts = [model(epsilon=3.0, random_state=seed).fit(X, y).class_count_ for seed in range(100)]

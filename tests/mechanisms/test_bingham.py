@@ -44,6 +44,7 @@ def p_of_squares(t, density, edges):
 
 
 @pytest.mark.parametrize("gap", [0.5, 4.0, 200.0])
+@pytest.mark.sample(every=3)
 def test_in_the_plane_the_double_angle_is_von_mises(gap):
     turn = rotation(2)
     v = draws(turn @ np.diag([3 + gap, 3]) @ turn.T, 4000) @ turn
@@ -53,6 +54,7 @@ def test_in_the_plane_the_double_angle_is_von_mises(gap):
     reject(stats.kstest(angle, stats.vonmises(gap).cdf).pvalue, "twice the exponent")
 
 
+@pytest.mark.sample(every=5)
 def test_mean_square_cosine_where_dividing_by_the_envelope_fails():
     # A sampler that divides by (v' Omega v)^(d/2) where it has to multiply finds 0.955 here.
     cosines = draws(np.diag([4.0, 0.0]), 20_000)[:, 0] ** 2
@@ -64,6 +66,7 @@ def test_mean_square_cosine_where_dividing_by_the_envelope_fails():
 
 
 @pytest.mark.parametrize("size", [2, 3, 10, 50])
+@pytest.mark.sample(every=3)
 def test_without_data_every_direction_is_alike(size):
     v = draws(np.zeros((size, size)), 3000)
     for t in (v[:, 0] ** 2, (v @ rotation(size)[:, 0]) ** 2):
@@ -73,6 +76,7 @@ def test_without_data_every_direction_is_alike(size):
 
 
 @pytest.mark.parametrize("a", [1.0, 12.0])
+@pytest.mark.sample(every=4)
 def test_three_dimensions_with_three_eigenvalues(a):
     turn = rotation(3)
     v = draws(turn @ np.diag([a, a / 2, -1.0]) @ turn.T, 6000, seed=1) @ turn
@@ -89,6 +93,7 @@ def test_three_dimensions_with_three_eigenvalues(a):
 
 
 @pytest.mark.parametrize("a", [2.0, 15.0, 60.0])
+@pytest.mark.sample(every=5)
 def test_ten_dimensions(a):
     # Eigenvalues a, four times a / 3, five times 0. Of what the first leaves, a Beta(2, 5/2) part is in the next four.
     turn = rotation(10, seed=3)

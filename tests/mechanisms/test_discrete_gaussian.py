@@ -57,6 +57,7 @@ def test_rounded_continuous_noise_is_a_different_law():
 
 
 @pytest.mark.parametrize("sigma", [0.8, Fraction(10, 3)], ids=str)
+@pytest.mark.sample(every=3)
 def test_law_when_no_filter_decides(sigma, monkeypatch):
     monkeypatch.setattr(_exact, "ELEMENTARY", 1e30)
     counted = Counted(_exact._bernoulli_exp_scalar)

@@ -82,6 +82,7 @@ def test_draws_are_independent_of_their_neighbours():
 
 
 @pytest.mark.parametrize("scale", [Fraction(3, 7), Fraction(5, 3)], ids=str)
+@pytest.mark.sample(every=2)
 def test_law_when_no_filter_decides(scale, monkeypatch):
     monkeypatch.setattr(_exact, "ELEMENTARY", 1e30)
     counted = Counted(_exact._bernoulli_exp_scalar)

@@ -44,6 +44,7 @@ def test_bernoulli_exp_has_the_stated_probability(gamma):
 
 
 @pytest.mark.parametrize("gamma", GAMMAS, ids=str)
+@pytest.mark.sample(every=3)
 def test_bernoulli_exp_on_the_scalar_path(gamma, scalar_only):
     heads = draw(gamma, FEW, stream(f"scalar bernoulli {gamma}")).sum()
     assert scalar_only.calls == FEW
@@ -177,6 +178,7 @@ def test_geometric_law():
     reject(chi_square_integers(sample, lambda v: float(q**v * (1 - q)), 0, 20), "rate 5 % too large")
 
 
+@pytest.mark.sample(every=5)
 def test_geometric_law_on_the_scalar_path():
     bits = stream("geometric scalar")
     sample = np.array([_exact._geometric_scalar(int(w), bits) for w in bits.words(FEW)])

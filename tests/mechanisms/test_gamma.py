@@ -51,6 +51,7 @@ def test_norm_is_gamma_and_direction_is_uniform(p):
 
 
 @pytest.mark.parametrize("p", [1, 2, 3, 6])
+@pytest.mark.sample(every=2)
 def test_each_coordinate_has_variance_p_plus_one(p):
     # A second route to the shape: E z_j^2 = p + 1, through its standard error.
     squares = (vectors(p, 12_000 if p == 1 else 5000, f"variance {p}") / FINE) ** 2
@@ -78,6 +79,7 @@ def rounded_laplace(scale):
 
 
 @pytest.mark.parametrize("scale", [0.4, 1.5, 6.0])
+@pytest.mark.sample(every=3)
 def test_in_one_dimension_it_is_rounded_laplace_noise(scale):
     sample = vectors(1, 12_000, f"Laplace {scale}", scale)[:, 0]
     width = int(8 * scale) + 3
@@ -86,6 +88,7 @@ def test_in_one_dimension_it_is_rounded_laplace_noise(scale):
 
 
 @pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.sample(every=4)
 def test_law_when_the_filter_decides_nothing(p, monkeypatch):
     monkeypatch.setattr(_lazy, "LazyNormals", without_doubles)
     counted = Counted(_round_scalar)

@@ -205,6 +205,7 @@ def test_law_within_a_wedge(piece):
     assert np.all((np.abs(sample) >= ends[0]) & (np.abs(sample) <= ends[1]))
 
 
+@pytest.mark.sample(every=2)
 def test_law_of_the_tail():
     class Tail(OnePiece):
         def words(self, n):

@@ -173,6 +173,7 @@ def hockey_sticks_above(one, other, at, curve):
 
 @pytest.mark.parametrize("rows", [2, 3])
 @by_levels
+@pytest.mark.sample(every=2)
 def test_all_groups_of_rows_in_all_cells(levels, rows):
     """The rows of a group are on both sides of a cut, or of three: a depth still costs one cut."""
     epsilon = 1.5
@@ -194,6 +195,7 @@ def test_all_groups_of_rows_in_all_cells(levels, rows):
 
 
 @by_levels
+@pytest.mark.sample(every=3)
 def test_exponent_is_divided_by_the_rows_of_a_group(levels):
     counts, rows = [2, 0, 1, 3], 3
     mechanism, event = quantile_mechanism(2.4 * quantile_depth(len(levels[0])), 0.0, 1.0, *levels, 1, (), rows)

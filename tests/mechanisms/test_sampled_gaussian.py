@@ -147,6 +147,7 @@ def test_canary_in_full_batches():
     assert mu > 0.5 + 5 * error
 
 
+@pytest.mark.sample(every=3)
 def test_canary_in_samples():
     """One step at q = 1/2: the likelihood ratio's events have the deltas of the stated law, and no more."""
     runs, mu, rate = 40_000, 2.0, 0.5

@@ -13,8 +13,9 @@ from skdp import BudgetAccountant, DPNaiveBayes, PrivateLabelSet, allocate
 from skdp.exceptions import BudgetError, NotEnoughDataError, SeededNoiseWarning
 from skdp.mechanisms import NoiseSource
 
-OPEN = {"epsilon": 1.0, "delta": 1e-6}
-CLOSED = {"epsilon": 1.0, "universe": ["a", "b", "c", "d"]}
+# A label that does not occur, or occurs once, is told of with a probability of 1e-10 at most, in every test.
+OPEN = {"epsilon": 1.0, "delta": 1e-10}
+CLOSED = {"epsilon": 1.0, "universe": ["a", "b", "c", "d"], "false_alarm": 1e-11}
 
 both = pytest.mark.parametrize("parameters", [OPEN, CLOSED], ids=["open", "closed"])
 

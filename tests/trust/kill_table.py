@@ -52,7 +52,7 @@ def row_of(place):
             seen = False
             if name not in subject.survives and (name, claim) not in subject.survives:
                 with breakage():
-                    seen = any(reading.violated for reading in broken.readings(*claim))
+                    seen = broken.is_violated(*claim)
             tried[kind_of(name)] += 1
             killed[kind_of(name)] += seen
             if not seen:

@@ -13,6 +13,7 @@ on purpose; a reading has to be above what was recorded.
 """
 
 import contextlib
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -102,6 +103,13 @@ class Subject:
             yield self.reading(self, epsilon, delta)
         if (epsilon, delta) in self.runs:
             yield run(self, epsilon, delta)
+
+    def is_violated(self, epsilon, delta):
+        """Return whether a reading objects. A part of the fits mostly suffices to see a mutant."""
+        quick = replace(self, fits=math.ceil(self.fits / 8))
+        if self.reading is not None and quick.reading(quick, epsilon, delta).violated:
+            return True
+        return any(reading.violated for reading in self.readings(epsilon, delta))
 
     def all_mutants(self):
         """Return names of mutants, each with what breaks the library and the subject that it shows with."""
