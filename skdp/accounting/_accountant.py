@@ -21,6 +21,7 @@ from ._ledger import Ledger, MemoryLedger
 from ._parallel import Parts
 from ._plan import DeclaredPlan, as_costs
 from ._record import Record, RecordedRelease, check_record, rule_from_json, rule_to_json
+from ._relation import Relation
 from ._sqlite import Seen, SQLiteLedger, open_or_create, resolve, temporary
 from ._state import PartKey, State
 
@@ -220,6 +221,9 @@ class BudgetAccountant:
     def records(self) -> tuple[Record, ...]:
         """What has been charged, in order; for the accountant of a part, what was charged to the part."""
         records = self._store.records()
+        if self.unit != "record":
+            # Ledgers do not keep the relation that their unit implies.
+            records = tuple(replace(record, relation=Relation.of_unit(self.unit)) for record in records)
         if self._part is None:
             return records
         return tuple(r for r in records if (r.division, r.part) == (self._part[0], self._part_name))
@@ -307,7 +311,7 @@ class BudgetAccountant:
         label: str = "",
         estimator: str = "",
         releases: Iterable[RecordedRelease] = (),
-        unit: str | None = None,
+        relation: Relation | None = None,
     ) -> None:
         """Charge an event of known cost; the check and the record are one step.
 
@@ -319,28 +323,34 @@ class BudgetAccountant:
             What it is for, and which class was fitted.
         releases : iterable of RecordedRelease
             What will draw noise.
-        unit : {"record", "group"}, optional
-            Whose presence the guarantees are about; by default what the accountant counts.
+        relation : Relation, optional
+            Which data sets the guarantees compare. By default, one unit of the accountant is added or removed.
 
         Raises
         ------
         BudgetError
-            If it does not fit, or is about another unit; nothing is then recorded.
+            If it does not fit, or its relation is not one that the budget can count; nothing is then recorded.
         LedgerError
             If it cannot be recorded.
         """
         if not isinstance(cost, PrivacyCost):
             raise TypeError(f"cost must be a PrivacyCost, got {type(cost).__name__}")
-        check_same_unit(self.unit if unit is None else unit, self.unit, estimator)
+        relation = Relation.of_unit(self.unit) if relation is None else Relation(relation)
+        check_same_unit(relation.unit, self.unit, estimator)
         if not (isinstance(label, str) and isinstance(estimator, str)):
             raise TypeError("label and estimator must be text")
         label = _joined(self._label, label)
         releases = tuple(releases)
         check_record(cost, label + estimator, releases)
         division = None if self._part is None else self._part[0]
-        record = Record(label, cost, estimator, releases, datetime.now(UTC), division, self._part_name)
+        record = Record(label, cost, estimator, releases, datetime.now(UTC), division, self._part_name, relation)
+
+        def step(state: State) -> State:
+            self._check_relation(relation, state, estimator)
+            return self._rule.admit(state, cost, self._part)
+
         try:
-            self._store.change(lambda state: self._rule.admit(state, cost, self._part), record)
+            self._store.change(step, record)
         except BudgetError as error:
             refused = passing(error)
         else:
@@ -351,6 +361,16 @@ class BudgetAccountant:
         finally:
             # An error that its own traceback refers to would keep the rows of the fit in memory.
             del refused
+
+    def _check_relation(self, relation: Relation, state: State, who: str = "") -> None:
+        """Refuse a release that makes the number of its records public, if which records those are is private."""
+        if self._part is None or relation is not Relation.REPLACE_RECORD or state.divisions[self._part[0]].public:
+            return
+        raise BudgetError(
+            f"{who or 'the charge'} makes the number of records public, and cannot be charged to a part: the size of a "
+            "part depends on the records. Nothing was charged. Randomise the records before they are divided, or, if "
+            "it is public which record is in which part, pass public=True to parallel"
+        )
 
     def total(self) -> Budget:
         """Return what has been spent: the least (epsilon, delta) that is proved for it.
@@ -415,7 +435,7 @@ class BudgetAccountant:
         check_record(PrivacyCost.of_pair(0.0, 0.0), joined, ())
         return type(self)._attached(self._rule, self._store, self._part, self._part_name, joined)
 
-    def parallel(self, by: ArrayLike, parts: Sequence[Any]) -> Parts:
+    def parallel(self, by: ArrayLike, parts: Sequence[Any], *, public: bool = False) -> Parts:
         """Divide the records into disjoint parts; a record is exposed to what its own part is charged.
 
         The division is a context manager. What is charged to its parts costs the dearest of them, not the sum. A budget
@@ -428,6 +448,9 @@ class BudgetAccountant:
             its row number, nor of other records.
         parts : list of str or int
             The names, public. Records with another value are in no part.
+        public : bool, default=False
+            Whether it is public which record is in which part. Only then can a part be charged for a release that
+            makes the number of its records public, as those of :mod:`skdp.local` and of diffprivlib do.
 
         Returns
         -------
@@ -456,20 +479,22 @@ class BudgetAccountant:
                 f"this budget is about one {self.unit}, of which records could be in several parts, and would be "
                 "exposed to all that these are charged: charge each fit to the whole budget"
             )
-        return Parts(self, parts, by)
+        if not isinstance(public, bool):
+            raise TypeError(f"public must be True or False, got {shown(public)}")
+        return Parts(self, parts, by, public)
 
     def _remaining_pure(self) -> float:
         """About the largest epsilon of an event without delta that still fits, where that is another one."""
         assert isinstance(self._rule, Composition)
         return self._rule.remaining_pure(self._store.state(), self._part)
 
-    def _divide(self, names: tuple[str, ...]) -> int:
+    def _divide(self, names: tuple[str, ...], public: bool) -> int:
         number = -1
 
         def step(state: State) -> State:
             nonlocal number
             number = len(state.divisions)
-            return state.divide(names)
+            return state.divide(names, public)
 
         self._store.change(step)
         return number
@@ -537,11 +562,13 @@ class BudgetAccountant:
 
         Notes
         -----
-        **Privacy.** What is charged is what diffprivlib states, for its own neighbouring relation, which for most of
-        its models is the replacement of one record.
+        **Privacy.** The charge is what diffprivlib states. Most of its models compare data sets in which one record is
+        replaced, and treat the number of records as public; every charge is recorded with that relation. Therefore the
+        accountant of a part is refused, unless the division is public.
         """
         from ._diffprivlib import adapt
 
+        self._check_relation(Relation.REPLACE_RECORD, self._store.state(), "diffprivlib")
         if self.unit != "record":
             raise ValueError(f"diffprivlib's models count single records, and this budget is about one {self.unit}")
         return adapt(self)

@@ -53,6 +53,9 @@ class ParallelEvent(PrivacyEvent):
     curves; and epsilon is the least :math:`t` with :math:`h(t) = 0`. For the second use, condition on what had been
     released instead. ∎
 
+    The relation is the addition or removal of one record. Under replacement, a record could move from one part to
+    another, and lists whose reports are counted would tell how many records a part has.
+
     The largest of several profiles is convex in :math:`e^t` and so is the profile of a pair of distributions, which
     dominates. Where the mechanism tells which part a record is in, nothing changes: the proof conditions on it.
 
@@ -81,6 +84,11 @@ class ParallelEvent(PrivacyEvent):
 
     def alternatives(self) -> tuple[tuple[PrivacyEvent, ...], ...]:
         return self.parts
+
+    @property
+    def n_losses(self) -> int:
+        # Each profile has the errors of its own list, and the largest of them is taken.
+        return max(1, *(sum(event.n_losses for event in part) for part in self.parts))
 
     def mu(self) -> float:
         return max(_composed_mu(part) for part in self.parts)

@@ -97,11 +97,14 @@ class Division:
     closed : bool
         Whether nothing more can be spent on a part. What was spent then counts for all records, and names and sums
         are not kept.
+    public : bool
+        Whether it is public which record is in which part.
     """
 
     parts: tuple[str, ...]
     sums: tuple[Sums, ...]
     closed: bool = False
+    public: bool = False
 
     def largest(self) -> Sums:
         """Bound on what any one record was exposed to: it is in one part only."""
@@ -155,9 +158,9 @@ class State:
         changed = (*division.sums[:place], division.sums[place] + sums, *division.sums[place + 1 :])
         return self._with(number, replace(division, sums=changed))
 
-    def divide(self, parts: tuple[str, ...]) -> State:
+    def divide(self, parts: tuple[str, ...], public: bool = False) -> State:
         """Return the state with a further division."""
-        return replace(self, divisions=(*self.divisions, Division(parts, (Sums(),) * len(parts))))
+        return replace(self, divisions=(*self.divisions, Division(parts, (Sums(),) * len(parts), public=public)))
 
     def close(self, number: int) -> State:
         """Return the state with a division closed."""

@@ -122,6 +122,7 @@ def _row(record: Record) -> dict[str, Any]:
         "label": record.label,
         "division": record.division,
         "part": record.part,
+        "relation": record.relation.value,
         "epsilon": record.cost.epsilon,
         "delta": record.cost.delta,
         "mu": record.cost.mu(),
@@ -136,8 +137,8 @@ def to_frame(records: Sequence[Record]) -> pandas.DataFrame:
         import pandas
     except ImportError as error:
         raise ImportError("BudgetAccountant.to_frame needs pandas: pip install pandas") from error
-    columns = ["time", "estimator", "label", "division", "part", "epsilon", "delta", "mu", "events", "releases"]
+    texts, numbers = ("estimator", "label", "part", "relation"), ("epsilon", "delta", "mu")
+    columns = ["time", "estimator", "label", "division", "part", "relation", *numbers, "events", "releases"]
     frame = pandas.DataFrame([_row(record) for record in records], columns=columns)
     frame["time"] = pandas.to_datetime(frame["time"], utc=True)
-    numbers = dict.fromkeys(("epsilon", "delta", "mu"), float)
-    return frame.astype({**dict.fromkeys(("estimator", "label", "part"), str), "division": "Int64", **numbers})
+    return frame.astype({**dict.fromkeys(texts, str), "division": "Int64", **dict.fromkeys(numbers, float)})

@@ -163,10 +163,14 @@ def _totals(accountant: BudgetAccountant, records: Sequence[Record]) -> NDArray[
         if record.part not in known:
             known.append(record.part)
     # Which records a part has does not matter to what it is charged.
-    parts = {number: again.parallel(by=known, parts=known) for number, known in names.items() if number is not None}
+    parts = {
+        number: again.parallel(by=known, parts=known, public=True)
+        for number, known in names.items()
+        if number is not None
+    }
     found = []
     for record in records:
         charged = again if record.division is None else parts[record.division][record.part].accountant
-        charged.charge(record.cost, label=record.label, estimator=record.estimator)
+        charged.charge(record.cost, label=record.label, estimator=record.estimator, relation=record.relation)
         found.append(again.total().epsilon)
     return np.array(found)
