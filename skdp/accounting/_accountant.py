@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from .._values import shown
-from ..exceptions import BudgetError, LedgerError, passing
+from .._warn import warn
+from ..exceptions import BudgetError, BudgetWarning, LedgerError, passing
 from . import _view
 from ._budget import UNITS, Budget, check_delta, check_epsilon, check_same_unit
 from ._composition import RULES, Composition
@@ -51,14 +52,17 @@ class BudgetAccountant:
     composition : {"auto", "basic", "gdp", "rdp"}, default="auto"
         How events add up when `delta` is positive. ``"basic"``: epsilons and deltas are summed. ``"gdp"``: the
         squares of Gaussian-DP parameters are summed; ``"rdp"``: Rényi divergences of one order are. These two
-        admit far more Gaussian fits, and a sequence of pure events as far as its sum goes as well. ``"auto"``: the
-        rule of which the first event uses the smallest part.
+        admit far more Gaussian fits, and a sequence of pure events as far as its sum goes as well. ``"auto"``: pure
+        events are counted by the sum of their epsilons; the first event that does not suit this sum settles the
+        budget on the rule of which it uses the smallest part, with what the sum has left of epsilon, for good.
     unit : {"record", "group"}, default="record"
         Whose presence the ceiling is about. ``"group"`` is for fits with `rows_per_group`, all of them with the same
         groups, and admits no others: a fit that counts single records says nothing about a group.
     plan : list, default=None
-        Declares everything that is going to be charged, as what `privacy_plan` of an estimator returns. The list is
-        composed exactly; each entry can be charged once, in any order, and nothing else can be.
+        Declares everything that is going to be charged. An entry is what `privacy_plan` of an estimator returns, a
+        PrivacyCost, or a pair ``(like, count)``, where `like` is one of these, an event, or an estimator whose cost
+        does not depend on the data. The list is composed exactly; each entry can be charged once (or `count` times),
+        in any order, and nothing else can be.
 
     Attributes
     ----------
@@ -144,7 +148,7 @@ class BudgetAccountant:
         elif composition != "auto":
             raise ValueError("a plan is composed exactly: composition must be left at 'auto'")
         else:
-            rule = DeclaredPlan.of(epsilon, delta, as_costs(plan, unit))
+            rule = DeclaredPlan.of(epsilon, delta, as_costs(plan, unit, delta))
         rule = replace(rule, unit=unit)
         if ledger is None:
             self._rule, self._store = rule, MemoryLedger(rule.start())
@@ -208,7 +212,7 @@ class BudgetAccountant:
 
     @property
     def composition(self) -> str:
-        """The rule in force: "auto" until the first event decides, "plan" for a declared list."""
+        """The rule in force: "auto" as long as it is open, "plan" for a declared list."""
         return self._store.state().rule or "auto"
 
     @property
@@ -296,10 +300,12 @@ class BudgetAccountant:
         """What the rule in force counts of a cost; its Rényi divergence while none is."""
         if self.composition == "gdp":
             return cost.mu()
-        return cost.rdp(self._rule.order) if isinstance(self._rule, Composition) else cost.epsilon
+        if not isinstance(self._rule, Composition):
+            return cost.epsilon
+        return cost.rdp(self._rule.order_in_force(self._store.state()))
 
     def _settle(self, rule: str) -> None:
-        """Decide on the rule, if that is open; nothing has been charged then."""
+        """Decide on the rule, if that is open."""
         chosen = self._rule
         if isinstance(chosen, Composition) and self._store.state().rule != rule:
             self._store.change(lambda state: chosen.settle(state, rule))
@@ -345,15 +351,23 @@ class BudgetAccountant:
         division = None if self._part is None else self._part[0]
         record = Record(label, cost, estimator, releases, datetime.now(UTC), division, self._part_name, relation)
 
+        caution = None
+
         def step(state: State) -> State:
+            nonlocal caution
             self._check_relation(relation, state, estimator)
-            return self._rule.admit(state, cost, self._part)
+            after = self._rule.admit(state, cost, self._part)
+            if isinstance(self._rule, Composition):
+                caution = self._rule.caution(state, after, cost, self._part)
+            return after
 
         try:
             self._store.change(step, record)
         except BudgetError as error:
             refused = passing(error)
         else:
+            if caution is not None:
+                warn(caution, BudgetWarning)
             return
         # Outside the handler, so that it is not its own context.
         try:
@@ -378,8 +392,10 @@ class BudgetAccountant:
         Returns
         -------
         total : Budget
-            Named pair (epsilon, delta). The guarantee that holds in advance is the ceiling; a total that is read
-            in the middle of an adaptive sequence describes what was charged. With a plan, the whole list's.
+            Named pair (epsilon, delta), which never exceeds the ceiling. The guarantee that holds in advance is the
+            ceiling; a total that is read in the middle of an adaptive sequence describes what was charged. If all
+            events are pure and their sum is the better statement, delta is 0; else delta is that of the ceiling
+            (except under basic composition, which sums deltas). With a plan, the total is that of the whole list.
         """
         return self._rule.total(self._store.state(), self._part)
 
@@ -482,6 +498,10 @@ class BudgetAccountant:
         if not isinstance(public, bool):
             raise TypeError(f"public must be True or False, got {shown(public)}")
         return Parts(self, parts, by, public)
+
+    def _pure_total(self) -> float | None:
+        """The sum of epsilons, if nothing but pure events was charged."""
+        return self._rule.pure_total(self._store.state(), self._part) if isinstance(self._rule, Composition) else None
 
     def _remaining_pure(self) -> float:
         """About the largest epsilon of an event without delta that still fits, where that is another one."""
@@ -632,12 +652,16 @@ def _joined(own: str, label: str) -> str:
 
 
 def _checked(epsilon: float, delta: float) -> tuple[float, float]:
-    return check_epsilon(epsilon, allow_zero=True), check_delta(delta)
+    pair = check_epsilon(epsilon, allow_zero=True), check_delta(delta)
+    if pair == (0, 0):
+        raise ValueError("epsilon and delta must not both be 0: a release that costs nothing depends on no record")
+    return pair
 
 
 def _asked(rule: Rule) -> tuple[Any, ...]:
     """What a user chose, without the numbers that follow from it."""
-    return rule.ceiling, rule.rule, rule.unit, rule.entries if isinstance(rule, DeclaredPlan) else ()
+    planned = tuple(entry.events for entry in rule.entries) if isinstance(rule, DeclaredPlan) else ()
+    return rule.ceiling, rule.rule, rule.unit, planned
 
 
 def _described(rule: Rule) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterable
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from .._values import as_float, shown
 from ..exceptions import BudgetError
@@ -64,7 +64,7 @@ class Budget(_Pair):
         return super().__new__(cls, as_float(epsilon), as_float(delta))
 
     @classmethod
-    def _make(cls, iterable: Iterable[float]) -> Self:
+    def _make(cls, iterable: Iterable[Any]) -> Self:  # type: ignore[override]
         return cls(*iterable)
 
     def __le__(self, other: object) -> bool:

@@ -399,7 +399,7 @@ class PrivacyCost:
         if isinstance(event, GaussianEvent):
             return float(gaussian_delta(epsilon, event.noise_mu)) <= delta
         if isinstance(event, BoundedRangeEvent) and 0 < event.epsilon < _MOST_RANGE:
-            return float(event.profile(np.float64(epsilon))) <= delta
+            return float(event.profile(np.array(epsilon))) <= delta
         if isinstance(event, PureEvent | ApproximateEvent):
             own = getattr(event, "delta", 0.0)
             # Randomised response with epsilon, but for a part of the outcomes that tells all.

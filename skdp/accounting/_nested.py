@@ -245,12 +245,12 @@ def renyi_epsilon(events: tuple[PrivacyEvent, ...], delta: float) -> float:
     epsilon : float
         At least 0; infinite where no divergence is known.
     """
-    found = math.inf
+    counts, found = Counter(events), math.inf
     for order in _CONVERSION_ORDERS.tolist():
         # Canonne, Kamath and Steinke 2020, proposition 12.
         offset = math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1)
         if offset < found:
-            found = min(found, math.fsum(event.rdp(order) for event in events) + offset)
+            found = min(found, math.fsum(count * event.rdp(order) for event, count in counts.items()) + offset)
     return max(found, 0.0) * _UP
 
 

@@ -97,9 +97,7 @@ class Parts:
         Whether it is public which record is in which part.
     """
 
-    def __init__(
-        self, accountant: BudgetAccountant, names: Sequence[Any], by: ArrayLike, public: bool = False
-    ) -> None:
+    def __init__(self, accountant: BudgetAccountant, names: Sequence[Any], by: ArrayLike, public: bool = False) -> None:
         self._accountant = accountant
         self._names = check_names(names)
         membership = assign(by, self._names)

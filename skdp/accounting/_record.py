@@ -27,7 +27,7 @@ from ._objective import ObjectiveCurve
 from ._plan import DeclaredPlan
 from ._relation import Relation
 from ._sampled import SampledGaussianEvent
-from ._state import Division, Exact, State, Sums
+from ._state import Division, Exact, Rest, State, Sums
 
 
 @dataclass(frozen=True)
@@ -278,6 +278,7 @@ def state_to_json(state: State) -> str:
                 for d in state.divisions
             ],
             "done": state.done,
+            **({} if state.rest is None else {"rest": {**vars(state.rest), "pure": str(state.rest.pure)}}),
         }
     )
 
@@ -289,7 +290,10 @@ def state_from_json(text: str) -> State:
         Division(tuple(d["parts"]), tuple(_sums_from_data(s) for s in d["sums"]), d["closed"], d.get("public", False))
         for d in data["divisions"]
     )
-    return State(data["rule"], _sums_from_data(data["whole"]), divisions, tuple(data["done"]))
+    rest = data.get("rest")
+    if rest is not None:
+        rest = Rest(_exact(rest["pure"]), *(float(rest[name]) for name in ("mu", "order", "divergence")))
+    return State(data["rule"], _sums_from_data(data["whole"]), divisions, tuple(data["done"]), rest)
 
 
 def rule_to_json(rule: Composition | DeclaredPlan) -> str:

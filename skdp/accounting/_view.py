@@ -65,6 +65,9 @@ def text(accountant: BudgetAccountant, last: int | None = None) -> str:
         f"spent      epsilon={total.epsilon:.6g}, delta={total.delta:.6g}, in {len(records)} charges",
         f"remaining  epsilon={remaining.epsilon:.6g}, delta={remaining.delta:.6g}",
     ]
+    pure = accountant._pure_total()
+    if pure is not None and total.delta > 0:
+        summary[1] += f"; or epsilon={pure:.6g} without delta"
     if accountant.composition in ("gdp", "rdp"):
         summary[-1] += f" for Gaussian noise; epsilon={accountant._remaining_pure():.6g} without delta"
         summary.append("           Charges compose: the two need not add up to the ceiling, and are at its delta.")
@@ -107,6 +110,7 @@ def as_json(accountant: BudgetAccountant, last: int | None = None) -> str:
         "composition": accountant.composition,
         "unit": accountant.unit,
         "spent": accountant.total()._asdict(),
+        "spent_without_delta": accountant._pure_total(),
         "remaining": accountant.remaining()._asdict(),
         "n_records": len(records),
         "records": [record_to_data(record) for record in shown],
