@@ -18,8 +18,8 @@ certain and adds nothing to delta; the other paths coincide with those of the fi
 delta.
 
 **auto** stays open as long as all events are pure and are counted by their sum :math:`e`. Then it settles on one of
-the rules, with :math:`(\varepsilon - e, \delta)` for the events from there on. The choice, and the moment, may depend on
-all outputs before: the loss so far is at most :math:`e` for certain, and *given* these outputs the rest adds at most
+the rules, with :math:`(\varepsilon - e, \delta)` for the events from there on. The choice, and the moment, may depend
+on all outputs before: the loss so far is at most :math:`e` for certain, and *given* these outputs the rest adds at most
 :math:`\delta`. So does the whole, as the mean over them. (The proof is in the user guide.) A choice after an event that
 has a delta would not be valid: two rules joined by "or" give away up to the sum of their deltas.
 
