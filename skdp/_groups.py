@@ -23,6 +23,7 @@ from ._data import is_sequence, label_key
 from ._params import check_integer
 from ._release import PrivacyGuarantee
 from ._values import shown
+from .accounting import Relation
 from .mechanisms import BitStream, NoiseSource
 
 _MOST_ROWS = 10**6
@@ -84,7 +85,7 @@ class Unit:
         if self.rows_per_group is None:
             return plan
         count = ("1 counts" if self.rows == 1 else f"{self.rows} count") + (where and f" in {where}")
-        return replace(plan, relation=f"add or remove all records of one group, of which at most {count}", unit="group")
+        return replace(plan, relation=Relation.ADD_OR_REMOVE_GROUP, limit=f"of which at most {count}")
 
     def numbers(self, groups: Any, X: Any) -> NDArray[np.intp] | None:
         """Validate groups, against the rows as the user passed them, which may have an index.

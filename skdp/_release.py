@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._warn import warn
-from .accounting import Budget, BudgetAccountant, PrivacyCost, PrivacyEvent, RecordedRelease
+from .accounting import Budget, BudgetAccountant, PrivacyCost, PrivacyEvent, RecordedRelease, Relation
 from .exceptions import ReleaseError, SeededNoiseWarning
 from .mechanisms import Mechanism, NoiseSource, SampledGaussianMechanism
 
@@ -61,10 +61,6 @@ class Release:
         return RecordedRelease(self.label, m.name, m.norm, float(m.sensitivity), float(m.scale))
 
 
-#: The relation of local privacy: any record may be another, and how many there are is public.
-REPLACE_ONE = "replace one record; their number is public"
-
-
 @dataclass(frozen=True)
 class PrivacyGuarantee:
     """What a fit gives away at most, and through which releases.
@@ -79,21 +75,26 @@ class PrivacyGuarantee:
         What the fit consists of, for composition.
     releases : tuple of Release
         The releases, each with its mechanism, sensitivity and share of the budget.
-    relation : str
+    relation : Relation
         Which data sets the guarantee holds between.
     fits : tuple of str
         The fits of other estimators that it covers, if there are any.
-    unit : {"record", "group"}
-        What they differ by.
+    limit : str
+        How many records of a group count at most; empty where the guarantee is not about groups.
     """
 
     epsilon: float
     delta: float
     events: tuple[PrivacyEvent, ...]
     releases: tuple[Release, ...]
-    relation: str = "add or remove one record"
+    relation: Relation = Relation.ADD_OR_REMOVE_RECORD
     fits: tuple[str, ...] = ()
-    unit: str = "record"
+    limit: str = ""
+
+    @property
+    def unit(self) -> str:
+        """What neighbouring data sets differ by: "record" or "group"."""
+        return self.relation.unit
 
     @property
     def cost(self) -> PrivacyCost:
@@ -109,7 +110,7 @@ class PrivacyGuarantee:
         guarantee : Budget
             ``(2 epsilon, (1 + exp(epsilon)) delta)``, by group privacy; in the local model, the guarantee itself.
         """
-        if self.relation == REPLACE_ONE:
+        if self.relation is Relation.REPLACE_RECORD:
             return Budget(self.epsilon, self.delta)
         if self.delta == 0 or self.epsilon == math.inf:
             return Budget(2 * self.epsilon, self.delta)
@@ -136,8 +137,8 @@ class PrivacyGuarantee:
             return ["not private (epsilon=inf): no noise was added"]
         replace = self.replace_one
         guarantee = f"(epsilon={self.epsilon:g}, delta={self.delta:g})"
-        lines = [f"{guarantee}-differentially private, {self.relation}"]
-        if self.relation != REPLACE_ONE:
+        lines = [", ".join(filter(None, (f"{guarantee}-differentially private", self.relation, self.limit)))]
+        if self.relation is not Relation.REPLACE_RECORD:
             replaced = (
                 f"implies (epsilon={replace.epsilon:g}, delta={replace.delta:.3g}) if one {self.unit} is replaced"
             )
@@ -224,7 +225,7 @@ class ReleaseSession:
                 label=label,
                 estimator=estimator,
                 releases=[release.record() for release in plan.releases],
-                unit=plan.unit,
+                relation=plan.relation,
             )
         self._waiting = {release.label: release.mechanism for release in plan.releases}
         self._source = source

@@ -77,6 +77,10 @@ class PrivacyAssumptionWarning(UserWarning):
     """The guarantee rests on an assumption that the user has not stated."""
 
 
+class BudgetWarning(UserWarning):
+    """A charge made the rest of a budget much smaller than its epsilon suggests. It was admitted, and stands."""
+
+
 class SeededNoiseWarning(UserWarning):
     """Noise comes from a seed while a budget is being charged: who knows the seed can remove the noise."""
 

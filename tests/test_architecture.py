@@ -15,11 +15,11 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 # Lower floors first. A room may import from its own floor's package and from floors below.
 FLOORS = [
-    {"_bins", "_values", "exceptions"},
+    {"_bins", "_values", "_warn", "exceptions"},
     {"accounting"},
     {"mechanisms"},
     {"sensitivity", "_params"},
-    {"_columns", "_warn"},
+    {"_columns"},
     {"_class_sums", "_release", "_silence"},
     {"_blocks", "_data", "_descent", "_tables"},
     {"_allocation", "_callbacks", "_groups", "base"},

@@ -577,7 +577,7 @@ def test_indexes_that_are_equal():
 
 def test_plans_say_where_so_many_rows_count():
     plan = PrivacyGuarantee(1.0, 0.0, (), ())
-    assert "at most 2 count in a score" in _groups.Unit.of(2).stated(plan, "a score").relation
+    assert "at most 2 count in a score" in _groups.Unit.of(2).stated(plan, "a score").limit
 
 
 @pytest.mark.parametrize(("outer", "inner"), [(3, None), (None, 2)])

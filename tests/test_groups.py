@@ -382,7 +382,9 @@ def test_guarantee_states_the_unit_and_costs_the_same(model):
     alone = clone(model).privacy_plan(n_features=2)
     assert grouped(model).fit(X, targets(model, y), groups=groups).privacy_ == plan
     assert (plan.unit, alone.unit) == ("group", "record")
-    assert plan.relation == "add or remove all records of one group, of which at most 3 count"
+    assert plan.relation == "add or remove all records of one group"
+    assert plan.limit == "of which at most 3 count"
+    assert "add or remove all records of one group, of which at most 3 count\n" in repr(plan)
     assert alone.relation == "add or remove one record"
     assert "one group is replaced" in repr(plan)
     assert "one record is replaced" in repr(alone)
@@ -394,7 +396,7 @@ def test_guarantee_states_the_unit_and_costs_the_same(model):
     single = grouped(model, 1).privacy_plan(n_features=2)
     assert single.unit == "group"
     assert [r.mechanism for r in single.releases] == [r.mechanism for r in alone.releases]
-    assert "at most 1 counts" in single.relation
+    assert "at most 1 counts" in single.limit
 
 
 @every_model

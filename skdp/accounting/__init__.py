@@ -32,6 +32,7 @@ from ._objective import (
 )
 from ._parallel import Part, Parts
 from ._record import Record, RecordedRelease
+from ._relation import Relation
 from ._sampled import SampledGaussianEvent, sampled_gaussian_mu
 from ._state import largest_share
 
@@ -51,6 +52,7 @@ __all__ = [
     "PureEvent",
     "Record",
     "RecordedRelease",
+    "Relation",
     "RepeatedSelectionEvent",
     "SampledGaussianEvent",
     "binary_log_loss",

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from .._values import shown
-from ..exceptions import BudgetError, LedgerError, passing
+from .._warn import warn
+from ..exceptions import BudgetError, BudgetWarning, LedgerError, passing
 from . import _view
 from ._budget import UNITS, Budget, check_delta, check_epsilon, check_same_unit
 from ._composition import RULES, Composition
@@ -21,6 +22,7 @@ from ._ledger import Ledger, MemoryLedger
 from ._parallel import Parts
 from ._plan import DeclaredPlan, as_costs
 from ._record import Record, RecordedRelease, check_record, rule_from_json, rule_to_json
+from ._relation import Relation
 from ._sqlite import Seen, SQLiteLedger, open_or_create, resolve, temporary
 from ._state import PartKey, State
 
@@ -50,14 +52,17 @@ class BudgetAccountant:
     composition : {"auto", "basic", "gdp", "rdp"}, default="auto"
         How events add up when `delta` is positive. ``"basic"``: epsilons and deltas are summed. ``"gdp"``: the
         squares of Gaussian-DP parameters are summed; ``"rdp"``: Rényi divergences of one order are. These two
-        admit far more Gaussian fits, and a sequence of pure events as far as its sum goes as well. ``"auto"``: the
-        rule of which the first event uses the smallest part.
+        admit far more Gaussian fits, and a sequence of pure events as far as its sum goes as well. ``"auto"``: pure
+        events are counted by the sum of their epsilons; the first event that does not suit this sum settles the
+        budget on the rule of which it uses the smallest part, with what the sum has left of epsilon, for good.
     unit : {"record", "group"}, default="record"
         Whose presence the ceiling is about. ``"group"`` is for fits with `rows_per_group`, all of them with the same
         groups, and admits no others: a fit that counts single records says nothing about a group.
     plan : list, default=None
-        Declares everything that is going to be charged, as what `privacy_plan` of an estimator returns. The list is
-        composed exactly; each entry can be charged once, in any order, and nothing else can be.
+        Declares everything that is going to be charged. An entry is what `privacy_plan` of an estimator returns, a
+        PrivacyCost, or a pair ``(like, count)``, where `like` is one of these, an event, or an estimator whose cost
+        does not depend on the data. The list is composed exactly; each entry can be charged once (or `count` times),
+        in any order, and nothing else can be.
 
     Attributes
     ----------
@@ -143,7 +148,7 @@ class BudgetAccountant:
         elif composition != "auto":
             raise ValueError("a plan is composed exactly: composition must be left at 'auto'")
         else:
-            rule = DeclaredPlan.of(epsilon, delta, as_costs(plan, unit))
+            rule = DeclaredPlan.of(epsilon, delta, as_costs(plan, unit, delta))
         rule = replace(rule, unit=unit)
         if ledger is None:
             self._rule, self._store = rule, MemoryLedger(rule.start())
@@ -207,7 +212,7 @@ class BudgetAccountant:
 
     @property
     def composition(self) -> str:
-        """The rule in force: "auto" until the first event decides, "plan" for a declared list."""
+        """The rule in force: "auto" as long as it is open, "plan" for a declared list."""
         return self._store.state().rule or "auto"
 
     @property
@@ -220,6 +225,9 @@ class BudgetAccountant:
     def records(self) -> tuple[Record, ...]:
         """What has been charged, in order; for the accountant of a part, what was charged to the part."""
         records = self._store.records()
+        if self.unit != "record":
+            # Ledgers do not keep the relation that their unit implies.
+            records = tuple(replace(record, relation=Relation.of_unit(self.unit)) for record in records)
         if self._part is None:
             return records
         return tuple(r for r in records if (r.division, r.part) == (self._part[0], self._part_name))
@@ -292,10 +300,12 @@ class BudgetAccountant:
         """What the rule in force counts of a cost; its Rényi divergence while none is."""
         if self.composition == "gdp":
             return cost.mu()
-        return cost.rdp(self._rule.order) if isinstance(self._rule, Composition) else cost.epsilon
+        if not isinstance(self._rule, Composition):
+            return cost.epsilon
+        return cost.rdp(self._rule.order_in_force(self._store.state()))
 
     def _settle(self, rule: str) -> None:
-        """Decide on the rule, if that is open; nothing has been charged then."""
+        """Decide on the rule, if that is open."""
         chosen = self._rule
         if isinstance(chosen, Composition) and self._store.state().rule != rule:
             self._store.change(lambda state: chosen.settle(state, rule))
@@ -307,7 +317,7 @@ class BudgetAccountant:
         label: str = "",
         estimator: str = "",
         releases: Iterable[RecordedRelease] = (),
-        unit: str | None = None,
+        relation: Relation | None = None,
     ) -> None:
         """Charge an event of known cost; the check and the record are one step.
 
@@ -319,31 +329,45 @@ class BudgetAccountant:
             What it is for, and which class was fitted.
         releases : iterable of RecordedRelease
             What will draw noise.
-        unit : {"record", "group"}, optional
-            Whose presence the guarantees are about; by default what the accountant counts.
+        relation : Relation, optional
+            Which data sets the guarantees compare. By default, one unit of the accountant is added or removed.
 
         Raises
         ------
         BudgetError
-            If it does not fit, or is about another unit; nothing is then recorded.
+            If it does not fit, or its relation is not one that the budget can count; nothing is then recorded.
         LedgerError
             If it cannot be recorded.
         """
         if not isinstance(cost, PrivacyCost):
             raise TypeError(f"cost must be a PrivacyCost, got {type(cost).__name__}")
-        check_same_unit(self.unit if unit is None else unit, self.unit, estimator)
+        relation = Relation.of_unit(self.unit) if relation is None else Relation(relation)
+        check_same_unit(relation.unit, self.unit, estimator)
         if not (isinstance(label, str) and isinstance(estimator, str)):
             raise TypeError("label and estimator must be text")
         label = _joined(self._label, label)
         releases = tuple(releases)
         check_record(cost, label + estimator, releases)
         division = None if self._part is None else self._part[0]
-        record = Record(label, cost, estimator, releases, datetime.now(UTC), division, self._part_name)
+        record = Record(label, cost, estimator, releases, datetime.now(UTC), division, self._part_name, relation)
+
+        caution = None
+
+        def step(state: State) -> State:
+            nonlocal caution
+            self._check_relation(relation, state, estimator)
+            after = self._rule.admit(state, cost, self._part)
+            if isinstance(self._rule, Composition):
+                caution = self._rule.caution(state, after, cost, self._part)
+            return after
+
         try:
-            self._store.change(lambda state: self._rule.admit(state, cost, self._part), record)
+            self._store.change(step, record)
         except BudgetError as error:
             refused = passing(error)
         else:
+            if caution is not None:
+                warn(caution, BudgetWarning)
             return
         # Outside the handler, so that it is not its own context.
         try:
@@ -352,14 +376,26 @@ class BudgetAccountant:
             # An error that its own traceback refers to would keep the rows of the fit in memory.
             del refused
 
+    def _check_relation(self, relation: Relation, state: State, who: str = "") -> None:
+        """Refuse a release that makes the number of its records public, if which records those are is private."""
+        if self._part is None or relation is not Relation.REPLACE_RECORD or state.divisions[self._part[0]].public:
+            return
+        raise BudgetError(
+            f"{who or 'the charge'} makes the number of records public, and cannot be charged to a part: the size of a "
+            "part depends on the records. Nothing was charged. Randomise the records before they are divided, or, if "
+            "it is public which record is in which part, pass public=True to parallel"
+        )
+
     def total(self) -> Budget:
         """Return what has been spent: the least (epsilon, delta) that is proved for it.
 
         Returns
         -------
         total : Budget
-            Named pair (epsilon, delta). The guarantee that holds in advance is the ceiling; a total that is read
-            in the middle of an adaptive sequence describes what was charged. With a plan, the whole list's.
+            Named pair (epsilon, delta), which never exceeds the ceiling. The guarantee that holds in advance is the
+            ceiling; a total that is read in the middle of an adaptive sequence describes what was charged. If all
+            events are pure and their sum is the better statement, delta is 0; else delta is that of the ceiling
+            (except under basic composition, which sums deltas). With a plan, the total is that of the whole list.
         """
         return self._rule.total(self._store.state(), self._part)
 
@@ -415,7 +451,7 @@ class BudgetAccountant:
         check_record(PrivacyCost.of_pair(0.0, 0.0), joined, ())
         return type(self)._attached(self._rule, self._store, self._part, self._part_name, joined)
 
-    def parallel(self, by: ArrayLike, parts: Sequence[Any]) -> Parts:
+    def parallel(self, by: ArrayLike, parts: Sequence[Any], *, public: bool = False) -> Parts:
         """Divide the records into disjoint parts; a record is exposed to what its own part is charged.
 
         The division is a context manager. What is charged to its parts costs the dearest of them, not the sum. A budget
@@ -428,6 +464,9 @@ class BudgetAccountant:
             its row number, nor of other records.
         parts : list of str or int
             The names, public. Records with another value are in no part.
+        public : bool, default=False
+            Whether it is public which record is in which part. Only then can a part be charged for a release that
+            makes the number of its records public, as those of :mod:`skdp.local` and of diffprivlib do.
 
         Returns
         -------
@@ -456,20 +495,26 @@ class BudgetAccountant:
                 f"this budget is about one {self.unit}, of which records could be in several parts, and would be "
                 "exposed to all that these are charged: charge each fit to the whole budget"
             )
-        return Parts(self, parts, by)
+        if not isinstance(public, bool):
+            raise TypeError(f"public must be True or False, got {shown(public)}")
+        return Parts(self, parts, by, public)
+
+    def _pure_total(self) -> float | None:
+        """The sum of epsilons, if nothing but pure events was charged."""
+        return self._rule.pure_total(self._store.state(), self._part) if isinstance(self._rule, Composition) else None
 
     def _remaining_pure(self) -> float:
         """About the largest epsilon of an event without delta that still fits, where that is another one."""
         assert isinstance(self._rule, Composition)
         return self._rule.remaining_pure(self._store.state(), self._part)
 
-    def _divide(self, names: tuple[str, ...]) -> int:
+    def _divide(self, names: tuple[str, ...], public: bool) -> int:
         number = -1
 
         def step(state: State) -> State:
             nonlocal number
             number = len(state.divisions)
-            return state.divide(names)
+            return state.divide(names, public)
 
         self._store.change(step)
         return number
@@ -537,11 +582,13 @@ class BudgetAccountant:
 
         Notes
         -----
-        **Privacy.** What is charged is what diffprivlib states, for its own neighbouring relation, which for most of
-        its models is the replacement of one record.
+        **Privacy.** The charge is what diffprivlib states. Most of its models compare data sets in which one record is
+        replaced, and treat the number of records as public; every charge is recorded with that relation. Therefore the
+        accountant of a part is refused, unless the division is public.
         """
         from ._diffprivlib import adapt
 
+        self._check_relation(Relation.REPLACE_RECORD, self._store.state(), "diffprivlib")
         if self.unit != "record":
             raise ValueError(f"diffprivlib's models count single records, and this budget is about one {self.unit}")
         return adapt(self)
@@ -605,12 +652,16 @@ def _joined(own: str, label: str) -> str:
 
 
 def _checked(epsilon: float, delta: float) -> tuple[float, float]:
-    return check_epsilon(epsilon, allow_zero=True), check_delta(delta)
+    pair = check_epsilon(epsilon, allow_zero=True), check_delta(delta)
+    if pair == (0, 0):
+        raise ValueError("epsilon and delta must not both be 0: a release that costs nothing depends on no record")
+    return pair
 
 
 def _asked(rule: Rule) -> tuple[Any, ...]:
     """What a user chose, without the numbers that follow from it."""
-    return rule.ceiling, rule.rule, rule.unit, rule.entries if isinstance(rule, DeclaredPlan) else ()
+    planned = tuple(entry.events for entry in rule.entries) if isinstance(rule, DeclaredPlan) else ()
+    return rule.ceiling, rule.rule, rule.unit, planned
 
 
 def _described(rule: Rule) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Self
 
 from .._values import as_float, shown
 from ..exceptions import BudgetError
@@ -22,17 +23,65 @@ MAX_EPSILON = 1e9
 _LEAST_DELTA = 1e-300
 
 
-class Budget(NamedTuple):
-    """An (epsilon, delta) pair.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        The pair.
-    """
+class _Pair(NamedTuple):
+    """What a budget is stored as."""
 
     epsilon: float
     delta: float
+
+
+class Budget(_Pair):
+    """An (epsilon, delta) pair.
+
+    Budgets are compared as guarantees, which are partially ordered: ``a <= b`` is true if neither epsilon nor delta of
+    ``a`` exceeds that of ``b``. Of two budgets, both comparisons can be false.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0; possibly infinite.
+    delta : float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> from skdp.accounting import Budget
+    >>> Budget(3, 0.1) <= Budget(4, 0.1)
+    True
+    >>> Budget(4, 0.02) >= Budget(3, 0.1), Budget(4, 0.02) <= Budget(3, 0.1)
+    (False, False)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, epsilon: float, delta: float) -> Self:
+        """Make a pair of two numbers that are in their ranges."""
+        for name, value, most in (("epsilon", epsilon, math.inf), ("delta", delta, 1.0)):
+            if isinstance(value, bool) or not isinstance(value, numbers.Real):
+                raise TypeError(f"{name} must be a real number, got {shown(value)}")
+            if not 0 <= value <= most:
+                raise ValueError(f"{name} must lie in [0, {most:g}], got {shown(value)}")
+        return super().__new__(cls, as_float(epsilon), as_float(delta))
+
+    @classmethod
+    def _make(cls, iterable: Iterable[Any]) -> Self:  # type: ignore[override]
+        return cls(*iterable)
+
+    def __le__(self, other: object) -> bool:
+        if not (isinstance(other, tuple) and len(other) == 2):
+            return NotImplemented
+        return bool(self[0] <= other[0] and self[1] <= other[1])
+
+    def __ge__(self, other: object) -> bool:
+        if not (isinstance(other, tuple) and len(other) == 2):
+            return NotImplemented
+        return bool(self[0] >= other[0] and self[1] >= other[1])
+
+    def __lt__(self, other: object) -> bool:
+        return NotImplemented if (below := self.__le__(other)) is NotImplemented else below and self != other
+
+    def __gt__(self, other: object) -> bool:
+        return NotImplemented if (above := self.__ge__(other)) is NotImplemented else above and self != other
 
 
 def check_epsilon(epsilon: object, *, allow_zero: bool = False) -> float:

@@ -17,9 +17,14 @@ That "or" costs nothing: a path that ends under the pure rule has a privacy loss
 certain and adds nothing to delta; the other paths coincide with those of the filter run by itself, which add at most
 delta.
 
-**auto** takes the rule of which the first event uses the smallest part. The first event is chosen before any output
-is seen, so that the choice of rule is not adaptive. Choosing later would not be valid: two rules joined by "or" give
-away up to the sum of their deltas.
+**auto** stays open as long as all events are pure and are counted by their sum :math:`e`. Then it settles on one of
+the rules, with :math:`(\varepsilon - e, \delta)` for the events from there on. The choice, and the moment, may depend
+on all outputs before: the loss so far is at most :math:`e` for certain, and *given* these outputs the rest adds at most
+:math:`\delta`. So does the whole, as the mean over them. (The proof is in the user guide.) A choice after an event that
+has a delta would not be valid: two rules joined by "or" give away up to the sum of their deltas.
+
+An event settles the rule, itself included, on the one of which it uses the smallest part. A pure event leaves the rule
+open if that is the pure sum.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
 from scipy import optimize
 
@@ -35,9 +41,15 @@ from ..exceptions import BudgetError
 from ._budget import Budget
 from ._events import PrivacyCost
 from ._gaussian import gaussian_epsilon, gaussian_mu
-from ._state import Exact, PartKey, State, Sums, decimal, dyadic, floor_decimal
+from ._state import Exact, PartKey, Rest, State, Sums, decimal, dyadic, floor_decimal
 
 RULES = ("auto", "basic", "gdp", "rdp")
+
+#: A charge is worth a warning if it uses more than this part of the budget, and so many times its share of epsilon.
+_NOTICED, _MUCH_MORE = 0.1, 2.0
+
+#: Where so much is used, it does not matter how the rest is counted.
+_LITTLE_LEFT = 0.9
 
 
 @dataclass(frozen=True)
@@ -71,25 +83,47 @@ class Composition:
         ceiling = Budget(epsilon, delta)
         if delta == 0 or not math.isfinite(epsilon):
             return cls(ceiling, "basic")
-        return cls(ceiling, rule, gaussian_mu(epsilon, delta), *renyi_budget(epsilon, delta))
+        return cls(ceiling, rule, *_parameters(epsilon, delta))
 
     def start(self) -> State:
         return State(rule=None if self.rule == "auto" else self.rule)
 
     def admit(self, state: State, cost: PrivacyCost, part: PartKey | None = None) -> State:
         """Return the state with `cost` added, or raise BudgetError if that would exceed the ceiling."""
-        sums = self._sums(cost)
-        after = state.add(sums, part)
-        seen = after.seen(part)
-        if after.rule is None and sums == Sums():
-            return after
-        if after.rule is None:
-            # Not adaptive: nothing has been released yet.
-            after = replace(after, rule=min(RULES[1:], key=lambda rule: self._part(seen, rule)))
-        rule = str(after.rule)
-        if not self._admitted(seen, rule):
-            raise BudgetError(self._refusal(state, cost, rule, part))
+        if state.rule is None and (rule := self._chosen(state, cost)) is not None:
+            state = self.settle(state, rule)
+        after = self._add(state, cost, 1, part)
+        if not self._admitted(after, part):
+            raise BudgetError(self._refusal(state, cost, part))
         return after
+
+    def _chosen(self, state: State, cost: PrivacyCost) -> str | None:
+        """The rule of which an event uses the smallest part; None if that leaves the rule open."""
+        if cost.pure:
+            # What is left does not matter here, so that equal events are decided alike.
+            rule = min(RULES[1:], key=lambda rule: self._part(self._sums(cost), rule))
+            return None if rule == "basic" else rule
+
+        def portion(rule: str) -> float:
+            inner = self._inner(self.settle(state, rule))
+            return inner._part(inner._sums(cost), rule)
+
+        return min(RULES[1:], key=portion)
+
+    def _inner(self, state: State) -> Composition:
+        """What the rule in force is given: the ceiling, less pure events before it was settled on."""
+        rest = state.rest
+        if rest is None:
+            return self
+        left = Budget(floor_decimal(decimal(self.ceiling.epsilon) - rest.pure), self.ceiling.delta)
+        return replace(self, ceiling=left, mu=rest.mu, order=rest.order, divergence=rest.divergence)
+
+    def order_in_force(self, state: State) -> float:
+        """Order at which Rényi divergences are counted."""
+        return self._inner(state).order
+
+    def _add(self, state: State, cost: PrivacyCost, count: int, part: PartKey | None) -> State:
+        return state.add(self._inner(state)._sums(cost).times(count), part)
 
     def after(
         self, state: State, costs: Sequence[tuple[PrivacyCost, int]], part: PartKey | None = None
@@ -99,19 +133,30 @@ class Composition:
             state = self.admit(state, costs[0][0], part)
         except BudgetError:
             return None
-        counts = [costs[0][1] - 1, *(count for _, count in costs[1:])]
-        for (cost, _), count in zip(costs, counts, strict=True):
-            state = state.add(self._sums(cost).times(count), part)
-        return state if self._admitted(state.seen(part), str(state.rule)) else None
+        state = self._add(state, costs[0][0], costs[0][1] - 1, part)
+        for cost, count in costs[1:]:
+            if state.rule is None and not self._admitted(state, part):
+                return None
+            if state.rule is None and count and (rule := self._chosen(state, cost)) is not None:
+                state = self.settle(state, rule)
+            state = self._add(state, cost, count, part)
+        return state if self._admitted(state, part) else None
 
     def settle(self, state: State, rule: str) -> State:
-        """Return the state with the rule decided, which is not adaptive as long as it is open."""
+        """Return the state with the rule decided: all events so far are pure, and are counted by their sum."""
         if state.rule not in (None, rule):
             raise BudgetError(f"the accountant has settled on {state.rule!r} composition")
-        return replace(state, rule=rule)
+        pure = state.seen().epsilon
+        if state.rule is not None or rule == "basic" or pure == 0:
+            # The rule "basic" adds up these events with the later ones.
+            return replace(state, rule=rule)
+        left = max(decimal(self.ceiling.epsilon) - pure, Fraction(0))
+        return state.settle(rule, Rest(pure, *_parameters(floor_decimal(left), self.ceiling.delta)))
 
-    def _admitted(self, sums: Sums, rule: str) -> bool:
-        return self._within(sums, rule) or (sums.delta == 0 and self._within(sums, "basic"))
+    def _admitted(self, state: State, part: PartKey | None) -> bool:
+        sums, rule = state.seen(part), state.rule or "basic"
+        inside = self if rule == "basic" else self._inner(state)
+        return inside._within(sums, rule) or (sums.delta == 0 and self._within(sums, "basic"))
 
     def _sums(self, cost: PrivacyCost) -> Sums:
         return Sums(
@@ -138,7 +183,8 @@ class Composition:
         """Which part of the budget `rule` says is used."""
         return max(float(s / limit) if limit > 0 else math.inf for s, limit in self._sum_and_limit(sums, rule))
 
-    def _refusal(self, state: State, cost: PrivacyCost, rule: str, part: PartKey | None) -> str:
+    def _refusal(self, state: State, cost: PrivacyCost, part: PartKey | None) -> str:
+        rule = state.rule or "basic"
         left = self.remaining(state, 1, part)
         # Other releases may cost more than a Gaussian one with the same epsilon and delta.
         of = "" if rule == "basic" else " for a Gaussian release"
@@ -158,25 +204,64 @@ class Composition:
         return message
 
     def used(self, state: State, part: PartKey | None = None) -> float:
-        """Which part of the budget the rule in force says is used."""
-        return self._part(state.seen(part), str(state.rule))
+        """Which part of what it has the rule in force says is used."""
+        rule = state.rule or "basic"
+        return (self if rule == "basic" else self._inner(state))._part(state.seen(part), rule)
+
+    def caution(self, before: State, after: State, cost: PrivacyCost, part: PartKey | None = None) -> str | None:
+        """What to tell the user of a charge that used much more of the budget than its epsilon suggests, or None."""
+        if self.ceiling.delta == 0 or not 0 < self.ceiling.epsilon < math.inf or self.rule == "basic":
+            return None
+        used = self.used(after, part)
+        if before.rule is None and after.rule == "basic" and used < _LITTLE_LEFT:
+            return (
+                f"A charge of (epsilon={cost.epsilon:g}, delta={cost.delta:g}) has settled this budget on 'basic' "
+                "composition: from now on, epsilons and deltas are added up, and many releases with delta > 0 use much "
+                "more of the budget than they have to. The charge was made. To avoid this in another budget, pass "
+                'composition="gdp" or "rdp", or a plan, and charge the events of a release instead of a bare pair'
+            )
+        if after.rule not in ("gdp", "rdp"):
+            return None
+        used = min(used, 1.0) - (0.0 if before.rule is None else self.used(before, part))
+        share = cost.epsilon / self.ceiling.epsilon
+        if used <= max(_NOTICED, _MUCH_MORE * share):
+            return None
+        advice = (
+            "In another budget, charge releases without delta first: until the first release with delta > 0, only "
+            "their epsilons are added up"
+            if cost.pure and self.rule == "auto"
+            else 'Another composition, or a declared plan, may count such releases for less: see composition="rdp"'
+        )
+        return (
+            f"A charge of (epsilon={cost.epsilon:g}, delta={cost.delta:g}) has used {used:.0%} of this "
+            f"budget under {after.rule!r} composition, though its epsilon is {share:.0%} of the ceiling. The charge "
+            f"was made. {advice}"
+        )
 
     def total(self, state: State, part: PartKey | None = None) -> Budget:
         """The least pair that is proved for what has been admitted."""
         sums = state.seen(part)
-        basic = Budget(float(sums.epsilon), float(sums.delta))
-        if state.rule in (None, "basic") or sums.delta == 0:
+        basic = Budget(float(sums.epsilon), min(float(sums.delta), 1.0))
+        if state.rule in (None, "basic"):
             return basic
-        delta = self.ceiling.delta
+        delta, inner = self.ceiling.delta, self._inner(state)
         if state.rule == "gdp":
             epsilon = gaussian_epsilon(math.sqrt(float(sums.mu_squared)) * (1 + 1e-15), delta)
         else:
             used = float(sums.rdp) * (1 + 1e-15)
-            epsilon = max(0.0, self.ceiling.epsilon - (self.divergence - used))
-        if sums.delta <= decimal(delta):
-            epsilon = min(epsilon, basic.epsilon)
+            epsilon = max(0.0, inner.ceiling.epsilon - (inner.divergence - used))
+        if state.rest is not None:
+            epsilon = (epsilon + float(state.rest.pure)) * (1 + 1e-15)
         # Sums that are bounded one by one, over several parts, may say more than was admitted for any record.
-        return Budget(min(epsilon, self.ceiling.epsilon), delta)
+        epsilon = min(epsilon, self.ceiling.epsilon)
+        if sums.delta <= decimal(delta) and basic.epsilon <= epsilon:
+            return Budget(basic.epsilon, 0.0 if sums.delta == 0 else delta)
+        return Budget(epsilon, delta)
+
+    def pure_total(self, state: State, part: PartKey | None = None) -> float | None:
+        """The sum of epsilons, if nothing but pure events was charged; it can exceed the ceiling."""
+        sums = state.seen(part)
+        return float(sums.epsilon) if sums.delta == 0 else None
 
     def remaining(self, state: State, k: int = 1, part: PartKey | None = None) -> Budget:
         """The largest event of which `k` are still admitted; under "gdp" and "rdp", the largest Gaussian one.
@@ -191,9 +276,10 @@ class Composition:
                 floor_decimal(max(decimal(self.ceiling.epsilon) - sums.epsilon, Fraction(0)) / k),
                 floor_decimal(max(decimal(self.ceiling.delta) - sums.delta, Fraction(0)) / k),
             )
-        ((used, limit),) = self._sum_and_limit(sums, str(state.rule))
+        inner = self._inner(state)
+        ((used, limit),) = inner._sum_and_limit(sums, str(state.rule))
         left = float(max(limit - used, Fraction(0)) / k) * (1 - 1e-15)
-        mu = math.sqrt(left if state.rule == "gdp" else 2 * left / self.order)
+        mu = math.sqrt(left if state.rule == "gdp" else 2 * left / inner.order)
         return Budget(gaussian_epsilon(mu, self.ceiling.delta) if mu > 0 else 0.0, self.ceiling.delta)
 
     def remaining_pure(self, state: State, part: PartKey | None = None) -> float:
@@ -203,9 +289,15 @@ class Composition:
             return high
         for _ in range(40):
             middle = (low + high) / 2
-            seen = state.add(self._sums(PrivacyCost.of_pair(middle, 0.0)), part).seen(part)
-            low, high = (middle, high) if self._admitted(seen, str(state.rule or "basic")) else (low, middle)
+            after = self._add(state, PrivacyCost.of_pair(middle, 0.0), 1, part)
+            low, high = (middle, high) if self._admitted(after, part) else (low, middle)
         return low
+
+
+@lru_cache(maxsize=1024)
+def _parameters(epsilon: float, delta: float) -> tuple[float, float, float]:
+    """GDP parameter, Rényi order and divergence of a ceiling."""
+    return gaussian_mu(epsilon, delta), *renyi_budget(epsilon, delta)
 
 
 def renyi_budget(epsilon: float, delta: float) -> tuple[float, float]:

@@ -13,7 +13,9 @@ from functools import lru_cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from ._budget import Budget
+from ._budget import Budget, check_delta, check_epsilon
+from ._events import PrivacyCost
+from ._relation import Relation
 
 if TYPE_CHECKING:
     from ._accountant import BudgetAccountant
@@ -69,7 +71,8 @@ def _adapter_class() -> type:
             return self
 
         def _charge(self, epsilon: float, delta: float) -> None:
-            self._accountant.spend(epsilon, delta, label="diffprivlib")
+            cost = PrivacyCost.of_pair(check_epsilon(epsilon, allow_zero=True), check_delta(delta))
+            self._accountant.charge(cost, label="diffprivlib", relation=Relation.REPLACE_RECORD)
 
         def total(self, spent_budget: Any = None, slack: Any = None) -> Budget:
             if spent_budget is not None or slack:

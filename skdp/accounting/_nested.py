@@ -53,6 +53,9 @@ class ParallelEvent(PrivacyEvent):
     curves; and epsilon is the least :math:`t` with :math:`h(t) = 0`. For the second use, condition on what had been
     released instead. ∎
 
+    The relation is the addition or removal of one record. Under replacement, a record could move from one part to
+    another, and lists whose reports are counted would tell how many records a part has.
+
     The largest of several profiles is convex in :math:`e^t` and so is the profile of a pair of distributions, which
     dominates. Where the mechanism tells which part a record is in, nothing changes: the proof conditions on it.
 
@@ -81,6 +84,11 @@ class ParallelEvent(PrivacyEvent):
 
     def alternatives(self) -> tuple[tuple[PrivacyEvent, ...], ...]:
         return self.parts
+
+    @property
+    def n_losses(self) -> int:
+        # Each profile has the errors of its own list, and the largest of them is taken.
+        return max(1, *(sum(event.n_losses for event in part) for part in self.parts))
 
     def mu(self) -> float:
         return max(_composed_mu(part) for part in self.parts)
@@ -237,12 +245,12 @@ def renyi_epsilon(events: tuple[PrivacyEvent, ...], delta: float) -> float:
     epsilon : float
         At least 0; infinite where no divergence is known.
     """
-    found = math.inf
+    counts, found = Counter(events), math.inf
     for order in _CONVERSION_ORDERS.tolist():
         # Canonne, Kamath and Steinke 2020, proposition 12.
         offset = math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1)
         if offset < found:
-            found = min(found, math.fsum(event.rdp(order) for event in events) + offset)
+            found = min(found, math.fsum(count * event.rdp(order) for event, count in counts.items()) + offset)
     return max(found, 0.0) * _UP
 
 

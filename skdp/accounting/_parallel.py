@@ -93,13 +93,15 @@ class Parts:
         The parts.
     by : array-like of shape (n_samples,)
         For each record, the name of its part.
+    public : bool, default=False
+        Whether it is public which record is in which part.
     """
 
-    def __init__(self, accountant: BudgetAccountant, names: Sequence[Any], by: ArrayLike) -> None:
+    def __init__(self, accountant: BudgetAccountant, names: Sequence[Any], by: ArrayLike, public: bool = False) -> None:
         self._accountant = accountant
         self._names = check_names(names)
         membership = assign(by, self._names)
-        self._number = accountant._divide(tuple(str(name) for name in self._names))
+        self._number = accountant._divide(tuple(str(name) for name in self._names), public)
         self._parts = tuple(
             Part(
                 name,

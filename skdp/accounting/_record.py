@@ -25,8 +25,9 @@ from ._events import (
 from ._nested import ParallelEvent, RepeatedSelectionEvent
 from ._objective import ObjectiveCurve
 from ._plan import DeclaredPlan
+from ._relation import Relation
 from ._sampled import SampledGaussianEvent
-from ._state import Division, Exact, State, Sums
+from ._state import Division, Exact, Rest, State, Sums
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ class Record:
         Number of the division of the records into parts, None for a charge on all records.
     part : str
         The part it was charged to; empty for all records.
+    relation : Relation
+        Which data sets the cost compares.
     """
 
     label: str
@@ -89,6 +92,7 @@ class Record:
     time: datetime
     division: int | None = None
     part: str = ""
+    relation: Relation = Relation.ADD_OR_REMOVE_RECORD
 
 
 _EVENTS: dict[str, type[PrivacyEvent]] = {
@@ -186,6 +190,7 @@ def record_to_data(record: Record) -> dict[str, Any]:
         "label": record.label,
         "division": record.division,
         "part": record.part,
+        "relation": record.relation.value,
         **_cost_to_data(record.cost),
         "releases": [asdict(release) for release in record.releases],
     }
@@ -198,6 +203,10 @@ COLUMNS = ("time", "estimator", "label", "division", "part", "epsilon", "delta",
 def record_to_row(record: Record) -> tuple[Any, ...]:
     """Return a record as a row of text."""
     cost = _cost_to_data(record.cost)
+    events = cost["events"]
+    if record.relation is Relation.REPLACE_RECORD:
+        # Other charges have the relation that the unit of the ledger implies, and are written as before relations were.
+        events = {"relation": record.relation.value, "events": events}
     return (
         record.time.isoformat(),
         record.estimator,
@@ -206,15 +215,18 @@ def record_to_row(record: Record) -> tuple[Any, ...]:
         record.part,
         repr(cost["epsilon"]),
         repr(cost["delta"]),
-        to_json(cost["events"]),
+        to_json(events),
         to_json([asdict(release) for release in record.releases]),
     )
 
 
 # A ledger of many fits has few different ones.
 @lru_cache(maxsize=1024)
-def _cost_from_text(epsilon: str, delta: str, events: str) -> PrivacyCost:
-    return _cost_from_data({"epsilon": epsilon, "delta": delta, "events": json.loads(events)})
+def _cost_from_text(epsilon: str, delta: str, text: str) -> tuple[PrivacyCost, Relation]:
+    events, relation = json.loads(text), Relation.ADD_OR_REMOVE_RECORD
+    if isinstance(events, dict):
+        events, relation = events["events"], Relation(events["relation"])
+    return _cost_from_data({"epsilon": epsilon, "delta": delta, "events": events}), relation
 
 
 @lru_cache(maxsize=1024)
@@ -229,14 +241,16 @@ def _releases_from_text(text: str) -> tuple[RecordedRelease, ...]:
 def record_from_row(row: tuple[Any, ...]) -> Record:
     """Return the record that `record_to_row` wrote."""
     time, estimator, label, division, part, epsilon, delta, events, releases = row
+    cost, relation = _cost_from_text(epsilon, delta, events)
     return Record(
         label=label,
-        cost=_cost_from_text(epsilon, delta, events),
+        cost=cost,
         estimator=estimator,
         releases=_releases_from_text(releases),
         time=datetime.fromisoformat(time),
         division=int(division) if division else None,
         part=part,
+        relation=relation,
     )
 
 
@@ -260,9 +274,11 @@ def state_to_json(state: State) -> str:
             "whole": _sums_to_data(state.whole),
             "divisions": [
                 {"parts": d.parts, "sums": [_sums_to_data(s) for s in d.sums], "closed": d.closed}
+                | ({"public": True} if d.public else {})
                 for d in state.divisions
             ],
             "done": state.done,
+            **({} if state.rest is None else {"rest": {**vars(state.rest), "pure": str(state.rest.pure)}}),
         }
     )
 
@@ -271,10 +287,13 @@ def state_from_json(text: str) -> State:
     """Return the running sums that `state_to_json` wrote."""
     data = json.loads(text)
     divisions = tuple(
-        Division(tuple(d["parts"]), tuple(_sums_from_data(s) for s in d["sums"]), d["closed"])
+        Division(tuple(d["parts"]), tuple(_sums_from_data(s) for s in d["sums"]), d["closed"], d.get("public", False))
         for d in data["divisions"]
     )
-    return State(data["rule"], _sums_from_data(data["whole"]), divisions, tuple(data["done"]))
+    rest = data.get("rest")
+    if rest is not None:
+        rest = Rest(_exact(rest["pure"]), *(float(rest[name]) for name in ("mu", "order", "divergence")))
+    return State(data["rule"], _sums_from_data(data["whole"]), divisions, tuple(data["done"]), rest)
 
 
 def rule_to_json(rule: Composition | DeclaredPlan) -> str:

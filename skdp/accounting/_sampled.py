@@ -116,6 +116,11 @@ class SampledGaussianEvent(PrivacyEvent):
         cut = (math.log(above / rate) + mu * mu / 2) / mu
         return max(0.0, float(rate * special.ndtr(mu - cut) - above * special.ndtr(-cut)) - 1e-12)
 
+    @property
+    def n_losses(self) -> int:
+        # Steps without sampling are one Gaussian release.
+        return 1 if self.rate == 1 or self.noise_mu == 0 else self.n_steps
+
     def rdp(self, order: float) -> float:
         return self.n_steps * _step_rdp(self.rate, self.noise_mu, float(order))
 

@@ -97,11 +97,14 @@ class Division:
     closed : bool
         Whether nothing more can be spent on a part. What was spent then counts for all records, and names and sums
         are not kept.
+    public : bool
+        Whether it is public which record is in which part.
     """
 
     parts: tuple[str, ...]
     sums: tuple[Sums, ...]
     closed: bool = False
+    public: bool = False
 
     def largest(self) -> Sums:
         """Bound on what any one record was exposed to: it is in one part only."""
@@ -116,25 +119,49 @@ class Division:
 
 
 @dataclass(frozen=True)
+class Rest:
+    """What is left for a rule that was settled on after events without delta.
+
+    Attributes
+    ----------
+    pure : Fraction
+        Sum of the epsilons before, the largest over all parts.
+    mu : float
+        GDP parameter of the ceiling less that sum.
+    order, divergence : float
+        Order of the Rényi rule for it, and the divergence that it admits.
+    """
+
+    pure: Exact
+    mu: float
+    order: float
+    divergence: float
+
+
+@dataclass(frozen=True)
 class State:
     """Everything that decides on the next charge.
 
     Attributes
     ----------
     rule : str or None
-        The rule in force; None before the first event under "auto".
+        The rule in force; None as long as it is open under "auto".
     whole : Sums
         Over the events on all records.
     divisions : tuple of Division
         Over the events on parts.
     done : tuple of int
         The entries of a declared list that were carried out, in order.
+    rest : Rest or None
+        What the rule in force may use, if that is less than the ceiling. Squared GDP parameters and Rényi divergences
+        are then summed over the events since the rule was settled on.
     """
 
     rule: str | None = None
     whole: Sums = field(default_factory=Sums)
     divisions: tuple[Division, ...] = ()
     done: tuple[int, ...] = ()
+    rest: Rest | None = None
 
     def seen(self, part: PartKey | None = None) -> Sums:
         """Bound on what a record of `part`, or any record, was exposed to."""
@@ -155,9 +182,18 @@ class State:
         changed = (*division.sums[:place], division.sums[place] + sums, *division.sums[place + 1 :])
         return self._with(number, replace(division, sums=changed))
 
-    def divide(self, parts: tuple[str, ...]) -> State:
+    def divide(self, parts: tuple[str, ...], public: bool = False) -> State:
         """Return the state with a further division."""
-        return replace(self, divisions=(*self.divisions, Division(parts, (Sums(),) * len(parts))))
+        return replace(self, divisions=(*self.divisions, Division(parts, (Sums(),) * len(parts), public=public)))
+
+    def settle(self, rule: str, rest: Rest) -> State:
+        """Return the state with a rule that counts events from now on, and has `rest` for them."""
+
+        def from_now_on(sums: Sums) -> Sums:
+            return replace(sums, mu_squared=Fraction(0), rdp=Fraction(0))
+
+        divisions = tuple(replace(d, sums=tuple(from_now_on(sums) for sums in d.sums)) for d in self.divisions)
+        return replace(self, rule=rule, whole=from_now_on(self.whole), divisions=divisions, rest=rest)
 
     def close(self, number: int) -> State:
         """Return the state with a division closed."""

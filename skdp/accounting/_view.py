@@ -65,6 +65,9 @@ def text(accountant: BudgetAccountant, last: int | None = None) -> str:
         f"spent      epsilon={total.epsilon:.6g}, delta={total.delta:.6g}, in {len(records)} charges",
         f"remaining  epsilon={remaining.epsilon:.6g}, delta={remaining.delta:.6g}",
     ]
+    pure = accountant._pure_total()
+    if pure is not None and total.delta > 0:
+        summary[1] += f"; or epsilon={pure:.6g} without delta"
     if accountant.composition in ("gdp", "rdp"):
         summary[-1] += f" for Gaussian noise; epsilon={accountant._remaining_pure():.6g} without delta"
         summary.append("           Charges compose: the two need not add up to the ceiling, and are at its delta.")
@@ -107,6 +110,7 @@ def as_json(accountant: BudgetAccountant, last: int | None = None) -> str:
         "composition": accountant.composition,
         "unit": accountant.unit,
         "spent": accountant.total()._asdict(),
+        "spent_without_delta": accountant._pure_total(),
         "remaining": accountant.remaining()._asdict(),
         "n_records": len(records),
         "records": [record_to_data(record) for record in shown],
@@ -122,6 +126,7 @@ def _row(record: Record) -> dict[str, Any]:
         "label": record.label,
         "division": record.division,
         "part": record.part,
+        "relation": record.relation.value,
         "epsilon": record.cost.epsilon,
         "delta": record.cost.delta,
         "mu": record.cost.mu(),
@@ -136,8 +141,8 @@ def to_frame(records: Sequence[Record]) -> pandas.DataFrame:
         import pandas
     except ImportError as error:
         raise ImportError("BudgetAccountant.to_frame needs pandas: pip install pandas") from error
-    columns = ["time", "estimator", "label", "division", "part", "epsilon", "delta", "mu", "events", "releases"]
+    texts, numbers = ("estimator", "label", "part", "relation"), ("epsilon", "delta", "mu")
+    columns = ["time", "estimator", "label", "division", "part", "relation", *numbers, "events", "releases"]
     frame = pandas.DataFrame([_row(record) for record in records], columns=columns)
     frame["time"] = pandas.to_datetime(frame["time"], utc=True)
-    numbers = dict.fromkeys(("epsilon", "delta", "mu"), float)
-    return frame.astype({**dict.fromkeys(("estimator", "label", "part"), str), "division": "Int64", **numbers})
+    return frame.astype({**dict.fromkeys(texts, str), "division": "Int64", **dict.fromkeys(numbers, float)})

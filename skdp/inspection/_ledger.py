@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import datetime
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from .._params import check_choice
 from ..accounting import Budget, BudgetAccountant, Record
+from ..accounting._composition import Composition
 from ._axes import axes_of
 
 
@@ -147,26 +149,28 @@ class LedgerDisplay:
 
 
 def _totals(accountant: BudgetAccountant, records: Sequence[Record]) -> NDArray[np.float64]:
-    """Return the epsilon of the total after each charge, by charging another accountant."""
+    """Return the epsilon of the total after each charge, by admitting them once more."""
     if accountant.composition == "plan":
         # The guarantee of a declared list is that of all of it, from the first entry on.
         return np.full(len(records), accountant.total().epsilon)
-    again = BudgetAccountant(
-        accountant.epsilon,
-        accountant.delta,
-        composition=accountant.composition,
-        unit=accountant.unit,
-    )
-    names: dict[int | None, list[str]] = {}
+    rule, settled = accountant._rule, accountant._store.state()
+    assert isinstance(rule, Composition)
+    late = Fraction(0) if settled.rest is None else settled.rest.pure
+    names: dict[int, list[str]] = {}
     for record in records:
-        known = names.setdefault(record.division, [])
-        if record.part not in known:
-            known.append(record.part)
-    # Which records a part has does not matter to what it is charged.
-    parts = {number: again.parallel(by=known, parts=known) for number, known in names.items() if number is not None}
+        if record.division is not None and record.part not in names.setdefault(record.division, []):
+            names[record.division].append(record.part)
+    state, numbers = rule.start(), {}
+    for number, known in names.items():
+        numbers[number] = len(state.divisions)
+        state = state.divide(tuple(known))
     found = []
     for record in records:
-        charged = again if record.division is None else parts[record.division][record.part].accountant
-        charged.charge(record.cost, label=record.label, estimator=record.estimator)
-        found.append(again.total().epsilon)
+        if state.rule is None and settled.rule is not None and state.seen().epsilon == late:
+            # An allocation may have decided on the rule before the charge that would have.
+            state = rule.settle(state, settled.rule)
+        place = record.division
+        part = None if place is None else (numbers[place], names[place].index(record.part))
+        state = rule.admit(state, record.cost, part)
+        found.append(rule.total(state).epsilon)
     return np.array(found)

@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._data import check_quietly
 from .._params import check_integer
-from .._release import REPLACE_ONE, PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from .._values import shown
-from ..accounting import PrivacyCost, PureEvent, check_epsilon
+from ..accounting import PrivacyCost, PureEvent, Relation, check_epsilon
 from ..base import DPEstimatorMixin
 from ..mechanisms import LocalMechanism, NoiseSource
 
@@ -31,7 +31,7 @@ THEOREM = "Local privacy, theorem 1"
 def guarantee(epsilon: float, mechanism: LocalMechanism) -> PrivacyGuarantee:
     """Return the guarantee of each row's report."""
     release = Release(REPORTS, mechanism, 1.0, THEOREM)
-    return PrivacyGuarantee(epsilon, 0.0, (PureEvent(epsilon),), (release,), relation=REPLACE_ONE)
+    return PrivacyGuarantee(epsilon, 0.0, (PureEvent(epsilon),), (release,), relation=Relation.REPLACE_RECORD)
 
 
 def portion(epsilon: float, n_reported: int) -> Fraction | float:

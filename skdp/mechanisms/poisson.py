@@ -86,7 +86,7 @@ class PoissonSampler:
         expected = n_trials * self.rate
         parts, last = [], -1
         while last < n_trials:
-            gaps = self.gaps(int(expected + 4 * math.sqrt(expected)) + 16, stream)
+            gaps = self.gaps(int(expected + 4 * math.sqrt(expected)) + 16, stream, n_trials)
             gaps += 1
             gaps[0] += last
             # A sum of gaps that would leave the range of integers ends far beyond the trials anyway.
@@ -98,7 +98,7 @@ class PoissonSampler:
         together = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return together[: np.searchsorted(together, n_trials)]
 
-    def gaps(self, size: int, stream: BitStream) -> NDArray[np.intp]:
+    def gaps(self, size: int, stream: BitStream, most: float = math.inf) -> NDArray[np.intp]:
         """Draw independent geometric numbers of failures before a success.
 
         Parameters
@@ -107,6 +107,9 @@ class PoissonSampler:
             How many.
         stream : BitStream
             Source of bits.
+        most : int, optional
+            Gaps that exceed this number may be returned as any larger number. With a small rate, exact values are slow
+            to compute, and a caller does not need those beyond its trials.
 
         Returns
         -------
@@ -117,7 +120,7 @@ class PoissonSampler:
         gaps = self._table.take(heads)
         open_ = np.flatnonzero(gaps == _UNDECIDED)
         if open_.size:
-            gaps[open_] = self._by_doubles(heads[open_], stream)
+            gaps[open_] = self._by_doubles(heads[open_], stream, most)
         return gaps
 
     @cached_property
@@ -135,7 +138,7 @@ class PoissonSampler:
         same = least == most
         return np.where(same, least, _UNDECIDED).astype(np.intp)
 
-    def _by_doubles(self, heads: NDArray[np.uint16], stream: BitStream) -> NDArray[np.intp]:
+    def _by_doubles(self, heads: NDArray[np.uint16], stream: BitStream, most: float) -> NDArray[np.intp]:
         tails = stream.words(len(heads)) >> np.uint64(16)
         prefixes = (heads.astype(np.uint64) << np.uint64(48)) | tails
         uniform = (prefixes.astype(np.float64) + 0.5) * 2.0**-64
@@ -145,6 +148,8 @@ class PoissonSampler:
         gaps = np.floor(counts)
         doubtful = ~((np.floor(counts - error) == gaps) & (np.floor(counts + error) == gaps))
         doubtful |= prefixes < 2**32
+        # That a gap exceeds the limit is certain long before the gap itself is.
+        doubtful &= counts - error <= most + 1
         result = np.where(doubtful, 0, gaps).astype(np.intp)
         for i in np.flatnonzero(doubtful):
             result[i] = self._by_decimals(int(prefixes[i]), stream)

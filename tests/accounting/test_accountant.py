@@ -1,7 +1,9 @@
 """The budget accountant as an object: what it takes, refuses, records, shows, and how it is shared."""
 
 import copy
+import itertools
 import math
+import operator
 import os
 import pickle
 import re
@@ -28,6 +30,9 @@ from skdp.accounting import (
 )
 from skdp.exceptions import BudgetError
 from tests.accounting.costs import gaussian_cost, pure_cost
+
+# Several tests exceed what warnings are about; test_late_settling looks at these.
+pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.BudgetWarning")
 
 # ---------------------------------------------------------------- decimal numbers
 
@@ -71,6 +76,45 @@ def test_charge_of_a_numpy_number():
     accountant = BudgetAccountant(1.0)
     accountant.charge(PrivacyCost(np.float64(0.1), 0.0, (PureEvent(0.1),)))
     assert accountant.total() == Budget(0.1, 0.0)
+
+
+# ---------------------------------------------------------------- pairs
+
+
+@pytest.mark.parametrize("pair", [(-1, 0), (0, 1.1), (0, -1e-9), (math.nan, 0), (0, math.nan), (-math.inf, 0)])
+def test_pairs_out_of_range_are_no_budget(pair):
+    with pytest.raises(ValueError, match=r"must lie in \[0, "):
+        Budget(*pair)
+    with pytest.raises(ValueError, match=r"must lie in \[0, "):
+        Budget(1.0, 0.0)._replace(epsilon=pair[0], delta=pair[1])
+
+
+@pytest.mark.parametrize("pair", [("0", 0), (0, "0"), (None, 0), (True, 0), (1j, 0)])
+def test_pairs_that_are_no_numbers_are_no_budget(pair):
+    with pytest.raises(TypeError, match="must be a real number"):
+        Budget(*pair)
+
+
+def test_budgets_are_compared_as_guarantees():
+    small, large = Budget(3, 0.1), Budget(4, 0.1)
+    before, after = (operator.le, operator.lt), (operator.ge, operator.gt)
+    for compare in before:
+        assert compare(small, large)
+        assert not compare(large, small)
+    for compare in after:
+        assert compare(large, small)
+        assert not compare(small, large)
+    assert [compare(small, Budget(3, 0.1)) for compare in (*before, *after)] == [True, False, True, False]
+    # Neither of these implies the other.
+    for one, other in itertools.permutations([Budget(4, 0.02), Budget(3, 0.1)]):
+        assert not any(compare(one, other) for compare in (*before, *after))
+    assert Budget(4, 0.1) >= (3, 0.1)
+    assert not Budget(4, 0.02) >= (3, 0.1)
+    with pytest.raises(TypeError):
+        _ = small <= 3.0
+    assert pickle.loads(pickle.dumps(small)) == small == copy.copy(small)
+    assert repr(small) == "Budget(epsilon=3.0, delta=0.1)"
+    assert small._asdict() == {"epsilon": 3.0, "delta": 0.1}
 
 
 # ---------------------------------------------------------------- what is refused
@@ -142,13 +186,17 @@ def test_charge_of_a_cost_that_is_none(bad):
     assert accountant.remaining() == Budget(1.0, 0.0)
 
 
-def test_a_charge_of_zero_is_free_and_recorded():
-    accountant = BudgetAccountant(1.0)
-    accountant.spend(1.0)
-    accountant.spend(0.0)
-    accountant.spend(0)
-    assert len(accountant) == 3
-    assert accountant.total() == Budget(1.0, 0.0)
+@pytest.mark.parametrize("method", ["spend", "check"])
+def test_a_charge_of_nothing_is_refused(method):
+    accountant = BudgetAccountant(1.0, 1e-5)
+    for zero in (0.0, 0, -0.0):
+        with pytest.raises(ValueError, match="must not both be 0"):
+            getattr(accountant, method)(zero, 0)
+    assert len(accountant) == 0
+    # Fits that release nothing have a cost without events, and a failure probability alone is a cost.
+    accountant.charge(PrivacyCost(0.0, 0.0, ()))
+    accountant.check(0.0, 1e-6)
+    assert accountant.total() == Budget(0.0, 0.0)
 
 
 @pytest.mark.parametrize("rule", ["zcdp", "", None, "GDP"])

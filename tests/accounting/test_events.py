@@ -2,6 +2,7 @@
 
 import decimal
 import math
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from skdp.accounting import (
     PrivacyCost,
     PureEvent,
     binary_log_loss,
+    bounded_range_epsilon,
     gaussian_delta,
     gaussian_mu,
     pure_dp_mu,
@@ -267,3 +269,48 @@ def test_bounded_range_cost_is_pure():
     with pytest.raises(ValueError, match="guarantee"):
         PrivacyCost(0.2, 0.0, (BoundedRangeEvent(0.15),) * 2)
     assert BoundedRangeEvent(0.5) != PureEvent(0.5)
+
+
+def test_a_bounded_range_is_held_to_its_own_profile():
+    # Alone, beside Gaussian noise, and several together; treated as randomised response, each would be refused.
+    delta = 0.01
+    width = bounded_range_epsilon(gaussian_mu(0.3, delta))
+    assert width > 0.3
+    event = BoundedRangeEvent(width * (1 - 1e-9))
+    PrivacyCost(0.3, delta, (event,))
+    with pytest.raises(ValueError, match="do not have the guarantee"):
+        PrivacyCost(0.3, delta, (PureEvent(event.epsilon),))
+    part = gaussian_mu(0.3, delta) / math.sqrt(2) * (1 - 1e-9)
+    PrivacyCost(0.3, delta, (BoundedRangeEvent(bounded_range_epsilon(part)), GaussianEvent(part)))
+    PrivacyCost(0.3, delta, (BoundedRangeEvent(bounded_range_epsilon(part)),) * 2)
+    for factor in (1.05, 2.0):
+        with pytest.raises(ValueError, match="do not have the guarantee"):
+            PrivacyCost(0.3, delta, (BoundedRangeEvent(width * 2 * factor),))
+        with pytest.raises(ValueError, match="do not have the guarantee"):
+            PrivacyCost(0.3, delta, (BoundedRangeEvent(width * 2 * factor), GaussianEvent(0.001)))
+
+
+# log((exp(a e) + exp((1 - a) e)) / (1 + exp(e))) / (a - 1) for these very doubles, by mpmath 1.4.1 at 60 digits.
+RESPONSES = [
+    (271.0, 1 + 2.0**-8, 271.0),
+    (1e4, 1 + 2.0**-13, 1e4),
+    (1.25, 1.9, 1.0031348188080529),
+    (0.5, 40.0, 0.4878441798927177),
+]
+
+
+@pytest.mark.parametrize(("epsilon", "order", "exact"), RESPONSES)
+def test_the_divergence_of_randomised_response_is_rounded_up(epsilon, order, exact):
+    found = PureEvent(epsilon).rdp(order)
+    assert exact <= found <= exact * (1 + 1e-11)
+    assert found <= epsilon
+
+
+def test_divergences_near_order_one_are_not_below_those_of_exact_arithmetic():
+    for epsilon in (271.0, 300.5, 700.25, 5000.0, 1e7):
+        for order in (1 + 1.5 / epsilon, 1 + 1 / 64, 1.5):
+            with decimal.localcontext(decimal.Context(prec=60, Emin=decimal.MIN_EMIN)):
+                e, a = Decimal(epsilon), Decimal(order)
+                # Relative to exp(a e): the terms that are left out are below 1e-100.
+                exact = a * e - e - (1 + (-e).exp()).ln()
+                assert Decimal(PureEvent(epsilon).rdp(order)) >= exact / (a - 1)

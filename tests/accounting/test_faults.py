@@ -1941,7 +1941,7 @@ def test_every_fit_in_a_worker_is_charged_once(tool, n_jobs, backend, durable, p
         fits = tool(accountant, n_jobs)
     assert len(accountant) == fits
     assert [(r.estimator, r.cost.epsilon) for r in accountant.records] == [("ObjPertLogReg", 0.1)] * fits
-    assert accountant.total() == Budget(pytest.approx(0.1 * fits), 0.0)
+    assert accountant.total() == (pytest.approx(0.1 * fits), 0.0)
 
 
 @pytest.mark.parametrize("durable", [False, True], ids=["memory", "file"])

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import json
 import math
 import pickle
 
@@ -11,9 +12,13 @@ import pytest
 from scipy import sparse
 
 from skdp import BudgetAccountant, OutputPertLogReg
-from skdp.accounting import Budget, gaussian_epsilon
+from skdp.accounting import Budget, Relation, gaussian_epsilon
 from skdp.exceptions import BudgetError
+from skdp.local import RandomizedResponse
 from tests.accounting.costs import approximate_cost, gaussian_cost, pure_cost
+
+# Several tests exceed what warnings are about; test_late_settling looks at these.
+pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.BudgetWarning")
 
 REGION = np.array(["north", "south", "north", "east", "south", "north"])
 PARTS = ["north", "south"]
@@ -261,7 +266,7 @@ def test_estimators_are_fitted_to_parts():
             for part in parts
         ]
     assert len(models) == len(accountant) == 3
-    assert accountant.total() == Budget(pytest.approx(1.0), 1e-5)
+    assert accountant.total() == (pytest.approx(1.0), 1e-5)
     assert accountant.remaining().epsilon < 1e-3
 
 
@@ -317,3 +322,64 @@ def test_what_a_closed_division_cost_stays(accountant_of):
     # Not every division that ever was is carried along with each charge.
     assert all(not division.parts for division in accountant._store.state().divisions)
     assert [record.part for record in accountant.records] == list(PARTS) * 3
+
+
+# ---------------------------------------------------------------- relations
+
+
+def reports(part, X, **kwargs):
+    return RandomizedResponse([["a", "b"]], accountant=part.accountant, **kwargs).fit_transform(part.take(X))
+
+
+def test_the_size_of_a_private_part_is_not_published(accountant_of):
+    # As many reports as rows: nothing may be drawn, nor charged, where the size of the part is private.
+    X = np.array([["a"]] * len(REGION))
+    accountant = accountant_of(1.0)
+    with accountant.parallel(by=REGION, parts=PARTS) as parts:
+        for part in (parts["north"], pickle.loads(pickle.dumps(parts["north"]))):
+            with pytest.raises(BudgetError, match="the size of a part depends on the records") as caught:
+                reports(part, X, epsilon=0.5)
+            assert not any(character.isdigit() for character in str(caught.value))
+        with pytest.raises(BudgetError, match="makes the number of records public"):
+            parts["north"].accountant.as_diffprivlib()
+        assert accountant.records == ()
+        # What adds or removes a record is admitted, by hand as well.
+        parts["north"].accountant.spend(0.5)
+    # All records may be randomised, as their number is public then.
+    RandomizedResponse([["a", "b"]], epsilon=0.5, accountant=accountant).fit_transform(X)
+    assert [record.relation for record in accountant.records] == [
+        Relation.ADD_OR_REMOVE_RECORD,
+        Relation.REPLACE_RECORD,
+    ]
+
+
+def test_reports_of_parts_that_are_public_are_charged_to_the_dearest(accountant_of):
+    X = np.array([["a"]] * len(REGION))
+    accountant = accountant_of(1.0)
+    with accountant.parallel(by=REGION, parts=PARTS, public=True) as parts:
+        assert len(reports(parts["north"], X, epsilon=0.5)) == 3
+        assert len(reports(pickle.loads(pickle.dumps(parts["south"])), X, epsilon=0.25)) == 2
+    assert accountant.total() == Budget(0.5, 0.0)
+    assert {record.relation for record in accountant.records} == {Relation.REPLACE_RECORD}
+    assert [record["relation"] for record in json.loads(accountant.to_json())["records"]] == [
+        "replace one record; their number is public"
+    ] * 2
+    assert accountant.to_frame()["relation"].tolist() == ["replace one record; their number is public"] * 2
+
+
+@pytest.mark.parametrize("bad", [1, "yes", None])
+def test_whether_parts_are_public_is_yes_or_no(bad):
+    with pytest.raises(TypeError, match="public must be True or False"):
+        BudgetAccountant(1.0).parallel(by=REGION, parts=PARTS, public=bad)
+
+
+@pytest.mark.parametrize("relation", [Relation.REPLACE_RECORD, Relation.ADD_OR_REMOVE_RECORD])
+def test_a_budget_about_groups_admits_no_other_relation(relation):
+    accountant = BudgetAccountant(1.0, unit="group")
+    with pytest.raises(BudgetError, match="about one group"):
+        accountant.charge(pure_cost(0.5), relation=relation)
+    accountant.charge(pure_cost(0.5))
+    pickle.dumps(accountant)
+    assert [record.relation for record in accountant.records] == [Relation.ADD_OR_REMOVE_GROUP]
+    with pytest.raises(ValueError, match="is not a valid Relation"):
+        accountant.charge(pure_cost(0.5), relation="any")

@@ -13,8 +13,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import CategoricalNB
 
 from skdp import BudgetAccountant, DPNaiveBayes, LocalDPNaiveBayes, UnaryEncoder
-from skdp._release import REPLACE_ONE
 from skdp._tables import columns_for
+from skdp.accounting import Relation
 from skdp.exceptions import BudgetError
 from skdp.local._naive_bayes import best_channel, pair_codes
 from skdp.mechanisms import HadamardChannel, KaryChannel
@@ -80,7 +80,7 @@ def test_what_is_charged():
     assert accountant.records[1].label == "fit"
     with pytest.raises(BudgetError):
         local.randomize(X, y)
-    assert local.privacy_.relation == REPLACE_ONE
+    assert local.privacy_.relation == Relation.REPLACE_RECORD
     assert local.privacy_.replace_one == (3.0, 0.0)
 
 

@@ -30,7 +30,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skdp import BudgetAccountant, allocate
-from skdp._release import REPLACE_ONE
+from skdp.accounting import Relation
 from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SeededNoiseWarning
 from skdp.local import HadamardResponse, LocalLaplace, PiecewiseMechanism, RandomizedResponse, UnaryEncoder
 from tests.estimators import LOCAL, name_of
@@ -135,7 +135,7 @@ def test_the_guarantee_is_of_a_row(transformer):
     one = clone(transformer).set_params(epsilon=0.7)
     plan = one.privacy_plan(n_features=3)
     assert plan == clone(one).fit(CODES).privacy_
-    assert (plan.epsilon, plan.delta, plan.relation) == (0.7, 0.0, REPLACE_ONE)
+    assert (plan.epsilon, plan.delta, plan.relation) == (0.7, 0.0, Relation.REPLACE_RECORD)
     assert plan.replace_one == (0.7, 0.0)
     assert "their number is public" in repr(plan)
     assert "implies" not in repr(plan)

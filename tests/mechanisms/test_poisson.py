@@ -159,3 +159,22 @@ def test_the_least_rate_is_fine():
     gaps = PoissonSampler(LEAST_RATE).gaps(100, stream("least"))
     assert np.all(gaps > 0)
     assert [len(rows) for rows in PoissonSampler(LEAST_RATE).samples(10, 5, stream("least"))] == [0] * 5
+
+
+@pytest.mark.parametrize("rate", [LEAST_RATE, 2.0**-40])
+def test_gaps_beyond_the_trials_need_no_decimals(rate, monkeypatch):
+    # Exact arithmetic takes milliseconds a gap; here nearly all gaps are longer than all trials together.
+    counted = Counted(PoissonSampler._by_decimals)
+    monkeypatch.setattr(PoissonSampler, "_by_decimals", lambda self, *a: counted(self, *a))
+    drawn = [len(rows) for rows in PoissonSampler(rate).samples(1000, 1000, stream("short"))]
+    assert sum(drawn) <= 1
+    assert counted.calls <= 1
+
+
+def test_a_limit_changes_no_gap_within_it():
+    sampler = PoissonSampler(1e-9)
+    free, limited = (sampler.gaps(2000, stream("limit"), most) for most in (math.inf, 10**8))
+    within = free <= 10**8
+    assert 50 < np.count_nonzero(within) < 1000
+    np.testing.assert_array_equal(free[within], limited[within])
+    assert np.all(limited[~within] > 10**8)
