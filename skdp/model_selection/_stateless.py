@@ -2,11 +2,15 @@ r"""What may stand around the private steps of a searched pipeline, and how it i
 
 Theorem. Let each transformer of a pipeline that is not private map each row by itself, by public numbers, and without
 failing on any row of the validated kind; and let it be fitted to a row of zeros with the columns and types of the data.
-Then the pipeline's fit has the guarantee of the composition of its private steps, and fails if these do only.
+Let the private transformers map each row by itself too. Then the pipeline's fit has the guarantee of the composition of its private steps, and fails if these do only.
 
 Proof. The columns and types are public, so that what such a transformer learns is too. It maps neighbouring data to
 neighbouring data, none included. Each private step is so fitted to neighbouring data, given what the earlier ones
 released: composition.
+
+*By itself* is meant to the last bit, in any order of memory: where bins follow, one bit can move a row to another bin.
+`Normalizer` adds up a single row in another order than one of several, so that its division is computed here; what is
+not known to be exact is handed its rows one at a time.
 
 Which transformers these are is a list of exact classes: what a class says of itself (``requires_fit``) is no proof, and
 a subclass may do anything. Left out, for what one row can do: `FunctionTransformer` (its function sees all rows),
@@ -30,7 +34,9 @@ from sklearn.preprocessing import Binarizer, Normalizer, OneHotEncoder, OrdinalE
 from .._allocation import _has_public_categories, _is_private
 from .._data import FLOATS, check_quietly
 from .._silence import parts_of, silence, take_off_callbacks
-from ..preprocessing import BoundsScaler, NormClipper, PublicBinner
+from ..cluster import DPKMeans, SampleAggKMeans
+from ..decomposition import DPPCA, ExpMechPCA
+from ..preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner
 from ._scoring import take
 
 _COMPOSED = (Pipeline, ColumnTransformer, FeatureUnion)
@@ -38,6 +44,11 @@ _COMPOSED = (Pipeline, ColumnTransformer, FeatureUnion)
 _FAR = 1e300
 
 _STATELESS = (BoundsScaler, NormClipper, PublicBinner, Normalizer, Binarizer, OneHotEncoder, OrdinalEncoder)
+# Of which a row has the same bits whatever rows surround it.
+_EXACT = (
+    *(kind for kind in _STATELESS if kind is not Normalizer),
+    *(DPStandardScaler, DPQuantileBinner, DPPCA, ExpMechPCA, DPKMeans, SampleAggKMeans),
+)
 
 
 def check_steps(estimator: Any, name: str = "") -> None:
@@ -203,6 +214,38 @@ def _columns_of(X: Any, columns: Any) -> Any:
     return X.loc[:, keys] if all(isinstance(key, str) for key in keys) else X.iloc[:, keys]
 
 
+def _transformed(transformer: Any, X: Any) -> Any:
+    """Transform rows, each with the bits that it has by itself."""
+    made = transformer.transform(X)
+    if type(transformer) in _EXACT or hasattr(X, "tocsr"):
+        return made
+    if type(transformer) is Normalizer:
+        return _like(made, _normalized(check_quietly(X, dtype=list(FLOATS)), transformer.norm))
+    return _like(made, np.vstack([transformer.transform(take(X, np.array([row]))) for row in range(X.shape[0])]))
+
+
+def _normalized(X: NDArray, norm: str) -> NDArray:
+    """Divide rows by their norms as `Normalizer` does, column by column."""
+    length = np.zeros(len(X), dtype=X.dtype)
+    for column in X.T:
+        if norm == "max":
+            np.maximum(length, np.abs(column), out=length)
+        else:
+            length += np.abs(column) if norm == "l1" else column * column
+    if norm == "l2":
+        np.sqrt(length, out=length)
+    length[length < 10 * np.finfo(X.dtype).eps] = 1.0
+    normalized: NDArray = X / length[:, None]
+    return normalized
+
+
+def _like(made: Any, values: NDArray) -> Any:
+    """Return values in the container of what a transformer has made."""
+    if hasattr(made, "iloc"):
+        return type(made)(values, index=made.index, columns=made.columns)
+    return type(made)(values, schema=made.columns) if hasattr(made, "columns") else values
+
+
 class WithoutRecords(TransformerMixin, BaseEstimator):
     """A stateless transformer that sees one row of zeros when it is fitted, and takes data without rows.
 
@@ -247,7 +290,7 @@ class WithoutRecords(TransformerMixin, BaseEstimator):
         """
         if X.shape[0] == 0:
             return take(self.transformer_.transform(self.row_), np.arange(0))
-        return self.transformer_.transform(X)
+        return _transformed(self.transformer_, X)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray:
         """Return the transformer's names.
@@ -316,9 +359,8 @@ class FiniteRows(TransformerMixin, BaseEstimator):
         if X.shape[0] == 0:
             return take(self.transformer_.transform(self.row_), np.arange(0))
         with np.errstate(all="ignore"):
-            made = self.transformer_.transform(X)
-        numbers = np.nan_to_num(np.asarray(made, dtype=np.float64), posinf=_FAR, neginf=-_FAR)
-        return type(made)(numbers, index=made.index, columns=made.columns) if hasattr(made, "iloc") else numbers
+            made = _transformed(self.transformer_, X)
+        return _like(made, np.nan_to_num(np.asarray(made, dtype=np.float64), posinf=_FAR, neginf=-_FAR))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray:
         """Return the transformer's names.
