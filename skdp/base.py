@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ClassVar
 
+from ._data import FLOATS, check_quietly
 from ._release import PrivacyGuarantee
 from .accounting import PrivacyCost
 from .exceptions import NotEnoughDataError
@@ -91,6 +92,10 @@ class DPEstimatorMixin(ABC):
         plan : PrivacyGuarantee
             Equal to ``privacy_`` after a fit on such data.
         """
+
+    def _check_rows(self, X: Any) -> None:
+        """Refuse rows that `fit` would refuse, for what their entries are."""
+        check_quietly(X, dtype=list(FLOATS), ensure_min_samples=0, accept_sparse=True)
 
     def _fixed_cost(self) -> PrivacyCost | None:
         """Return what a fit will charge if that is the same for data of every shape, else None."""

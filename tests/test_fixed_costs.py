@@ -52,7 +52,9 @@ CHOICES = {
     | CATEGORIES
     | {"C": ["auto", 1.0], "solver": ["auto", "gradient"], "thresholds": ["uniform", "quantile"], "n_bins": [2, 16]},
     "DPAdditiveRegressor": BOUNDS | BOUNDS_Y | CATEGORIES | {"thresholds": ["uniform", "quantile"], "n_bins": [2, 16]},
-    "DPGreedyTree": BOUNDS | CLASSES | {"max_depth": [None, 0, 3], "criterion": ["gini", "max"], "prune": [True, False]},
+    "DPGreedyTree": BOUNDS
+    | CLASSES
+    | {"max_depth": [None, 0, 3], "criterion": ["gini", "max"], "prune": [True, False]},
     "DPRandomTree": BOUNDS
     | CLASSES
     | EXPECTED_N

@@ -178,9 +178,9 @@ def plan(parameters: BinghamParameters, n_features: int) -> PrivacyGuarantee:
 def fixed_cost(parameters: Parameters, plan_of: Callable[[Any, int], PrivacyGuarantee]) -> PrivacyCost | None:
     """Return the cost of a plan if it is the same for data of any number of columns, else None.
 
-    A private mean has pure noise for few columns, and Gaussian noise from some number on. With d columns, the variance of
-    pure noise is d + 1 times the square of a scale, and that of Gaussian noise is less than 2000 + epsilon times that
-    square, for any delta.
+    A private mean has pure noise for few columns, and Gaussian noise from some number on. With d columns, the variance
+    of pure noise is d + 1 times the square of a scale, and that of Gaussian noise is less than 2000 + epsilon times
+    that square, for any delta.
     """
     if parameters.vector is not None:
         return plan_of(parameters, len(parameters.vector)).cost

@@ -2,7 +2,8 @@ r"""What may stand around the private steps of a searched pipeline, and how it i
 
 Theorem. Let each transformer of a pipeline that is not private map each row by itself, by public numbers, and without
 failing on any row of the validated kind; and let it be fitted to a row of zeros with the columns and types of the data.
-Let the private transformers map each row by itself too. Then the pipeline's fit has the guarantee of the composition of its private steps, and fails if these do only.
+Let the private transformers map each row by itself too. Then the pipeline's fit has the guarantee of the composition of
+its private steps, and fails if these do only.
 
 Proof. The columns and types are public, so that what such a transformer learns is too. It maps neighbouring data to
 neighbouring data, none included. Each private step is so fitted to neighbouring data, given what the earlier ones
@@ -124,6 +125,43 @@ def _parts(estimator: Any) -> list[tuple[str, Any]]:
     return list(estimator.steps if isinstance(estimator, Pipeline) else estimator.transformer_list)
 
 
+def without_na(X: Any) -> Any:
+    """Return rows in which what pandas calls NA is NaN, which encoders of scikit-learn take in columns of objects.
+
+    Parameters
+    ----------
+    X : array-like or dataframe of shape (n_samples, n_features)
+        Rows.
+
+    Returns
+    -------
+    X : array-like or dataframe of shape (n_samples, n_features)
+        In a copy, if there are columns of objects or of text with NA.
+    """
+    if not hasattr(X, "iloc"):
+        return X
+    # By the types of columns alone.
+    texts = {
+        k: dtype
+        for k, dtype in enumerate(X.dtypes)
+        if dtype.kind == "O" and not hasattr(dtype, "categories") and _has_na(dtype)
+    }
+    if not texts:
+        return X
+    columns = {k: X.iloc[:, k] for k in range(X.shape[1])}
+    for k in texts:
+        entries = np.array(columns[k], dtype=object)
+        entries[[type(entry).__name__ == "NAType" for entry in entries]] = np.nan
+        columns[k] = type(columns[k])(entries, index=X.index, dtype=object)
+    clean = type(X)(columns, index=X.index)
+    clean.columns = X.columns
+    return clean
+
+
+def _has_na(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype) or type(getattr(dtype, "na_value", None)).__name__ == "NAType"
+
+
 def check_entries(X: Any) -> None:
     """Refuse entries that are neither numbers nor text nor missing: encoders could fail on one of them.
 
@@ -132,15 +170,21 @@ def check_entries(X: Any) -> None:
     X : array-like or dataframe of shape (n_samples, n_features)
         Rows, for a pipeline.
     """
-    columns = [X.iloc[:, k] for k in range(X.shape[1])] if hasattr(X, "iloc") else [X]
+    columns = [X]
+    if hasattr(X, "columns"):
+        columns = [X.iloc[:, k] if hasattr(X, "iloc") else X[:, k] for k in range(X.shape[1])]
     for column in columns:
-        if getattr(getattr(column, "dtype", None), "kind", "O") != "O":
-            continue
-        if hasattr(column, "tocsr"):
+        if _is_numeric(getattr(column, "dtype", None)) or hasattr(column, "tocsr"):
             continue
         entries = np.asarray(column, dtype=object).ravel()
         if not all(entry is None or isinstance(entry, str | bytes | numbers.Real) for entry in entries):
             raise TypeError("X must hold numbers, text, or None or NaN for what is missing")
+
+
+def _is_numeric(dtype: Any) -> bool:
+    """Whether a type of NumPy, pandas or Polars is one of numbers, or another one without objects."""
+    is_numeric = getattr(dtype, "is_numeric", None)
+    return bool(is_numeric()) if callable(is_numeric) else getattr(dtype, "kind", "O") != "O"
 
 
 def check_rows(model: Any, X: Any) -> None:
@@ -175,7 +219,7 @@ def _before_private(step: Any, X: Any) -> Any:
     if step == "drop":
         return None
     if _is_private(step):
-        check_quietly(X, dtype=list(FLOATS), ensure_min_samples=0, accept_sparse=True)
+        step._check_rows(X)
         return None
     if not _has_private(step):
         return without_records(clone(step)).fit(X).transform(X)
@@ -449,6 +493,8 @@ def _row_of_zeros(X: Any) -> Any:
         row = type(X)({k: [_zero(dtype)] for k, dtype in enumerate(X.dtypes)}).astype(dict(enumerate(X.dtypes)))
         row.columns = X.columns
         return row
+    if hasattr(X, "columns"):
+        return type(X)({name: [_zero(dtype)] for name, dtype in X.schema.items()}, schema=X.schema)
     if hasattr(X, "tocsr"):
         return type(X)((1, X.shape[1]), dtype=X.dtype)
     return np.zeros((1, X.shape[1]), dtype=X.dtype)
@@ -457,7 +503,10 @@ def _row_of_zeros(X: Any) -> Any:
 def _zero(dtype: Any) -> Any:
     if hasattr(dtype, "categories"):
         return dtype.categories[0] if len(dtype.categories) else None
-    return 0 if dtype.kind in "fiub" else ""
+    if hasattr(dtype, "kind"):
+        return 0 if dtype.kind in "fiub" else ""
+    # Of Polars.
+    return 0 if dtype.is_numeric() else False if str(dtype) == "Boolean" else "" if str(dtype) == "String" else None
 
 
 def _changed(model: Any, change: Callable[[Any], Any]) -> Any:

@@ -59,9 +59,9 @@ def row_products(X: NDArray, matrix: NDArray[np.float64]) -> NDArray[np.float64]
     A library for linear algebra chooses the order of its additions by the number of rows, so that one more record could
     change the last bits of all others. Here, no order matters: each row of `X`, and each column of `matrix`, is scaled
     by a power of two to entries of at most 1, which are written as :math:`a 2^{-b} + a' 2^{-2b}` with integers
-    :math:`|a| \le 2^b` and :math:`|a'| \le 2^{b-1}`. With :math:`n` columns and :math:`n 2^{2b} \le 2^{53}`, the sums of
-    products of these integers, and all partial sums, are integers that doubles hold exactly. The rest is done number by
-    number.
+    :math:`|a| \le 2^b` and :math:`|a'| \le 2^{b-1}`. With :math:`n` columns and :math:`n 2^{2b} \le 2^{53}`, the sums
+    of products of these integers, and all partial sums, are integers that doubles hold exactly. The rest is done number
+    by number.
 
     Parameters
     ----------
