@@ -199,6 +199,7 @@ def allocate(
     if len({id(place.estimator) for place in private}) < len(private):
         raise ValueError("one object is a private step at two places; make one of them a clone")
     _check_units(private, accountant)
+    _check_coded(estimator)
     parts = _parts(private, weights)
     budgets, rule = _split(private, parts, Budget(epsilon, delta), accountant)
     if not_private:
@@ -340,6 +341,20 @@ def _check_units(private: list[_Place], accountant: BudgetAccountant | None) -> 
         for place in private:
             unit = _unit_of(place.estimator)
             check_same_unit(unit, accountant.unit, type(place.estimator).__name__)
+
+
+def _check_coded(estimator: Any, name: str = "", meta: str = "") -> None:
+    """Refuse declared labels of text where a meta-estimator hands positions of labels to its parts."""
+    classes = getattr(estimator, "classes", None) if meta and _is_private(estimator) else None
+    if classes is not None and np.asarray(classes).dtype.kind in "OUST":
+        raise ValueError(
+            f"{name}: {meta} hands positions of labels to the estimators inside, and their classes hold text. Set "
+            f"classes={list(range(len(classes)))} on {type(estimator).__name__}; {meta} still predicts text"
+        )
+    if isinstance(estimator, VotingClassifier | StackingClassifier):
+        meta = type(estimator).__name__
+    for part, child in _children(estimator).items():
+        _check_coded(child, _join(name, part), meta)
 
 
 def _children(estimator: Any) -> dict[str, Any]:

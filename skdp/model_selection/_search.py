@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import numbers
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any, Self
@@ -490,8 +490,12 @@ def try_on_nothing(
         check_rows(candidate.estimator, X)
 
 
-def _asked(name: str, settings: Callable[[], Iterable[dict[str, Any]]]) -> list[dict[str, Any]]:
+def _asked(name: str, grids: Any, settings: Callable[[], Iterable[dict[str, Any]]]) -> list[dict[str, Any]]:
     """Return settings, or say that they are not as scikit-learn takes them."""
+    for grid in [grids] if isinstance(grids, Mapping) else grids if isinstance(grids, list | tuple) else []:
+        for parameter, values in grid.items() if isinstance(grid, Mapping) else []:
+            if hasattr(values, "__len__") and not isinstance(values, str) and np.size(values) == 0:
+                raise ValueError(f"{name} has no values to try for {shown(parameter)}: give at least one")
     try:
         asked = [dict(setting) for setting in settings()]
     except Exception:
@@ -650,7 +654,7 @@ class DPGridSearchCV(PrivateSearch):
         self.param_grid = param_grid
 
     def _settings(self, source: NoiseSource | None) -> list[dict[str, Any]]:
-        return _asked("param_grid", lambda: ParameterGrid(self.param_grid))
+        return _asked("param_grid", self.param_grid, lambda: ParameterGrid(self.param_grid))
 
 
 class DPRandomizedSearchCV(PrivateSearch):
@@ -746,5 +750,7 @@ class DPRandomizedSearchCV(PrivateSearch):
             source = NoiseSource(self.random_state)
         seed = int(source.stream("settings").words(1)[0] >> np.uint64(32))
         return _asked(
-            "param_distributions", lambda: ParameterSampler(self.param_distributions, n_iter, random_state=seed)
+            "param_distributions",
+            self.param_distributions,
+            lambda: ParameterSampler(self.param_distributions, n_iter, random_state=seed),
         )
