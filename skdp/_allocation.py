@@ -25,12 +25,15 @@ from sklearn.ensemble import (
     VotingClassifier,
     VotingRegressor,
 )
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
 from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
 from sklearn.model_selection import GridSearchCV, ParameterGrid, PredefinedSplit, RandomizedSearchCV, check_cv
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures, SplineTransformer
+from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 from sklearn.utils import get_tags
 
 from ._release import check_accountant
@@ -163,8 +166,9 @@ def allocate(
     -----
     PrivacyAssumptionWarning
         If anything else depends on the data: another step that learns from them, the choice that a search makes, or
-        folds by row numbers. The whole is private only if what these learn or choose is public. (``OneHotEncoder`` and
-        ``OrdinalEncoder`` learn nothing if their `categories` are given and `handle_unknown` is not ``"error"``.)
+        folds by row numbers. The whole is private only if what these learn or choose is public. The warning names the
+        option with which a step learns nothing, if there is one: ``OneHotEncoder`` and ``OrdinalEncoder`` with given
+        `categories` and a `handle_unknown` other than ``"error"``, for instance.
 
     Notes
     -----
@@ -205,7 +209,7 @@ def allocate(
     if not_private:
         warnings.warn(
             f"not private, and a function of the data: {', '.join(not_private)}. The whole is private only if what "
-            "these learn or choose is public",
+            f"these learn or choose is public{_advice([place for place in found if place not in private])}",
             PrivacyAssumptionWarning,
             stacklevel=2,
         )
@@ -423,7 +427,55 @@ def _handed_on(within: Any, name: str) -> ValueError:
 
 def _learns_nothing(estimator: Any, variants: Variants) -> bool:
     """Whether this is a step that could learn, and whose parameters say that it does not."""
-    return _has_public_categories(estimator, variants) or _has_public_fill(estimator, variants)
+    if _has_public_categories(estimator, variants) or _has_public_fill(estimator, variants):
+        return True
+    condition = _ONLY_COLUMNS.get(type(estimator))
+    return condition is not None and variants is not None and all(map(condition, _each(estimator, variants)))
+
+
+#: What learns only the number and types of columns from rows, with such parameters. Each was read in its `fit`.
+_ONLY_COLUMNS: dict[type, Callable[[dict[str, Any]], bool]] = {
+    PolynomialFeatures: lambda given: True,
+    PolynomialCountSketch: lambda given: True,
+    SkewedChi2Sampler: lambda given: True,
+    RBFSampler: lambda given: not isinstance(given["gamma"], str),
+    GaussianRandomProjection: lambda given: not isinstance(given["n_components"], str),
+    SparseRandomProjection: lambda given: not isinstance(given["n_components"], str),
+    MissingIndicator: lambda given: given["features"] == "all",
+    SplineTransformer: lambda given: not isinstance(given["knots"], str),
+    CountVectorizer: lambda given: given["vocabulary"] is not None,
+    TfidfTransformer: lambda given: not given["use_idf"],
+    TfidfVectorizer: lambda given: given["vocabulary"] is not None and not given["use_idf"],
+}
+
+#: What to do where a step learns from rows.
+_INSTEAD = {
+    "OneHotEncoder": "set categories, and handle_unknown='ignore'",
+    "OrdinalEncoder": "set categories, and handle_unknown='use_encoded_value' with unknown_value",
+    "SimpleImputer": "set strategy='constant', keep_empty_features=True and add_indicator=False",
+    "RBFSampler": "set gamma to a number",
+    "GaussianRandomProjection": "set n_components to a number, because 'auto' counts the rows",
+    "SparseRandomProjection": "set n_components to a number, because 'auto' counts the rows",
+    "MissingIndicator": "set features='all'",
+    "SplineTransformer": "set knots to an array",
+    "CountVectorizer": "set vocabulary, or use HashingVectorizer",
+    "TfidfTransformer": "set use_idf=False",
+    "TfidfVectorizer": "set vocabulary and use_idf=False, or use HashingVectorizer",
+    "StandardScaler": "use DPStandardScaler, or BoundsScaler",
+    "MinMaxScaler": "use BoundsScaler",
+    "MaxAbsScaler": "use BoundsScaler",
+    "RobustScaler": "use DPStandardScaler, or BoundsScaler",
+    "KBinsDiscretizer": "use DPQuantileBinner, or PublicBinner",
+    "QuantileTransformer": "use DPQuantileBinner",
+    "PCA": "use DPPCA",
+}
+
+
+def _advice(places: list[_Place]) -> str:
+    """Say what would do instead of each step that learns."""
+    kinds = {type(place.estimator).__name__: place for place in places}
+    advice = [f"{kind}: {_INSTEAD[kind]}" for kind in kinds if kind in _INSTEAD]
+    return f". Instead: {'; '.join(advice)}" if advice else ""
 
 
 def _each(estimator: Any, variants: list[dict[str, Any]]) -> list[dict[str, Any]]:
