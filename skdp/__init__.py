@@ -31,10 +31,17 @@ if TYPE_CHECKING:
         RandomizedResponse,
         UnaryEncoder,
     )
-    from .model_selection import DPGridSearchCV, DPRandomizedSearchCV
+    from .model_selection import DPGridSearchCV, DPRandomizedSearchCV, private_cross_val_score, private_score
     from .naive_bayes import DPNaiveBayes
     from .neural_network import DPMLPClassifier, DPMLPRegressor
-    from .preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, PrivateLabelSet, PublicBinner
+    from .preprocessing import (
+        BoundsScaler,
+        DPQuantileBinner,
+        DPStandardScaler,
+        PrivateLabelSet,
+        PublicBinner,
+        private_quantiles,
+    )
     from .synthetic import HistogramClassifier, HistogramRegressor, NoisyHistogram
     from .tree import DPGreedyTree, DPRandomTree
 
@@ -82,6 +89,9 @@ __all__ = [
     "UnaryEncoder",
     "__version__",
     "allocate",
+    "private_cross_val_score",
+    "private_quantiles",
+    "private_score",
 ]
 
 # Imported on first use, so that `import skdp` stays quick.
@@ -126,6 +136,9 @@ _HOME = {
     "RandomizedResponse": "local",
     "UnaryEncoder": "local",
     "allocate": "_allocation",
+    "private_cross_val_score": "model_selection",
+    "private_quantiles": "preprocessing",
+    "private_score": "model_selection",
 }
 
 

@@ -25,12 +25,15 @@ from sklearn.ensemble import (
     VotingClassifier,
     VotingRegressor,
 )
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
 from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
 from sklearn.model_selection import GridSearchCV, ParameterGrid, PredefinedSplit, RandomizedSearchCV, check_cv
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures, SplineTransformer
+from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 from sklearn.utils import get_tags
 
 from ._release import check_accountant
@@ -163,8 +166,9 @@ def allocate(
     -----
     PrivacyAssumptionWarning
         If anything else depends on the data: another step that learns from them, the choice that a search makes, or
-        folds by row numbers. The whole is private only if what these learn or choose is public. (``OneHotEncoder`` and
-        ``OrdinalEncoder`` learn nothing if their `categories` are given and `handle_unknown` is not ``"error"``.)
+        folds by row numbers. The whole is private only if what these learn or choose is public. The warning names the
+        option with which a step learns nothing, if there is one: ``OneHotEncoder`` and ``OrdinalEncoder`` with given
+        `categories` and a `handle_unknown` other than ``"error"``, for instance.
 
     Notes
     -----
@@ -199,12 +203,13 @@ def allocate(
     if len({id(place.estimator) for place in private}) < len(private):
         raise ValueError("one object is a private step at two places; make one of them a clone")
     _check_units(private, accountant)
+    _check_coded(estimator)
     parts = _parts(private, weights)
     budgets, rule = _split(private, parts, Budget(epsilon, delta), accountant)
     if not_private:
         warnings.warn(
             f"not private, and a function of the data: {', '.join(not_private)}. The whole is private only if what "
-            "these learn or choose is public",
+            f"these learn or choose is public{_advice([place for place in found if place not in private])}",
             PrivacyAssumptionWarning,
             stacklevel=2,
         )
@@ -342,6 +347,20 @@ def _check_units(private: list[_Place], accountant: BudgetAccountant | None) -> 
             check_same_unit(unit, accountant.unit, type(place.estimator).__name__)
 
 
+def _check_coded(estimator: Any, name: str = "", meta: str = "") -> None:
+    """Refuse declared labels of text where a meta-estimator hands positions of labels to its parts."""
+    classes = getattr(estimator, "classes", None) if meta and _is_private(estimator) else None
+    if classes is not None and np.asarray(classes).dtype.kind in "OUST":
+        raise ValueError(
+            f"{name}: {meta} hands positions of labels to the estimators inside, and their classes hold text. Set "
+            f"classes={list(range(len(classes)))} on {type(estimator).__name__}; {meta} still predicts text"
+        )
+    if isinstance(estimator, VotingClassifier | StackingClassifier):
+        meta = type(estimator).__name__
+    for part, child in _children(estimator).items():
+        _check_coded(child, _join(name, part), meta)
+
+
 def _children(estimator: Any) -> dict[str, Any]:
     return {
         name: value
@@ -408,7 +427,55 @@ def _handed_on(within: Any, name: str) -> ValueError:
 
 def _learns_nothing(estimator: Any, variants: Variants) -> bool:
     """Whether this is a step that could learn, and whose parameters say that it does not."""
-    return _has_public_categories(estimator, variants) or _has_public_fill(estimator, variants)
+    if _has_public_categories(estimator, variants) or _has_public_fill(estimator, variants):
+        return True
+    condition = _ONLY_COLUMNS.get(type(estimator))
+    return condition is not None and variants is not None and all(map(condition, _each(estimator, variants)))
+
+
+#: What learns only the number and types of columns from rows, with such parameters. Each was read in its `fit`.
+_ONLY_COLUMNS: dict[type, Callable[[dict[str, Any]], bool]] = {
+    PolynomialFeatures: lambda given: True,
+    PolynomialCountSketch: lambda given: True,
+    SkewedChi2Sampler: lambda given: True,
+    RBFSampler: lambda given: not isinstance(given["gamma"], str),
+    GaussianRandomProjection: lambda given: not isinstance(given["n_components"], str),
+    SparseRandomProjection: lambda given: not isinstance(given["n_components"], str),
+    MissingIndicator: lambda given: given["features"] == "all",
+    SplineTransformer: lambda given: not isinstance(given["knots"], str),
+    CountVectorizer: lambda given: given["vocabulary"] is not None,
+    TfidfTransformer: lambda given: not given["use_idf"],
+    TfidfVectorizer: lambda given: given["vocabulary"] is not None and not given["use_idf"],
+}
+
+#: What to do where a step learns from rows.
+_INSTEAD = {
+    "OneHotEncoder": "set categories, and handle_unknown='ignore'",
+    "OrdinalEncoder": "set categories, and handle_unknown='use_encoded_value' with unknown_value",
+    "SimpleImputer": "set strategy='constant', keep_empty_features=True and add_indicator=False",
+    "RBFSampler": "set gamma to a number",
+    "GaussianRandomProjection": "set n_components to a number, because 'auto' counts the rows",
+    "SparseRandomProjection": "set n_components to a number, because 'auto' counts the rows",
+    "MissingIndicator": "set features='all'",
+    "SplineTransformer": "set knots to an array",
+    "CountVectorizer": "set vocabulary, or use HashingVectorizer",
+    "TfidfTransformer": "set use_idf=False",
+    "TfidfVectorizer": "set vocabulary and use_idf=False, or use HashingVectorizer",
+    "StandardScaler": "use DPStandardScaler, or BoundsScaler",
+    "MinMaxScaler": "use BoundsScaler",
+    "MaxAbsScaler": "use BoundsScaler",
+    "RobustScaler": "use DPStandardScaler, or BoundsScaler",
+    "KBinsDiscretizer": "use DPQuantileBinner, or PublicBinner",
+    "QuantileTransformer": "use DPQuantileBinner",
+    "PCA": "use DPPCA",
+}
+
+
+def _advice(places: list[_Place]) -> str:
+    """Say what would do instead of each step that learns."""
+    kinds = {type(place.estimator).__name__: place for place in places}
+    advice = [f"{kind}: {_INSTEAD[kind]}" for kind in kinds if kind in _INSTEAD]
+    return f". Instead: {'; '.join(advice)}" if advice else ""
 
 
 def _each(estimator: Any, variants: list[dict[str, Any]]) -> list[dict[str, Any]]:

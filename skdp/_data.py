@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from ._silence import silence
+from ._values import shown
 from ._warn import warn
 from .exceptions import PrivacyAssumptionWarning
 
@@ -37,6 +38,17 @@ _LEAVE_OUT = (
     "Leave out records with missing values, or put a public constant for each: filling in from other records is a "
     "release."
 )
+
+
+_DENSE = "In a pipeline, set sparse_output=False on OneHotEncoder, and sparse_threshold=0 on ColumnTransformer."
+
+_ENCODE = (
+    "Encode columns of text by a public list of categories, for instance with OneHotEncoder(categories=[...], "
+    'handle_unknown="ignore", sparse_output=False), or use an estimator that has the parameter categories.'
+)
+
+# Columns that a message names.
+_MOST_NAMES = 8
 
 
 def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times: bool = False, **kwargs: Any) -> Any:
@@ -69,7 +81,7 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
             _refuse_odd(y, "y")
         return validate_data(estimator, X, y, **kwargs)
 
-    return _quietly(validate)
+    return _quietly(validate, X)
 
 
 def check_quietly(X: Any, **kwargs: Any) -> NDArray:
@@ -91,7 +103,7 @@ def check_quietly(X: Any, **kwargs: Any) -> NDArray:
         _refuse_odd(X, "X")
         return check_array(X, **kwargs)
 
-    array: NDArray = _quietly(validate)
+    array: NDArray = _quietly(validate, X)
     return array
 
 
@@ -110,17 +122,21 @@ def array_quietly(X: Any) -> Any:
     return X if hasattr(X, "shape") else _quietly(lambda: np.asarray(X))
 
 
-def _quietly(validate: Callable[[], Any]) -> Any:
+def _quietly(validate: Callable[[], Any], X: Any = None) -> Any:
     try:
         with config_context(assume_finite=False), np.errstate(all="ignore"):
             return validate()
     except OverflowError:
         failure: Exception = ValueError("the data hold integers that are too large for doubles")
     except ValueError as error:
-        failure = ValueError(_without_values(str(error)))
+        failure = ValueError(_without_values(str(error), X))
     except TypeError as error:
         message = str(error)
         failure = TypeError(message if message.startswith(_ABOUT_TYPES) else _NO_NUMBER)
+        if message.startswith("Sparse"):
+            failure = TypeError(f"{message} {_DENSE}")
+        elif "NAType" in message:
+            failure = ValueError(f"Input X contains NaN, or pandas.NA. {_LEAVE_OUT}")
     except MemoryError:
         # NumPy says how many rows there are.
         failure = MemoryError("the data do not fit into memory as numbers")
@@ -165,10 +181,24 @@ def _kinds(data: Any) -> set[str]:
     return {str(dtype.kind) for dtype in columns}
 
 
-def _without_values(message: str) -> str:
+def _columns_of_text(X: Any) -> str:
+    """Name the columns of a table that may hold text, by their types, which are public."""
+    if not hasattr(X, "columns"):
+        return ""
+    dtypes = list(X.schema.values()) if hasattr(X, "schema") else list(X.dtypes)
+    numeric = [
+        dtype.is_numeric() if hasattr(dtype, "is_numeric") else getattr(dtype, "kind", "O") in "fiub"
+        for dtype in dtypes
+    ]
+    names = [shown(name) for name, good in zip(list(X.columns), numeric, strict=True) if not good]
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f" (columns that are not of a numeric type: {', '.join(names[:_MOST_NAMES])}{more})" if names else ""
+
+
+def _without_values(message: str, X: Any = None) -> str:
     """Take values of the data, and their number, out of a message of scikit-learn or NumPy."""
     if "could not convert" in message:
-        return "the data hold text that cannot be read as numbers"
+        return f"the data hold text that cannot be read as numbers{_columns_of_text(X)}. {_ENCODE}"
     if message.startswith("Complex data not supported"):
         return "Complex data not supported"
     if "inconsistent numbers of samples" in message:
@@ -437,7 +467,7 @@ def encode_labels(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
     if None in kinds:
         return _encode_one_by_one(y, classes)
     if kinds[0] != kinds[1]:
-        raise TypeError(f"classes holds {kinds[1]} labels, and y holds {kinds[0]} labels")
+        raise TypeError(f"classes holds {kinds[1]} labels, and y holds {kinds[0]} labels{_coded(kinds, len(classes))}")
     if y.dtype.kind == "f":
         if not np.all(np.isfinite(y)):
             raise ValueError(f"y must hold labels, and holds NaN or infinity. {_LEAVE_OUT}")
@@ -447,13 +477,27 @@ def encode_labels(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
     return np.where(classes[codes] == y, codes, -1)
 
 
+def _coded(kinds: tuple[str | None, ...], n_classes: int) -> str:
+    """Say why labels of text may arrive as numbers."""
+    if kinds != ("number", "text"):
+        return ""
+    codes = f"range({n_classes})" if n_classes > _MOST_NAMES else list(range(n_classes))
+    return (
+        ". VotingClassifier, StackingClassifier, BaggingClassifier and cross_val_predict(method='predict_proba') of "
+        f"scikit-learn hand positions of labels to the estimators inside: set classes={codes} on these. The whole "
+        "still predicts text"
+    )
+
+
 def _encode_one_by_one(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
     positions = {label_key(label): i for i, label in enumerate(classes.tolist())}
     keys = [label_key(label) for label in y.tolist()]
     if ("missing", None) in keys:
         raise ValueError(f"y holds missing labels. {_LEAVE_OUT}")
     if keys and not {kind for kind, _ in keys} & {kind for kind, _ in positions}:
-        raise TypeError("the labels in y are of another type than those in classes")
+        numbers = {kind for kind, _ in keys} == {"number"} and {kind for kind, _ in positions} == {"text"}
+        hint = _coded(("number", "text"), len(classes)) if numbers else ""
+        raise TypeError(f"the labels in y are of another type than those in classes{hint}")
     return np.array([positions.get(key, -1) for key in keys], dtype=np.intp)
 
 

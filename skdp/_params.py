@@ -246,7 +246,7 @@ def check_choice(value: object, name: str, choices: Collection[str]) -> str:
     return value
 
 
-def check_classes(classes: Any, name: str = "classes") -> NDArray | None:
+def check_classes(classes: Any, name: str = "classes", *, least: int = 2) -> NDArray | None:
     """Return the declared label set in sorted order, or None if none was declared.
 
     Parameters
@@ -255,6 +255,8 @@ def check_classes(classes: Any, name: str = "classes") -> NDArray | None:
         What a user passed.
     name : str, default="classes"
         The parameter's name.
+    least : int, default=2
+        Least number of labels.
 
     Returns
     -------
@@ -291,8 +293,8 @@ def check_classes(classes: Any, name: str = "classes") -> NDArray | None:
     distinct = np.unique(array)
     if len(distinct) != len(array):
         raise ValueError(f"{name} must not contain a label twice")
-    if len(distinct) < 2:
-        raise ValueError(f"{name} must contain at least 2 labels, got {len(distinct)}")
+    if len(distinct) < least:
+        raise ValueError(f"{name} must contain at least {least} labels, got {len(distinct)}")
     return distinct
 
 

@@ -9,11 +9,55 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import wraps
+from inspect import Signature, signature
 from typing import Any, ClassVar
 
+from ._data import FLOATS, check_quietly
 from ._release import PrivacyGuarantee
 from .accounting import PrivacyCost
 from .exceptions import NotEnoughDataError
+
+#: Why there is no such argument, or parameter.
+_REASONS = {
+    "sample_weight": (
+        "The noise is made for records of weight 1: a weight would change how far one record can move a release. Leave "
+        "out records by a public rule instead"
+    ),
+    "class_weight": (
+        "The noise is made for records of weight 1, and the frequencies of private labels are private. After the fit, "
+        "move the threshold on predict_proba or decision_function instead, which uses no budget"
+    ),
+    "verbose": "Lines that are printed during a fit would tell about the records",
+    "warm_start": "Each fit is a release of its own and starts anew",
+    "early_stopping": "A rule that looks at scores of private records would be a release at each step",
+}
+
+
+def _check_arguments(call: str, signature: Signature, estimator: Any, args: Any, kwargs: Any) -> None:
+    """Refuse arguments that a method does not have by the name of the public class, with the reason."""
+    try:
+        signature.bind(estimator, *args, **kwargs)
+        return
+    except TypeError as error:
+        message = str(error)
+    unknown = [name for name in kwargs if name not in signature.parameters]
+    if unknown:
+        known = ", ".join(list(signature.parameters)[1:])
+        reason = _REASONS.get(unknown[0], f"The arguments are {known}")
+        message = f"got an unexpected keyword argument {unknown[0]!r}. {reason}"
+    raise TypeError(f"{type(estimator).__name__}{call} {message}")
+
+
+def _by_public_name(init: Callable[..., None]) -> Callable[..., None]:
+    """Let a constructor refuse parameters by the name of the class that a user called."""
+    parameters = signature(init)
+
+    @wraps(init)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> None:
+        _check_arguments("()", parameters, self, args, kwargs)
+        init(self, *args, **kwargs)
+
+    return wrapper
 
 
 def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
@@ -33,8 +77,11 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         The same, all or nothing.
     """
 
+    parameters = signature(fit)
+
     @wraps(fit)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _check_arguments(f".{fit.__name__}()", parameters, self, args, kwargs)
         before = dict(vars(self))
         try:
             return fit(self, *args, **kwargs)
@@ -74,6 +121,8 @@ class DPEstimatorMixin(ABC):
         for name in ("fit", "partial_fit", "fit_reports", "randomize"):
             if name in vars(cls):
                 setattr(cls, name, all_or_nothing(vars(cls)[name]))
+        if "__init__" in vars(cls):
+            cls.__init__ = _by_public_name(cls.__init__)  # type: ignore[method-assign]
 
     @abstractmethod
     def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
@@ -91,6 +140,10 @@ class DPEstimatorMixin(ABC):
         plan : PrivacyGuarantee
             Equal to ``privacy_`` after a fit on such data.
         """
+
+    def _check_rows(self, X: Any) -> None:
+        """Refuse rows that `fit` would refuse, for what their entries are."""
+        check_quietly(X, dtype=list(FLOATS), ensure_min_samples=0, accept_sparse=True)
 
     def _fixed_cost(self) -> PrivacyCost | None:
         """Return what a fit will charge if that is the same for data of every shape, else None."""

@@ -1,6 +1,7 @@
 """One budget over a pipeline: what each step gets, that the whole is not exceeded, and what cannot be counted."""
 
 import math
+import pickle
 import warnings
 
 import numpy as np
@@ -10,10 +11,12 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
 from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
-from sklearn.impute import SimpleImputer
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
@@ -25,7 +28,16 @@ from sklearn.model_selection import (
 )
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    SplineTransformer,
+    StandardScaler,
+)
+from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
 from skdp import BudgetAccountant, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg, allocate
 from skdp.accounting import Budget
@@ -605,6 +617,71 @@ def test_constants_for_what_is_missing_are_not_learned(imputer, learns):
         assert allocate(model, 1.0, DELTA).not_private == (("simpleimputer",) if learns else ())
         search = GridSearchCV(model, {"simpleimputer__strategy": ["mean"]}, cv=2)
         assert "estimator__simpleimputer" in allocate(search, 1.0, DELTA).not_private
+
+
+KNOTS = np.array([[-1.0, -1.0], [0.0, 0.0], [1.0, 1.0]])
+
+#: Steps, settings with which they learn from rows, and what the warning says to do; None if they never learn.
+COLUMNS_ONLY = [
+    (PolynomialFeatures(), None, None),
+    (PolynomialCountSketch(random_state=0), None, None),
+    (SkewedChi2Sampler(skewedness=9.0, random_state=0), None, None),
+    (RBFSampler(random_state=0), {"gamma": "scale"}, "gamma to a number"),
+    (GaussianRandomProjection(2, random_state=0), {"n_components": "auto"}, "'auto' counts the rows"),
+    (SparseRandomProjection(2, random_state=0), {"n_components": "auto"}, "'auto' counts the rows"),
+    (MissingIndicator(features="all"), {"features": "missing-only"}, "features='all'"),
+    (SplineTransformer(knots=KNOTS, degree=1), {"knots": "quantile"}, "knots to an array"),
+    (TfidfTransformer(use_idf=False), {"use_idf": True}, "use_idf=False"),
+]
+
+
+@pytest.mark.parametrize(("step", "learning", "advice"), COLUMNS_ONLY, ids=lambda value: type(value).__name__)
+def test_steps_that_learn_the_number_of_columns_only_are_not_named(step, learning, advice):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyAssumptionWarning)
+        assert allocate(make_pipeline(step, objective()), 1.0, DELTA).not_private == ()
+    # What it keeps of some rows is what it keeps of others, of another number.
+    rows = [np.arange(18.0).reshape(9, 2), np.array([[0.5, np.pi], [3.0, 4.0], [1e3, -8.0]])]
+    kept = [pickle.dumps(clone(step).fit(X)) for X in rows]
+    assert kept[0] == kept[1]
+    if learning is not None:
+        name = type(step).__name__
+        with pytest.warns(PrivacyAssumptionWarning, match=rf"public\. Instead: {name}: .*{advice}"):
+            allocated = allocate(make_pipeline(clone(step).set_params(**learning), objective()), 1.0, DELTA)
+        assert allocated.not_private == (name.lower(),)
+        search = {f"{name.lower()}__{key}": [value] for key, value in learning.items()}
+        with pytest.warns(PrivacyAssumptionWarning, match=advice):
+            allocate(GridSearchCV(make_pipeline(step, objective()), search, cv=2), 1.0, DELTA)
+
+
+@pytest.mark.parametrize(
+    ("step", "learns"),
+    [
+        (CountVectorizer(vocabulary=["a", "b"]), False),
+        (CountVectorizer(), True),
+        (TfidfVectorizer(vocabulary=["a", "b"], use_idf=False), False),
+        (TfidfVectorizer(vocabulary=["a", "b"]), True),
+        (TfidfVectorizer(use_idf=False), True),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyAssumptionWarning")
+def test_vocabularies_that_are_given_are_not_learned(step, learns):
+    assert bool(allocate(make_pipeline(step, objective()), 1.0, DELTA).not_private) == learns
+
+
+@pytest.mark.parametrize(
+    ("step", "advice"),
+    [
+        (OrdinalEncoder(), "OrdinalEncoder: set categories, and handle_unknown='use_encoded_value'"),
+        (OrdinalEncoder(categories=[[0]]), "handle_unknown='use_encoded_value' with unknown_value"),
+        (OneHotEncoder(), "OneHotEncoder: set categories, and handle_unknown='ignore'"),
+        (SimpleImputer(strategy="constant"), "SimpleImputer: set strategy='constant', keep_empty_features=True"),
+        (StandardScaler(), "StandardScaler: use DPStandardScaler, or BoundsScaler"),
+    ],
+)
+def test_the_option_that_would_do_is_named(step, advice):
+    with pytest.warns(PrivacyAssumptionWarning, match=advice):
+        allocate(make_pipeline(step, objective()), 1.0, DELTA)
 
 
 def test_a_given_encoder_says_nothing_about_the_rows():

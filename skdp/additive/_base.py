@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._params import check_integer, check_positive
@@ -82,6 +82,9 @@ class AdditiveModel(DPEstimatorMixin, BaseEstimator):
         rows = read_rows(self, X, bool(parameters.columns.categories), reset=True)
         columns = columns_for(parameters.columns, rows.shape[1], getattr(self, "feature_names_in_", None))
         return split_columns(rows, columns), columns
+
+    def _check_rows(self, X: Any) -> None:
+        clone(self)._rows(X, self._check_parameters())
 
     def _codes(self, X: Any) -> NDArray[np.int32]:
         """Return the cells of rows in the terms."""

@@ -165,7 +165,7 @@ def _check_categories(value: Any) -> tuple[tuple[Any, Categories], ...]:
     for name, listed in value.items():
         if not np.isscalar(listed) and not is_list(listed):
             raise ValueError(f"categories must have a number or a list for each column; {name!r} has not")
-        one = check_categories(listed if np.isscalar(listed) else [listed], 1)[0]
+        one = check_categories(listed if np.isscalar(listed) else [listed], 1, least=1)[0]
         if len(one.values) > _MOST_BINS:
             raise ValueError(f"categories may be at most {_MOST_BINS} for a column; {name!r} has more")
         checked.append((column_name(name, "categories"), one))

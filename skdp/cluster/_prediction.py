@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.metrics import pairwise_distances_argmin_min
-from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from .._data import validate_quietly
+from ..sensitivity import row_products, squared_norms
 
 Array = NDArray[np.float64]
 
@@ -54,7 +54,7 @@ class NearestCentre(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         size = max(16, min(_ROWS, _ENTRIES // len(centres)))
         for start in range(0, len(rows), size):
             with np.errstate(all="ignore"):
-                distances = rows[start : start + size] @ table
+                distances = row_products(rows[start : start + size], table)
                 distances += squares
             labels[start : start + size] = distances.argmin(axis=1)
         return labels
@@ -72,7 +72,12 @@ class NearestCentre(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         distances : ndarray of shape (n_samples, n_clusters)
             Euclidean distances.
         """
-        distances: Array = euclidean_distances(self._rows(X), self.cluster_centers_)
+        rows, centres = self._rows(X), self.cluster_centers_
+        with np.errstate(all="ignore"):
+            squares = row_products(rows, -2 * centres.T)
+            squares += squared_norms(rows)[:, None]
+            squares += squared_norms(centres)
+            distances: Array = np.sqrt(np.maximum(squares, 0.0))
         return distances
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -18,6 +18,7 @@ from .._params import check_boolean, check_data_norm, check_integer, check_posit
 from .._values import shown
 from ..accounting import check_delta, check_epsilon
 from ..base import DPEstimatorMixin
+from ..sensitivity import row_products
 
 Array = NDArray[np.float64]
 
@@ -205,7 +206,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPEstimatorM
         """
         check_is_fitted(self, "components_")
         X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        coordinates: NDArray[np.float64] = X @ self.components_.T
+        coordinates: NDArray[np.float64] = row_products(X, self.components_.T)
         coordinates -= self.components_ @ self.mean_
         return coordinates / self._deviations() if self._whiten else coordinates
 

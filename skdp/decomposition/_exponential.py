@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -51,6 +52,9 @@ VARIANCE_SHARE = 0.1
 CENTRE_COUNT = 0.5
 VARIANCE_COUNT_L2 = 0.5
 VARIANCE_COUNT_L1 = 0.25
+
+# More columns than where a choice between mechanisms changes, for any epsilon that means anything.
+_MANY = 10**9
 
 MEAN = "sum of the rows and their number"
 VARIANCES = "variances along the components"
@@ -169,6 +173,19 @@ def plan(parameters: BinghamParameters, n_features: int) -> PrivacyGuarantee:
         size = k + (k < n_features) + parameters.estimates_count
         add(VARIANCES, *_variance_mechanism(parameters, divided.variances, size), variances, "PCA, theorem 3")
     return PrivacyGuarantee(parameters.epsilon, parameters.delta, tuple(events), tuple(releases))
+
+
+def fixed_cost(parameters: Parameters, plan_of: Callable[[Any, int], PrivacyGuarantee]) -> PrivacyCost | None:
+    """Return the cost of a plan if it is the same for data of any number of columns, else None.
+
+    A private mean has pure noise for few columns, and Gaussian noise from some number on. With d columns, the variance
+    of pure noise is d + 1 times the square of a scale, and that of Gaussian noise is less than 2000 + epsilon times
+    that square, for any delta.
+    """
+    if parameters.vector is not None:
+        return plan_of(parameters, len(parameters.vector)).cost
+    few, many = (plan_of(parameters, max(parameters.n_components or 1, columns)).cost for columns in (1, _MANY))
+    return few if few == many else None
 
 
 def _mean_mechanism(norm: float, portion: Portion, size: int) -> tuple[Mechanism, PrivacyEvent]:
@@ -439,11 +456,7 @@ class ExpMechPCA(PrivatePCA):
 
     def _fixed_cost(self) -> PrivacyCost | None:
         parameters = self._check_parameters()
-        if parameters.n_components is None:
-            return None
-        # The number of columns changes dimensions only.
-        columns = parameters.n_components if parameters.vector is None else len(parameters.vector)
-        return plan(parameters, columns).cost
+        return None if parameters.n_components is None else fixed_cost(parameters, plan)
 
     def _check_parameters(self) -> BinghamParameters:
         return check_exponential(self._common_parameters(), self.centered_norm, self.variance_share)

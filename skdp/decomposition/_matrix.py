@@ -26,6 +26,7 @@ from ._exponential import (
     BinghamParameters,
     check_exponential,
     fit_exponential,
+    fixed_cost,
     release_mean,
 )
 from ._exponential import plan as exponential_plan
@@ -350,12 +351,10 @@ class DPPCA(PrivatePCA):
 
     def _fixed_cost(self) -> PrivacyCost | None:
         parameters = self._check_parameters()
-        columns = (parameters.n_components or 1) if parameters.vector is None else len(parameters.vector)
         open_choice = parameters.solver == "auto" and parameters.delta == 0 and parameters.expected_n is not None
-        if open_choice or (parameters.chosen(columns) == "bingham" and parameters.n_components is None):
+        if open_choice or (parameters.n_components is None and parameters.chosen(1) == "bingham"):
             return None
-        # The number of columns changes dimensions only.
-        return self._plan(parameters, columns).cost
+        return fixed_cost(parameters, self._plan)
 
     def _bingham(self) -> BinghamParameters:
         return check_exponential(self._common_parameters(), self.centered_norm, VARIANCE_SHARE)

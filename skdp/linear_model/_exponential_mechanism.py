@@ -26,7 +26,7 @@ from .._values import shown
 from ..accounting import BoundedRangeEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
 from ..base import DPEstimatorMixin
 from ..mechanisms import MOST_PARAMETERS, Mechanism, NoiseSource, NoNoise, TangentPlaneMechanism
-from ..sensitivity import augmented_norm, clip_rows
+from ..sensitivity import augmented_norm, clip_rows, row_products
 from ._prediction import LinearRule, log_probabilities, probabilities
 from ._score_losses import (
     AbsoluteError,
@@ -441,7 +441,7 @@ class ExpMechERM(LinearRule, DPEstimatorMixin, BaseEstimator):
         if self._loss in CLASSIFICATION:
             return super().predict(X)
         X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        predicted: Array = X @ self.coef_ + self.intercept_
+        predicted: Array = row_products(X, self.coef_[:, None])[:, 0] + self.intercept_
         return predicted
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

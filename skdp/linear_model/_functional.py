@@ -25,7 +25,7 @@ from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accounta
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
 from ..base import DPEstimatorMixin
 from ..mechanisms import BitStream, Mechanism, NoiseSource, NoNoise, coordinate_variance, l2_mechanism
-from ..sensitivity import group_sensitivity, moments_l2
+from ..sensitivity import group_sensitivity, moments_l2, row_products
 from ._moments import (
     RIDGE,
     Array,
@@ -425,7 +425,8 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
         """
         check_is_fitted(self, "coef_")
         X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        return X @ self.coef_.T + self.intercept_
+        predicted: Array = row_products(X, np.atleast_2d(self.coef_).T) + self.intercept_
+        return predicted if self.coef_.ndim == 2 else predicted[:, 0]
 
 
 def _adassp_release(

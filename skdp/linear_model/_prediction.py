@@ -10,6 +10,7 @@ from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
 from .._data import validate_quietly
+from ..sensitivity import row_products
 
 Array = NDArray[np.float64]
 
@@ -50,7 +51,7 @@ class LinearRule:
         """
         check_is_fitted(self, "coef_")
         X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        scores = X @ self.coef_.T + self.intercept_
+        scores = row_products(X, self.coef_.T) + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray:

@@ -17,6 +17,7 @@ from .._values import shown
 from ..accounting import PrivacyCost
 from ..base import DPEstimatorMixin
 from ..mechanisms import NoiseSource
+from ..sensitivity import row_products
 from ._sgd_base import Descent, Settings, carry_out, check_settings, quietly, rule_of, together, weights_of
 from ._sgd_derivatives import Residual
 from ._targets import Targets
@@ -330,4 +331,4 @@ class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, Bas
         """
         check_is_fitted(self, "coef_")
         X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        return X @ self.coef_ + self.intercept_
+        return row_products(X, self.coef_[:, None])[:, 0] + self.intercept_

@@ -141,8 +141,8 @@ def encode_labels(y: Any, classes: NDArray) -> Integers:
     return Categories(classes, classes, np.arange(len(classes))).encode(labels)
 
 
-def check_categories(value: Any, n_features: int) -> tuple[Categories, ...]:
-    """Return the categories of each column.
+def check_categories(value: Any, n_features: int, *, least: int = 2) -> tuple[Categories, ...]:
+    """Return the categories of each column, of which there are at least so many.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def check_categories(value: Any, n_features: int) -> tuple[Categories, ...]:
             "code book. They are never read from the data, because that would be a release"
         )
     if np.isscalar(value):
-        every = [_one(value)] * n_features
+        every = [_one(value, least)] * n_features
     else:
         entries = _listed(value)
         if all(isinstance(entry, str) or np.isscalar(entry) for entry in entries):
@@ -168,9 +168,9 @@ def check_categories(value: Any, n_features: int) -> tuple[Categories, ...]:
                     "categories: write a list for each column, "
                     f"[{numbers}] * {n_features} or [{', '.join(f'range({number})' for number in numbers)}]"
                 )
-            every = [_one(entries)] * n_features
+            every = [_one(entries, least)] * n_features
         else:
-            every = [_one(entry) for entry in entries]
+            every = [_one(entry, least) for entry in entries]
     if len(every) != n_features:
         raise ValueError(f"categories must hold one list for each of the {n_features} columns, or one for all")
     return tuple(every)
@@ -191,17 +191,17 @@ def _may_be_a_number_of_categories(entry: Any) -> bool:
     return isinstance(entry, int | np.integer) and not isinstance(entry, bool) and int(entry) >= 2
 
 
-def _one(value: Any) -> Categories:
+def _one(value: Any, least: int) -> Categories:
     if isinstance(value, str):
         raise ValueError(f"categories must be a number, a list, or a list of them, got {shown(value)}")
     if np.isscalar(value):
-        n = check_integer(value, "categories", least=2)
+        n = check_integer(value, "categories", least=least)
         if n > _MOST:
             raise ValueError(f"categories must be at most {_MOST} for a column, got {shown(value)}")
         values = np.arange(n)
         return Categories(values, values, values)
     listed = _listed(value)
-    ascending = check_classes(listed, "categories")
+    ascending = check_classes(listed, "categories", least=least)
     if ascending is None or ascending.dtype.kind not in "biufU":
         raise ValueError("categories must contain numbers or text")
     values = np.array(listed, dtype=ascending.dtype)

@@ -36,15 +36,20 @@ from ..accounting import (
     check_delta,
     check_epsilon,
 )
+from ..local._categories import entries_of
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, NoNoise, l2_mechanism
 from ..sensitivity import group_sensitivity
 from ._candidates import declared_classes, make_candidates
 from ._pricing import Prices, Sequence_, events_of, settle, within
-from ._scoring import CLASSIFICATION, REGRESSION, Score, check_metric, make_score, row_by_row_if_need_be, take
-from ._search import _numbers, occurring_labels, rows_for_steps, try_on_nothing
+from ._scoring import CLASSIFICATION, REGRESSION, check_metric, make_score, row_by_row_if_need_be, take
+from ._search import _numbers, occurring_labels, rows_for_steps, takes_text, try_on_nothing
 from ._strategies import Task, Workshop
 
 _TABLES = ("confusion_matrix", "histogram")
+
+#: Scores that are computed from a released table: from a histogram, or from a confusion matrix.
+_CURVES = ("roc_auc", "average_precision")
+_COUNTED = ("f1", "f1_macro")
 
 #: What the evaluation takes of a cross-validation's budget; the fits have the rest.
 _TABLE_PORTION = Fraction(1, 10)
@@ -118,7 +123,10 @@ def private_score(
     metric : str, default="accuracy"
         A score that a search takes (``"accuracy"``, ``"balanced_accuracy"``, ``"neg_log_loss"``,
         ``"neg_mean_absolute_error"``, ``"neg_mean_squared_error"``), or ``"confusion_matrix"``, or ``"histogram"``: how
-        often the second of two labels occurs where its probability is estimated to be in each of `n_bins` bins.
+        often the second of two labels occurs where its probability is estimated to be in each of `n_bins` bins. The
+        area under the ROC curve (``"roc_auc"``) and ``"average_precision"`` are computed from the released histogram,
+        ``"f1"`` (of the second of two labels) and ``"f1_macro"`` (the mean over all labels) from the released confusion
+        matrix. They depend on pairs of records, so that they are not released themselves.
     epsilon : float, default=1.0
         Privacy budget of the evaluation, positive.
     delta : float, default=0.0
@@ -132,7 +140,8 @@ def private_score(
     bounds_y : pair of float, default=None
         Public range of targets.
     n_bins : int, default=10
-        Number of bins of a histogram.
+        Number of bins of a histogram. For areas under curves, more bins tell more probabilities apart, and add more
+        noise.
     rows_per_group : int, default=None
         How many records of a group (all rows of one person, for instance) count at most, drawn at random. The guarantee
         is then for adding or removing all records of a group. None: each record by itself.
@@ -169,42 +178,31 @@ def private_score(
     >>> private_score(model, X[2000:], y[2000:], epsilon=0.5).value > 0.8
     True
     """
-    check_metric(metric, (*CLASSIFICATION, *REGRESSION, *_TABLES))
+    check_metric(metric, (*CLASSIFICATION, *REGRESSION, *_TABLES, *_CURVES, *_COUNTED))
     check_accountant(accountant)
     whole = Budget(check_epsilon(epsilon), check_delta(delta))
     labels = None
     if is_classifier(estimator):
         labels = check_classes(estimator.classes_ if classes is None else classes)
         assert labels is not None
-    elif metric in _TABLES:
-        raise ValueError(f"metric={metric!r} is for classifiers")
-    edges = None
-    score = None
-    if metric == "histogram":
-        edges = np.linspace(0.0, 1.0, check_integer(n_bins, "n_bins", least=2) + 1)
-        if labels is None or len(labels) != 2 or not hasattr(estimator, "predict_proba"):
-            raise ValueError("metric='histogram' needs a classifier of two labels with predict_proba")
-        shape: tuple[int, ...] = (len(edges) - 1, 2)
-    elif metric == "confusion_matrix":
-        assert labels is not None
-        shape = len(labels), len(labels)
-    else:
-        score = make_score(metric, estimator, labels, label_weights, loss_bound, bounds_y)
-        shape = (2,)
+    measure = make_table(metric, estimator, labels, n_bins) or make_score(
+        metric, estimator, labels, label_weights, loss_bound, bounds_y
+    )
     unit = Unit.of(rows_per_group)
     numbers = unit.numbers(groups, X)
     targets = labels_of(y) if labels is not None else _numbers(y)
     coded = targets if labels is None else encode_labels(targets, labels)
     # Of a list one record's text would make text of all numbers; of other formats no rows can be taken.
-    X = X if hasattr(X, "shape") else check_quietly(X, ensure_min_samples=0)
+    if not hasattr(X, "shape"):
+        X = entries_of(X) if takes_text(estimator) else check_quietly(X, ensure_min_samples=0)
     X = X.tocsr() if hasattr(X, "tocsr") else X
     if X.shape[0] != len(targets):
         raise ValueError("X and y must have the same number of rows")
     # Of what is in no cell, whatever the model, none takes another one's place.
-    in_some_cell = None if numbers is None else coded >= 0 if score is None else score.possible(coded) > 0
+    in_some_cell = None if numbers is None else measure.possible(coded) > 0
     rows, coded, members = unit.members(numbers, np.arange(len(coded)), coded, in_some_cell)
-    most = group_sensitivity(1.0 if score is None else float(score.most), unit.rows)
-    mechanism, event = _table_mechanism(whole, 1.0, most, math.prod(shape))
+    most = group_sensitivity(float(measure.most), unit.rows)
+    mechanism, event = _table_mechanism(whole, 1.0, most, math.prod(measure.shape))
     plan = unit.stated(
         PrivacyGuarantee(
             *whole, (event,), (Release("table", mechanism, 1.0, "user guide, model selection, theorem 4"),)
@@ -215,39 +213,152 @@ def private_score(
     if members is not None:
         rows, coded = unit.counted(source, members, rows, coded)
         X = take(X, rows)
-    if score is not None:
-        exact = _sums(score, estimator, X, coded)
-    else:
-        assert labels is not None
-        exact = _cells(estimator, X, coded, labels, edges, shape)
+    exact = measure.cells(estimator, X, coded)
     counts = np.rint(session.release("table", exact.astype(np.float64))).astype(np.int64)
-    value = score.value(*counts.tolist()) if score is not None else counts
-    return Evaluation(value, counts, labels, edges, plan)
+    return Evaluation(measure.value(counts), counts, labels, getattr(measure, "edges", None), plan)
 
 
-def _sums(score: Score, model: Any, X: Any, y: NDArray) -> NDArray[np.int64]:
-    """Gains, and what is missing of the largest."""
-    gains = score.gains(model, X, y)
-    return np.array([gains.sum(), (score.possible(y) - gains).sum()])
+@dataclass(frozen=True)
+class Table:
+    """Counts of records, in one cell each, and the score that is computed from them.
+
+    Parameters
+    ----------
+    metric : str
+        A table, or a score.
+    shape : tuple of int
+        Of the table.
+    classes : ndarray
+        The label set.
+    edges : ndarray or None
+        Ends of a histogram's bins; None for a confusion matrix.
+    """
+
+    metric: str
+    shape: tuple[int, ...]
+    classes: NDArray
+    edges: NDArray | None
+
+    #: What one record adds to a cell.
+    most = 1
+
+    def possible(self, y: NDArray) -> NDArray[np.int64]:
+        """Return 1 for each row that may be in a cell.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_samples,)
+            Positions of labels, -1 for others.
+
+        Returns
+        -------
+        counted : ndarray of int64, of shape (n_samples,)
+        """
+        return (y >= 0).astype(np.int64)
+
+    def cells(self, model: Any, X: Any, y: NDArray) -> NDArray[np.int64]:
+        """Count the rows in each cell.
+
+        Parameters
+        ----------
+        model : estimator or None
+            Fitted; None for one whose fit failed, which puts no row into a cell.
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : ndarray of shape (n_samples,)
+            Positions of labels, -1 for others.
+
+        Returns
+        -------
+        counts : ndarray of int64
+        """
+        if model is None:
+            return np.zeros(self.shape, dtype=np.int64)
+
+        def cells(rows: Any, labels: NDArray) -> NDArray[np.int64]:
+            # 0 is no cell, and what a row gets that the model refuses.
+            if self.edges is None:
+                column = encode_labels(np.asarray(model.predict(rows)), self.classes)
+                valid = (column >= 0) & (labels >= 0)
+                return np.where(valid, 1 + labels * self.shape[1] + column, 0)
+            own = encode_labels(np.asarray(model.classes_), self.classes)
+            estimated = np.asarray(model.predict_proba(rows), dtype=np.float64)[:, int(np.argmax(own))]
+            line = np.clip(
+                np.searchsorted(self.edges, np.nan_to_num(estimated), side="right") - 1, 0, self.shape[0] - 1
+            )
+            return np.where(labels >= 0, 1 + 2 * line + labels, 0)
+
+        with silence(), np.errstate(all="ignore"):
+            found = row_by_row_if_need_be(cells, X, y)
+        return np.bincount(found, minlength=math.prod(self.shape) + 1)[1:].reshape(self.shape)
+
+    def value(self, counts: NDArray) -> Any:
+        """Return the table itself, or the score that follows from it.
+
+        Parameters
+        ----------
+        counts : ndarray
+            Noisy counts.
+
+        Returns
+        -------
+        value : ndarray or float
+            NaN where there is nothing to divide by.
+        """
+        if self.metric in _TABLES:
+            return counts
+        counts = np.maximum(counts, 0).astype(np.float64)
+        with np.errstate(all="ignore"):
+            if self.edges is not None:
+                negative, positive = counts[::-1].T
+                return float(_area(negative, positive, self.metric))
+            if not counts.any():
+                return math.nan
+            # As in scikit-learn, the score of a label that does not occur is 0.
+            scores = np.nan_to_num(2 * np.diagonal(counts) / (counts.sum(axis=0) + counts.sum(axis=1)))
+        return float(scores[1] if self.metric == "f1" else scores.mean())
 
 
-def _cells(
-    model: Any, X: Any, y: NDArray, classes: NDArray, edges: NDArray | None, shape: tuple[int, ...]
-) -> NDArray[np.int64]:
-    def cells(rows: Any, labels: NDArray) -> NDArray[np.int64]:
-        # 0 is no cell, and what a row gets that the model refuses.
-        if edges is None:
-            column = encode_labels(np.asarray(model.predict(rows)), classes)
-            valid = (column >= 0) & (labels >= 0)
-            return np.where(valid, 1 + labels * shape[1] + column, 0)
-        own = encode_labels(np.asarray(model.classes_), classes)
-        estimated = np.asarray(model.predict_proba(rows), dtype=np.float64)[:, int(np.argmax(own))]
-        line = np.clip(np.searchsorted(edges, np.nan_to_num(estimated), side="right") - 1, 0, shape[0] - 1)
-        return np.where(labels >= 0, 1 + 2 * line + labels, 0)
+def _area(negative: NDArray, positive: NDArray, metric: str) -> Any:
+    """Return the area under a curve, from counts by falling estimated probability; rows of a bin are taken as ties."""
+    if metric == "roc_auc":
+        below = negative.sum() - np.cumsum(negative)
+        return (positive @ (below + negative / 2)) / (positive.sum() * negative.sum())
+    found = np.cumsum(positive)
+    precision = found / (found + np.cumsum(negative))
+    return (positive @ np.nan_to_num(precision)) / found[-1]
 
-    with silence(), np.errstate(all="ignore"):
-        found = row_by_row_if_need_be(cells, X, y)
-    return np.bincount(found, minlength=math.prod(shape) + 1)[1:].reshape(shape)
+
+def make_table(metric: str, estimator: Any, classes: NDArray | None, n_bins: int) -> Table | None:
+    """Return the table of a metric; None for a metric that is a sum of gains.
+
+    Parameters
+    ----------
+    metric : str
+        Its name.
+    estimator : estimator
+        What is judged.
+    classes : ndarray or None
+        Label set of a classifier.
+    n_bins : int
+        Number of bins of a histogram.
+
+    Returns
+    -------
+    table : Table or None
+    """
+    if metric not in (*_TABLES, *_CURVES, *_COUNTED):
+        return None
+    if classes is None:
+        raise ValueError(f"metric={metric!r} is for classifiers")
+    if metric == "f1" and len(classes) != 2:
+        raise ValueError("metric='f1' needs a classifier of two labels; metric='f1_macro' takes any number of labels")
+    if metric in (*_COUNTED, "confusion_matrix"):
+        return Table(metric, (len(classes), len(classes)), classes, None)
+    edges = np.linspace(0.0, 1.0, check_integer(n_bins, "n_bins", least=2) + 1)
+    if len(classes) != 2 or not hasattr(estimator, "predict_proba"):
+        raise ValueError(f"metric={metric!r} needs a classifier of two labels with predict_proba")
+    return Table(metric, (len(edges) - 1, 2), classes, edges)
 
 
 def private_cross_val_score(
@@ -262,6 +373,7 @@ def private_cross_val_score(
     label_weights: Any = None,
     loss_bound: float = 5.0,
     bounds_y: Any = None,
+    n_bins: int = 10,
     rows_per_group: int | None = None,
     groups: Any = None,
     accountant: BudgetAccountant | None = None,
@@ -281,7 +393,8 @@ def private_cross_val_score(
     cv : int, default=5
         Number of folds. Each record, or group, draws its own.
     scoring : str, default="accuracy"
-        As in `DPGridSearchCV`.
+        As in `DPGridSearchCV`; or ``"roc_auc"``, ``"average_precision"``, ``"f1"`` or ``"f1_macro"``, as in
+        `private_score`.
     epsilon : float, default=1.0
         Privacy budget of everything, positive.
     delta : float, default=0.0
@@ -292,6 +405,8 @@ def private_cross_val_score(
         Log losses beyond are clipped.
     bounds_y : pair of float, default=None
         Public range of targets.
+    n_bins : int, default=10
+        Number of bins of the histogram of each fold, for areas under curves.
     rows_per_group : int, default=None
         How many records of a group (all rows of one person, for instance) count in a score at most, drawn at random; it
         has to be set for the private steps as well, where it may be another number. All records of a group are in one
@@ -339,26 +454,28 @@ def private_cross_val_score(
     classes = declared_classes(estimator) if is_classifier(estimator) else None
     numbers = unit.numbers(groups, X)
     targets = labels_of(y) if is_classifier(estimator) else _numbers(y)
-    X = rows_for_steps(X)
+    X = rows_for_steps(X, takes_text(estimator))
     if X.shape[0] != len(targets):
         raise ValueError("X and y must have the same number of rows")
     members = unit.members(numbers, targets)[2]
     if is_classifier(estimator) and classes is None:
         classes = occurring_labels(targets)
     coded = targets if classes is None else encode_labels(targets, classes)
-    score = make_score(scoring, estimator, classes, label_weights, loss_bound, bounds_y)
+    from_table = isinstance(scoring, str) and scoring in (*_CURVES, *_COUNTED)
+    table = make_table(scoring, estimator, classes, n_bins) if from_table else None
+    measure = table or make_score(scoring, estimator, classes, label_weights, loss_bound, bounds_y)
     candidates = make_candidates(estimator, [{}], classes, unit)
-    most = group_sensitivity(float(score.most), unit.rows)
+    most = group_sensitivity(float(measure.most), unit.rows)
     training = (1 - _TABLE_PORTION) / (n_folds - 1)
 
-    def table(prices: Prices) -> tuple[Mechanism, PrivacyEvent]:
+    def noisy_table(prices: Prices) -> tuple[Mechanism, PrivacyEvent]:
         share = float(_TABLE_PORTION) * (prices.scale**2 if whole.delta > 0 and prices.scale > 0 else 1.0)
         # With fits that are composed by sums only, the table is paid for from epsilon.
         budget = whole if prices.scale > 0 else Budget(whole.epsilon, 0.0)
-        return _table_mechanism(budget, share * (1 - 2.0**-40), most, 2 * n_folds)
+        return _table_mechanism(budget, share * (1 - 2.0**-40), most, math.prod(measure.shape) * n_folds)
 
     def sequence(prices: Prices) -> Sequence_:
-        event = table(prices)[1]
+        event = noisy_table(prices)[1]
         # Gaussian noise has a pair of its own; all of the budget's is more than enough.
         pair = whole if isinstance(event, GaussianEvent) else (event.pure_epsilon(), 0.0)
         cost = PrivacyCost(*pair, (event,))
@@ -367,7 +484,7 @@ def private_cross_val_score(
     prices = settle(Prices(candidates, whole, most), sequence)
     if not within(sequence(prices), whole):
         raise ValueError("the fits cannot be proved to keep within epsilon and delta")
-    release = Release("table", table(prices)[0], float(_TABLE_PORTION), "user guide, model selection, theorem 4")
+    release = Release("table", noisy_table(prices)[0], float(_TABLE_PORTION), "user guide, model selection, theorem 4")
     plan = PrivacyGuarantee(*whole, events_of(sequence(prices)), (release,))
     plan = unit.stated(plan, "a score")
     fits = f"{n_folds} fits, of which a {plan.unit} takes part in {n_folds - 1}: share {float(training):.3g} each"
@@ -375,13 +492,13 @@ def private_cross_val_score(
     try_on_nothing(prices, [training], X, targets, members)
     source = NoiseSource(random_state)
     session = ReleaseSession(plan, accountant=accountant, source=source, estimator="private_cross_val_score")
-    shop = Workshop(X, coded, targets, prices, score, session, source, n_jobs, unit, members)
+    shop = Workshop(X, coded, targets, prices, measure, session, source, n_jobs, unit, members)
     folds = shop.divide((1 / n_folds,) * n_folds)
     every = np.arange(len(targets))
     models, _ = shop.fit(Task(0, training, np.setdiff1d(every, fold, assume_unique=True), None) for fold in folds)
     exact = []
     for fold, model in zip(folds, models, strict=True):
         rows = shop.scored(fold)
-        exact.append(_sums(score, model, take(X, rows), coded[rows]))
+        exact.append(measure.cells(model, take(X, rows), coded[rows]))
     counts = np.rint(session.release("table", np.array(exact, dtype=np.float64)))
-    return np.array([score.value(*fold) for fold in counts.tolist()])
+    return np.array([measure.value(fold) for fold in counts])

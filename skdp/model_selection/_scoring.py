@@ -7,7 +7,8 @@ Every score here is such a sum: the number of correct labels (:math:`G = 1`); co
 clipped loss leaves of its bound, rounded to a lattice record by record, so that the sum is exact.
 
 What has no such form is refused. The area under the ROC curve compares pairs of records, and R^2 divides by the
-variance of the others' targets; a function that the user passes may do anything.
+variance of the others' targets; a function that the user passes may do anything. Outside of searches, areas and F1 are
+computed from tables of counts that are released (`_evaluation`).
 """
 
 from __future__ import annotations
@@ -130,19 +131,38 @@ class Score:
     def _remainder(self, share: NDArray[np.float64]) -> Gains:
         return self.most - np.rint(share * self.most).astype(np.int64)
 
-    def value(self, gained: float, missed: float) -> float:
+    #: Of what `cells` returns.
+    shape = (2,)
+
+    def cells(self, model: Any, X: Any, y: NDArray) -> Gains:
+        """Return the sum of gains, and of what is missing to the largest ones.
+
+        Parameters
+        ----------
+        model, X, y : object
+            As in `gains`.
+
+        Returns
+        -------
+        sums : ndarray of int64, of shape (2,)
+        """
+        gains = self.gains(model, X, y)
+        return np.array([gains.sum(), (self.possible(y) - gains).sum()])
+
+    def value(self, sums: Any) -> float:
         """Return the score from the sum of gains and of what was missing to the largest.
 
         Parameters
         ----------
-        gained, missed : float
-            Exact or noisy sums.
+        sums : sequence of two numbers
+            Exact or noisy.
 
         Returns
         -------
         score : float
             NaN where there is nothing to divide by.
         """
+        gained, missed = (float(each) for each in sums)
         if gained + missed <= 0:
             return math.nan
         share = min(max(gained / (gained + missed), 0.0), 1.0)
@@ -230,7 +250,8 @@ def make_score(
         raise ValueError(
             f"scoring must be one of {', '.join((*CLASSIFICATION, *REGRESSION))}, got {shown(scoring)}: one record "
             "must change a score by no more than is known. Areas under curves and R^2 depend on pairs of records, or "
-            "on a variance, and a callable may do anything"
+            "on a variance, and a callable may do anything. private_score and private_cross_val_score compute areas "
+            "and F1 from counts with noise"
         )
     kind = "classifiers" if scoring in CLASSIFICATION else "regressors"
     if not (is_classifier(estimator) if kind == "classifiers" else is_regressor(estimator)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import numbers
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any, Self
@@ -19,6 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from .._allocation import _is_private as is_private
 from .._data import FLOATS, array_quietly, check_quietly, encode_labels, label_array, labels_of, validate_quietly
 from .._groups import Unit
 from .._params import check_boolean, check_choice, check_integer, check_n_jobs, check_positive
@@ -29,12 +30,13 @@ from .._warn import warn
 from ..accounting import Budget, PrivacyCost, check_delta, check_epsilon
 from ..base import DPEstimatorMixin
 from ..exceptions import NotEnoughDataError, PrivacyAssumptionWarning
+from ..local._categories import entries_of
 from ..mechanisms import NoiseSource
 from ..sensitivity import group_sensitivity
 from ._candidates import Candidate, declared_classes, make_candidates
 from ._pricing import Prices, events_of
 from ._scoring import LEVELS, Score, make_score, take
-from ._stateless import check_entries, check_rows, with_groups
+from ._stateless import check_entries, check_rows, with_groups, without_na
 from ._strategies import STRATEGIES, Strategy, Workshop, make_strategy
 
 #: Mean number of runs for each candidate, under "repeat".
@@ -252,13 +254,14 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> Any:
         sparse = get_tags(self.estimator).input_tags.sparse
-        if hasattr(self.estimator, "steps") or hasattr(self.estimator, "transformers"):
+        if takes_text(self.estimator) or hasattr(self.estimator, "steps") or hasattr(self.estimator, "transformers"):
+            X = rows_for_steps(X, takes_text(self.estimator))
             validate_quietly(self, X, skip_check_array=True)
-            return rows_for_steps(X)
+            return X
         checked = validate_quietly(
             self, X, dtype=list(FLOATS), ensure_min_samples=0, accept_sparse="csr" if sparse else False
         )
-        return X if hasattr(X, "iloc") else checked
+        return X if hasattr(X, "columns") else checked
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -374,20 +377,41 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         return float(self._fitted().score(X, y))
 
 
-def rows_for_steps(X: Any) -> Any:
+def takes_text(estimator: Any) -> bool:
+    """Whether an estimator reads columns of text itself.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What is searched or scored.
+
+    Returns
+    -------
+    takes_text : bool
+    """
+    return is_private(estimator) and bool(get_tags(estimator).input_tags.string)
+
+
+def rows_for_steps(X: Any, text: bool = False) -> Any:
     """Return rows as steps of a pipeline take them, or refuse them: numbers have to be finite wherever they are.
 
     Parameters
     ----------
     X : array-like, sparse matrix or dataframe of shape (n_samples, n_features)
         Rows.
+    text : bool, default=False
+        Whether the estimator reads columns of text itself. Entries of lists are left as they are then.
 
     Returns
     -------
     X : array, sparse matrix or dataframe
     """
-    array = array_quietly(X)
-    numeric = X.select_dtypes("number") if hasattr(X, "select_dtypes") else X
+    array = without_na(array_quietly(entries_of(X) if text else X))
+    numeric = array
+    if hasattr(array, "select_dtypes"):
+        numeric = array.select_dtypes("number")
+    elif hasattr(array, "columns"):
+        numeric = array[:, [name for name, dtype in array.schema.items() if dtype.is_numeric()]]
     if min(np.shape(numeric), default=0) and getattr(getattr(numeric, "dtype", None), "kind", "f") in "fiub":
         check_quietly(numeric, dtype=list(FLOATS), accept_sparse=True, ensure_min_samples=0, ensure_min_features=0)
     check_entries(array)
@@ -466,8 +490,12 @@ def try_on_nothing(
         check_rows(candidate.estimator, X)
 
 
-def _asked(name: str, settings: Callable[[], Iterable[dict[str, Any]]]) -> list[dict[str, Any]]:
+def _asked(name: str, grids: Any, settings: Callable[[], Iterable[dict[str, Any]]]) -> list[dict[str, Any]]:
     """Return settings, or say that they are not as scikit-learn takes them."""
+    for grid in [grids] if isinstance(grids, Mapping) else grids if isinstance(grids, list | tuple) else []:
+        for parameter, values in grid.items() if isinstance(grid, Mapping) else []:
+            if hasattr(values, "__len__") and not isinstance(values, str) and np.size(values) == 0:
+                raise ValueError(f"{name} has no values to try for {shown(parameter)}: give at least one")
     try:
         asked = [dict(setting) for setting in settings()]
     except Exception:
@@ -626,7 +654,7 @@ class DPGridSearchCV(PrivateSearch):
         self.param_grid = param_grid
 
     def _settings(self, source: NoiseSource | None) -> list[dict[str, Any]]:
-        return _asked("param_grid", lambda: ParameterGrid(self.param_grid))
+        return _asked("param_grid", self.param_grid, lambda: ParameterGrid(self.param_grid))
 
 
 class DPRandomizedSearchCV(PrivateSearch):
@@ -722,5 +750,7 @@ class DPRandomizedSearchCV(PrivateSearch):
             source = NoiseSource(self.random_state)
         seed = int(source.stream("settings").words(1)[0] >> np.uint64(32))
         return _asked(
-            "param_distributions", lambda: ParameterSampler(self.param_distributions, n_iter, random_state=seed)
+            "param_distributions",
+            self.param_distributions,
+            lambda: ParameterSampler(self.param_distributions, n_iter, random_state=seed),
         )

@@ -2,11 +2,16 @@ r"""What may stand around the private steps of a searched pipeline, and how it i
 
 Theorem. Let each transformer of a pipeline that is not private map each row by itself, by public numbers, and without
 failing on any row of the validated kind; and let it be fitted to a row of zeros with the columns and types of the data.
-Then the pipeline's fit has the guarantee of the composition of its private steps, and fails if these do only.
+Let the private transformers map each row by itself too. Then the pipeline's fit has the guarantee of the composition of
+its private steps, and fails if these do only.
 
 Proof. The columns and types are public, so that what such a transformer learns is too. It maps neighbouring data to
 neighbouring data, none included. Each private step is so fitted to neighbouring data, given what the earlier ones
 released: composition.
+
+*By itself* is meant to the last bit, in any order of memory: where bins follow, one bit can move a row to another bin.
+`Normalizer` adds up a single row in another order than one of several, so that its division is computed here; what is
+not known to be exact is handed its rows one at a time.
 
 Which transformers these are is a list of exact classes: what a class says of itself (``requires_fit``) is no proof, and
 a subclass may do anything. Left out, for what one row can do: `FunctionTransformer` (its function sees all rows),
@@ -30,7 +35,9 @@ from sklearn.preprocessing import Binarizer, Normalizer, OneHotEncoder, OrdinalE
 from .._allocation import _has_public_categories, _is_private
 from .._data import FLOATS, check_quietly
 from .._silence import parts_of, silence, take_off_callbacks
-from ..preprocessing import BoundsScaler, NormClipper, PublicBinner
+from ..cluster import DPKMeans, SampleAggKMeans
+from ..decomposition import DPPCA, ExpMechPCA
+from ..preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner
 from ._scoring import take
 
 _COMPOSED = (Pipeline, ColumnTransformer, FeatureUnion)
@@ -38,6 +45,11 @@ _COMPOSED = (Pipeline, ColumnTransformer, FeatureUnion)
 _FAR = 1e300
 
 _STATELESS = (BoundsScaler, NormClipper, PublicBinner, Normalizer, Binarizer, OneHotEncoder, OrdinalEncoder)
+# Of which a row has the same bits whatever rows surround it.
+_EXACT = (
+    *(kind for kind in _STATELESS if kind is not Normalizer),
+    *(DPStandardScaler, DPQuantileBinner, DPPCA, ExpMechPCA, DPKMeans, SampleAggKMeans),
+)
 
 
 def check_steps(estimator: Any, name: str = "") -> None:
@@ -113,6 +125,43 @@ def _parts(estimator: Any) -> list[tuple[str, Any]]:
     return list(estimator.steps if isinstance(estimator, Pipeline) else estimator.transformer_list)
 
 
+def without_na(X: Any) -> Any:
+    """Return rows in which what pandas calls NA is NaN, which encoders of scikit-learn take in columns of objects.
+
+    Parameters
+    ----------
+    X : array-like or dataframe of shape (n_samples, n_features)
+        Rows.
+
+    Returns
+    -------
+    X : array-like or dataframe of shape (n_samples, n_features)
+        In a copy, if there are columns of objects or of text with NA.
+    """
+    if not hasattr(X, "iloc"):
+        return X
+    # By the types of columns alone.
+    texts = {
+        k: dtype
+        for k, dtype in enumerate(X.dtypes)
+        if dtype.kind == "O" and not hasattr(dtype, "categories") and _has_na(dtype)
+    }
+    if not texts:
+        return X
+    columns = {k: X.iloc[:, k] for k in range(X.shape[1])}
+    for k in texts:
+        entries = np.array(columns[k], dtype=object)
+        entries[[type(entry).__name__ == "NAType" for entry in entries]] = np.nan
+        columns[k] = type(columns[k])(entries, index=X.index, dtype=object)
+    clean = type(X)(columns, index=X.index)
+    clean.columns = X.columns
+    return clean
+
+
+def _has_na(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype) or type(getattr(dtype, "na_value", None)).__name__ == "NAType"
+
+
 def check_entries(X: Any) -> None:
     """Refuse entries that are neither numbers nor text nor missing: encoders could fail on one of them.
 
@@ -121,15 +170,21 @@ def check_entries(X: Any) -> None:
     X : array-like or dataframe of shape (n_samples, n_features)
         Rows, for a pipeline.
     """
-    columns = [X.iloc[:, k] for k in range(X.shape[1])] if hasattr(X, "iloc") else [X]
+    columns = [X]
+    if hasattr(X, "columns"):
+        columns = [X.iloc[:, k] if hasattr(X, "iloc") else X[:, k] for k in range(X.shape[1])]
     for column in columns:
-        if getattr(getattr(column, "dtype", None), "kind", "O") != "O":
-            continue
-        if hasattr(column, "tocsr"):
+        if _is_numeric(getattr(column, "dtype", None)) or hasattr(column, "tocsr"):
             continue
         entries = np.asarray(column, dtype=object).ravel()
         if not all(entry is None or isinstance(entry, str | bytes | numbers.Real) for entry in entries):
             raise TypeError("X must hold numbers, text, or None or NaN for what is missing")
+
+
+def _is_numeric(dtype: Any) -> bool:
+    """Whether a type of NumPy, pandas or Polars is one of numbers, or another one without objects."""
+    is_numeric = getattr(dtype, "is_numeric", None)
+    return bool(is_numeric()) if callable(is_numeric) else getattr(dtype, "kind", "O") != "O"
 
 
 def check_rows(model: Any, X: Any) -> None:
@@ -164,7 +219,7 @@ def _before_private(step: Any, X: Any) -> Any:
     if step == "drop":
         return None
     if _is_private(step):
-        check_quietly(X, dtype=list(FLOATS), ensure_min_samples=0, accept_sparse=True)
+        step._check_rows(X)
         return None
     if not _has_private(step):
         return without_records(clone(step)).fit(X).transform(X)
@@ -201,6 +256,38 @@ def _columns_of(X: Any, columns: Any) -> Any:
         return X.loc[:, columns] if named else X.iloc[:, columns]
     keys = list(columns)
     return X.loc[:, keys] if all(isinstance(key, str) for key in keys) else X.iloc[:, keys]
+
+
+def _transformed(transformer: Any, X: Any) -> Any:
+    """Transform rows, each with the bits that it has by itself."""
+    made = transformer.transform(X)
+    if type(transformer) in _EXACT or hasattr(X, "tocsr"):
+        return made
+    if type(transformer) is Normalizer:
+        return _like(made, _normalized(check_quietly(X, dtype=list(FLOATS)), transformer.norm))
+    return _like(made, np.vstack([transformer.transform(take(X, np.array([row]))) for row in range(X.shape[0])]))
+
+
+def _normalized(X: NDArray, norm: str) -> NDArray:
+    """Divide rows by their norms as `Normalizer` does, column by column."""
+    length = np.zeros(len(X), dtype=X.dtype)
+    for column in X.T:
+        if norm == "max":
+            np.maximum(length, np.abs(column), out=length)
+        else:
+            length += np.abs(column) if norm == "l1" else column * column
+    if norm == "l2":
+        np.sqrt(length, out=length)
+    length[length < 10 * np.finfo(X.dtype).eps] = 1.0
+    normalized: NDArray = X / length[:, None]
+    return normalized
+
+
+def _like(made: Any, values: NDArray) -> Any:
+    """Return values in the container of what a transformer has made."""
+    if hasattr(made, "iloc"):
+        return type(made)(values, index=made.index, columns=made.columns)
+    return type(made)(values, schema=made.columns) if hasattr(made, "columns") else values
 
 
 class WithoutRecords(TransformerMixin, BaseEstimator):
@@ -247,7 +334,7 @@ class WithoutRecords(TransformerMixin, BaseEstimator):
         """
         if X.shape[0] == 0:
             return take(self.transformer_.transform(self.row_), np.arange(0))
-        return self.transformer_.transform(X)
+        return _transformed(self.transformer_, X)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray:
         """Return the transformer's names.
@@ -316,9 +403,8 @@ class FiniteRows(TransformerMixin, BaseEstimator):
         if X.shape[0] == 0:
             return take(self.transformer_.transform(self.row_), np.arange(0))
         with np.errstate(all="ignore"):
-            made = self.transformer_.transform(X)
-        numbers = np.nan_to_num(np.asarray(made, dtype=np.float64), posinf=_FAR, neginf=-_FAR)
-        return type(made)(numbers, index=made.index, columns=made.columns) if hasattr(made, "iloc") else numbers
+            made = _transformed(self.transformer_, X)
+        return _like(made, np.nan_to_num(np.asarray(made, dtype=np.float64), posinf=_FAR, neginf=-_FAR))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray:
         """Return the transformer's names.
@@ -407,6 +493,8 @@ def _row_of_zeros(X: Any) -> Any:
         row = type(X)({k: [_zero(dtype)] for k, dtype in enumerate(X.dtypes)}).astype(dict(enumerate(X.dtypes)))
         row.columns = X.columns
         return row
+    if hasattr(X, "columns"):
+        return type(X)({name: [_zero(dtype)] for name, dtype in X.schema.items()}, schema=X.schema)
     if hasattr(X, "tocsr"):
         return type(X)((1, X.shape[1]), dtype=X.dtype)
     return np.zeros((1, X.shape[1]), dtype=X.dtype)
@@ -415,7 +503,10 @@ def _row_of_zeros(X: Any) -> Any:
 def _zero(dtype: Any) -> Any:
     if hasattr(dtype, "categories"):
         return dtype.categories[0] if len(dtype.categories) else None
-    return 0 if dtype.kind in "fiub" else ""
+    if hasattr(dtype, "kind"):
+        return 0 if dtype.kind in "fiub" else ""
+    # Of Polars.
+    return 0 if dtype.is_numeric() else False if str(dtype) == "Boolean" else "" if str(dtype) == "String" else None
 
 
 def _changed(model: Any, change: Callable[[Any], Any]) -> Any:

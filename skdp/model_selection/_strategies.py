@@ -49,7 +49,7 @@ class Workshop:
         What estimators are fitted to.
     prices : Prices
         Settled.
-    score : Score
+    score : Score or Table
         What compares.
     session : ReleaseSession
         Charged.
@@ -69,7 +69,7 @@ class Workshop:
         y: NDArray,
         targets: NDArray,
         prices: Prices,
-        score: Score | None,
+        score: Any,
         session: ReleaseSession,
         source: NoiseSource,
         n_jobs: int | None,

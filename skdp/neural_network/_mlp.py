@@ -38,7 +38,7 @@ from .._values import shown
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..base import DPEstimatorMixin
 from ..mechanisms import NoiseSource, SampledGaussianMechanism, rounded_normal
-from ..sensitivity import clip_rows, step_of, truncate
+from ..sensitivity import clip_rows, row_products, step_of, truncate
 from ._gradients import (
     ACTIVATIONS,
     BLOCK_ROWS,
@@ -333,12 +333,12 @@ class PrivateNetwork(CallbackSupportMixin, DPEstimatorMixin, BaseEstimator):
             for start in range(0, len(X), BLOCK_ROWS):
                 a = X[start : start + BLOCK_ROWS]
                 for coef, intercept in zip(self.coefs_[:-1], self.intercepts_[:-1], strict=True):
-                    a = a @ coef + intercept
+                    a = row_products(a, coef) + intercept
                     if self._activation == "tanh":
                         np.tanh(a, out=a)
                     else:
                         np.clip(a, 0.0, LARGEST["relu"], out=a)
-                out[start : start + BLOCK_ROWS] = a @ self.coefs_[-1] + self.intercepts_[-1]
+                out[start : start + BLOCK_ROWS] = row_products(a, self.coefs_[-1]) + self.intercepts_[-1]
         return out
 
 

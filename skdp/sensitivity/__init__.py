@@ -19,7 +19,7 @@ from ._moments import (
     rounded_norm,
     unpack_symmetric,
 )
-from ._rows import sum_over_rows, weighted_gram
+from ._rows import row_products, sum_over_rows, weighted_gram
 from ._variances import centred_moments_l2, energies_l1, energies_l2, row_sum_l2
 
 __all__ = [
@@ -55,6 +55,7 @@ __all__ = [
     "plain_moments",
     "round_to",
     "rounded_norm",
+    "row_products",
     "row_sum_l2",
     "solver_slack_sensitivity",
     "squared_norms",

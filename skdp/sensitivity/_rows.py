@@ -53,6 +53,53 @@ def sum_over_rows(
     return total
 
 
+def row_products(X: NDArray, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Return ``X @ matrix``, in which each row has the same bits whatever rows surround it.
+
+    A library for linear algebra chooses the order of its additions by the number of rows, so that one more record could
+    change the last bits of all others. Here, no order matters: each row of `X`, and each column of `matrix`, is scaled
+    by a power of two to entries of at most 1, which are written as :math:`a 2^{-b} + a' 2^{-2b}` with integers
+    :math:`|a| \le 2^b` and :math:`|a'| \le 2^{b-1}`. With :math:`n` columns and :math:`n 2^{2b} \le 2^{53}`, the sums
+    of products of these integers, and all partial sums, are integers that doubles hold exactly. The rest is done number
+    by number.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_columns)
+        Finite rows.
+    matrix : ndarray of shape (n_columns, n_products)
+        Finite public numbers.
+
+    Returns
+    -------
+    products : ndarray of shape (n_rows, n_products)
+        The error is about :math:`2^{-2b}` of the products of largest entries. What doubles do not hold is infinite.
+    """
+    bits = (53 - (max(X.shape[1], 1) - 1).bit_length()) // 2
+    coarse, fine, scale = _slices(matrix.T, bits)
+    columns = np.hstack([fine, coarse]).T
+    coarse = coarse.T
+    out = np.empty((len(X), matrix.shape[1]))
+    with np.errstate(all="ignore"):
+        for start in range(0, len(X), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            own, rest, own_scale = _slices(np.asarray(X[rows], dtype=np.float64), bits)
+            product = np.ldexp(np.hstack([own, rest]) @ columns, -bits)
+            product += own @ coarse
+            out[rows] = np.ldexp(product, own_scale[:, None] + scale - 2 * bits)
+    return out
+
+
+def _slices(rows: NDArray[np.float64], bits: int) -> tuple[NDArray, NDArray, NDArray[np.intc]]:
+    """Return coarse and fine integers of each row, and the exponent of its scale."""
+    _, scale = np.frexp(np.abs(rows).max(axis=1, initial=0.0))
+    # In two steps, because a factor of its own may be no double.
+    half = bits - scale // 2
+    scaled = np.ldexp(np.ldexp(rows, half[:, None]), (bits - scale - half)[:, None])
+    coarse = np.rint(scaled)
+    return coarse, np.rint(np.ldexp(scaled - coarse, bits)), scale
+
+
 def weighted_gram(X: NDArray, weights: NDArray) -> NDArray[np.float64]:
     """Return ``X.T @ diag(weights) @ X`` for non-negative weights, from blocks of rows.
 

@@ -3,25 +3,42 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn import config_context
+from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import (
     accuracy_score,
+    average_precision_score,
     balanced_accuracy_score,
     confusion_matrix,
+    f1_score,
     log_loss,
     mean_absolute_error,
     mean_squared_error,
+    roc_auc_score,
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from skdp import BudgetAccountant, FunctionalMechLinReg, ObjPertLogReg
-from skdp.exceptions import BudgetError, PrivacyAssumptionWarning
+import skdp
+from skdp import (
+    DPPCA,
+    BoundsScaler,
+    BudgetAccountant,
+    DPAdditiveClassifier,
+    DPGridSearchCV,
+    FunctionalMechLinReg,
+    ObjPertLogReg,
+)
+from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SeededNoiseWarning
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, Mechanism
 from skdp.model_selection import private_cross_val_score, private_score
+from skdp.model_selection._evaluation import make_table
 from skdp.model_selection._scoring import make_score
+from skdp.preprocessing import private_quantiles
 from tests.linear_model.data import blobs
 from tests.model_selection.stubs import NoisyCount, UnknownCost, records
 
@@ -38,6 +55,119 @@ def model():
 @pytest.fixture(scope="module")
 def regressor():
     return FunctionalMechLinReg(bounds=(-5, 5), bounds_y=(-3, 3), epsilon=50.0, random_state=0).fit(X, X[:, 0])
+
+
+def test_areas_and_f1_follow_from_tables(model):
+    predicted, estimated = model.predict(X), model.predict_proba(X)[:, 1]
+    # As scikit-learn computes them from estimates that are known by their bin alone.
+    binned = np.clip(np.floor(estimated * 20), 0, 19)
+    expected = {
+        "roc_auc": roc_auc_score(Y, binned),
+        "average_precision": average_precision_score(Y, binned),
+        "f1": f1_score(Y, predicted),
+        "f1_macro": f1_score(Y, predicted, average="macro"),
+    }
+    for metric, value in expected.items():
+        got = private_score(model, X, Y, metric=metric, n_bins=20, epsilon=math.inf)
+        assert got.value == pytest.approx(value, abs=1e-12)
+        # The same table, with the same noise: the score is computed from it.
+        table = "histogram" if metric in ("roc_auc", "average_precision") else "confusion_matrix"
+        noisy, released = (
+            private_score(model, X, Y, metric=name, n_bins=20, epsilon=0.5, random_state=0) for name in (metric, table)
+        )
+        np.testing.assert_array_equal(noisy.counts, released.value)
+        assert noisy.privacy == released.privacy
+        assert 0 <= noisy.value <= 1
+    assert roc_auc_score(Y, estimated) == pytest.approx(expected["roc_auc"], abs=0.02)
+
+
+def test_they_are_at_the_top():
+    assert skdp.private_score is private_score
+    assert skdp.private_cross_val_score is private_cross_val_score
+    assert skdp.private_quantiles is private_quantiles
+
+
+def test_areas_and_f1_of_nothing(model):
+    for metric in ("roc_auc", "average_precision", "f1", "f1_macro"):
+        assert math.isnan(private_score(model, X[:0], Y[:0], metric=metric, epsilon=math.inf).value)
+    three = ObjPertLogReg(data_norm=3.0, classes=[0, 1, 2], epsilon=5.0).fit(X, Y)
+    assert 0 < private_score(three, X, Y, metric="f1_macro", epsilon=math.inf).value < 1
+    for metric, message in (("f1", "f1_macro"), ("roc_auc", "two labels"), ("average_precision", "two labels")):
+        with pytest.raises(ValueError, match=message):
+            private_score(three, X, Y, metric=metric)
+
+
+def test_a_record_moves_areas_of_all_folds_by_one_cell():
+    model = ObjPertLogReg(data_norm=3.0, classes=[0, 1])
+    accountant = BudgetAccountant(math.inf)
+    for scoring, cells in (("roc_auc", 2 * 8), ("average_precision", 2 * 8), ("f1", 4), ("f1_macro", 4)):
+        options = {"cv": 3, "scoring": scoring, "n_bins": 8, "random_state": 0}
+        with pytest.warns(SeededNoiseWarning):
+            scores = private_cross_val_score(model, X, Y, epsilon=40.0, accountant=accountant, **options)
+        assert scores.shape == (3,)
+        assert np.all((scores > 0.6) & (scores <= 1.0))
+        (table,) = accountant.records[-1].releases
+        assert table.sensitivity == 1.0
+        exact = private_cross_val_score(model, X, Y, epsilon=math.inf, **options)
+        assert np.all(exact > 0.8)
+        assert cells == math.prod(make_table(scoring, model, np.array([0, 1]), 8).shape)
+
+
+TEXT = ["a", "b", "c"]
+
+
+def text_frame(n):
+    rng = np.random.default_rng(0)
+    letters, numbers = rng.choice(TEXT, n), rng.normal(size=n)
+    return letters, numbers, ((letters == "a") + numbers > 0.5).astype(int)
+
+
+@pytest.mark.parametrize("kind", ["object", "category", "string", "list", "array", "polars"])
+def test_estimators_that_take_text_are_searched_and_judged(kind):
+    letters, numbers, y = text_frame(300)
+    missing = np.where(np.arange(300) % 10 == 0, None, letters)
+    if kind == "polars":
+        frame = pytest.importorskip("polars").DataFrame({"letter": missing.tolist(), "number": numbers})
+    else:
+        column = pd.Series(missing, dtype="object" if kind in ("list", "array") else kind)
+        frame = pd.DataFrame({"letter": column, "number": numbers})
+    rows = {"list": lambda: frame.to_numpy().tolist(), "array": lambda: frame.to_numpy()}.get(kind, lambda: frame)()
+    letter, number = (0, 1) if kind in ("list", "array") else ("letter", "number")
+    encoder = OneHotEncoder(categories=[TEXT], handle_unknown="ignore", sparse_output=False)
+    columns = ColumnTransformer([("l", encoder, [letter]), ("n", BoundsScaler((-3, 3)), [number])], sparse_threshold=0)
+    models = [(DPAdditiveClassifier(bounds=(-3, 3), categories={letter: TEXT}, classes=[0, 1]), "n_bins")]
+    if kind not in ("list", "array"):
+        models.append((make_pipeline(columns, ObjPertLogReg(data_norm=2.0, classes=[0, 1])), "objpertlogreg__C"))
+    for model, name in models:
+        search = DPGridSearchCV(model, {name: [4, 8]}, epsilon=30.0, strategy="holdout", random_state=0).fit(rows, y)
+        assert np.mean(search.predict(rows) == y) > 0.6
+        assert private_score(search, rows, y, epsilon=30.0, random_state=0).value > 0.6
+        assert np.all(private_cross_val_score(model, rows, y, cv=2, epsilon=60.0, random_state=0) > 0.6)
+        # What a step does not take is found before anything is charged.
+        accountant = BudgetAccountant(10.0)
+        bad = frame.assign(number="x") if hasattr(frame, "assign") else frame.with_columns(number=frame["letter"])
+        bad = bad if kind not in ("list", "array") else bad.to_numpy()
+        for call in (
+            lambda data: DPGridSearchCV(model, {name: [4, 8]}, accountant=accountant).fit(data, y),  # noqa: B023
+            lambda data: private_cross_val_score(model, data, y, accountant=accountant),  # noqa: B023
+        ):
+            with pytest.raises((TypeError, ValueError)):
+                call(bad)
+        assert len(accountant) == 0
+
+
+@pytest.mark.parametrize("output", ["default", "pandas", "polars"])
+def test_frames_of_numbers_are_searched(output):
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    alone = ObjPertLogReg(data_norm=3.0, classes=[0, 1])
+    steps = make_pipeline(BoundsScaler((-3, 3)), DPPCA(1, data_norm=2.0, delta=DELTA), alone)
+    with config_context(transform_output=output):
+        for model, name in ((alone, "C"), (steps, "objpertlogreg__C")):
+            options = {"epsilon": 30.0, "delta": DELTA, "strategy": "kfold", "random_state": 0}
+            search = DPGridSearchCV(model, {name: [0.1, 1.0]}, **options).fit(frame, pl.Series(Y))
+            assert search.predict(frame).shape == Y.shape
+            assert list(search.best_estimator_.feature_names_in_) == ["a", "b"]
 
 
 def test_known_answers_without_noise(model, regressor):
@@ -256,7 +386,8 @@ def test_lists_of_text_are_refused_before_the_charge():
 
 def test_refusals(model, regressor):
     for call, message in [
-        (lambda: private_score(model, X, Y, metric="roc_auc"), "metric"),
+        (lambda: private_score(model, X, Y, metric="log_loss"), "metric"),
+        (lambda: private_score(regressor, X, Y, metric="roc_auc"), "for classifiers"),
         (lambda: private_score(regressor, X, Y, metric="confusion_matrix"), "for classifiers"),
         (lambda: private_score(model, X, Y[:-1]), "same number"),
         (lambda: private_score(model, X, Y, metric="histogram", n_bins=1), "n_bins"),

@@ -18,10 +18,12 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder
 
 from skdp import BudgetAccountant, DPGridSearchCV, DPSGDClassifier, ObjPertLogReg
+from skdp.cluster import DPKMeans, SampleAggKMeans
+from skdp.decomposition import DPPCA, ExpMechPCA
 from skdp.exceptions import CertificateError, NotEnoughDataError
 from skdp.model_selection import private_cross_val_score
-from skdp.model_selection._stateless import WithoutRecords, as_released, without_records
-from skdp.preprocessing import BoundsScaler, DPStandardScaler, NormClipper, PublicBinner
+from skdp.model_selection._stateless import FiniteRows, WithoutRecords, as_released, without_records
+from skdp.preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner
 from tests.linear_model.data import blobs
 from tests.model_selection.stubs import NoisyCount, records
 
@@ -124,6 +126,8 @@ NUMERIC = [
     ),
 ]
 
+NUMERIC_ENCODERS = (OneHotEncoder, OrdinalEncoder)
+
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("step", NUMERIC, ids=repr)
@@ -142,6 +146,46 @@ def test_each_is_total_and_maps_rows_by_themselves(step, dtype):
         assert again.transform(X[:0]).shape == (0, together.shape[1])
         with np.errstate(all="ignore"):
             np.testing.assert_array_equal(again.transform(X), together)
+
+
+PRIVATE = [
+    DPStandardScaler(bounds=(-3.0, 3.0)),
+    DPQuantileBinner(4, bounds=(-3.0, 3.0), encode="ordinal"),
+    DPPCA(10, data_norm=8.0, delta=1e-6),
+    ExpMechPCA(2, data_norm=8.0, center="private", whiten=True),
+    DPKMeans(3, bounds=(-3.0, 3.0)),
+    SampleAggKMeans(3, bounds=(-3.0, 3.0)),
+]
+
+
+class Scatterbrain(DPStandardScaler):
+    """A private transformer of somebody else, whose rows depend on how many there are."""
+
+    def transform(self, X):
+        return super().transform(X) + len(X)
+
+
+@pytest.mark.parametrize("step", [*NUMERIC, *PRIVATE, Scatterbrain(bounds=(-3.0, 3.0))], ids=repr)
+def test_each_row_has_its_bits_whatever_rows_surround_it(step):
+    n_columns = len(step.categories) if hasattr(step, "categories") else 64
+    X = np.random.default_rng(0).normal(size=(33, n_columns))
+    if isinstance(step, NUMERIC_ENCODERS):
+        X = (X > 0) * 1.0
+    wrapped = FiniteRows if hasattr(step, "epsilon") else WithoutRecords
+    model = wrapped(step.set_params(random_state=0) if hasattr(step, "random_state") else step).fit(X)
+    alone = np.vstack([model.transform(X[k : k + 1]) for k in range(33)])
+    for n in range(1, 34):
+        for order in "CF":
+            np.testing.assert_array_equal(model.transform(np.array(X[:n], order=order)), alone[:n])
+
+
+def test_a_row_keeps_its_bin_when_another_comes():
+    # Its norm differs in the last bit between one row and two, in the order in which a ColumnTransformer hands rows on.
+    x = np.array([[1.7409344678958798, 4.513923774739062, 4.345875423782305, 3.7813114007004276]])
+    columns = ColumnTransformer([("n", Normalizer(), [0, 1, 2, 3])], sparse_threshold=0)
+    steps = without_records(Pipeline([("columns", columns), ("again", Normalizer())])).fit(x)
+    both = np.asfortranarray(np.vstack([x, np.ones((1, 4))]))
+    np.testing.assert_array_equal(steps.transform(x)[0], steps.transform(both)[0])
 
 
 MIXED = pd.DataFrame(

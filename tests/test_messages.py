@@ -1,0 +1,130 @@
+"""Messages name the public class, parameter or column, give the reason, and say what to do; nothing is charged."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from skdp import BudgetAccountant, DPGridSearchCV, DPNaiveBayes, DPRandomizedSearchCV, ObjPertLogReg, allocate
+from tests.estimators import ONE_EACH
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(200, 2))
+Y = np.where(X[:, 0] > 0, "yes", "no")
+
+
+def objective(classes=("no", "yes"), **parameters):
+    return ObjPertLogReg(data_norm=3.0, classes=list(classes), **parameters)
+
+
+def bayes(classes=("no", "yes")):
+    return DPNaiveBayes(bounds=(-3, 3), classes=list(classes))
+
+
+@pytest.mark.parametrize("model", ONE_EACH, ids=lambda model: type(model).__name__)
+def test_unknown_arguments_are_refused_by_the_public_name(model):
+    name = type(model).__name__
+    with pytest.raises(
+        TypeError, match=rf"^{name}\.fit\(\) got .* 'sample_weight'\. The noise is made for .* weight 1"
+    ):
+        clone(model).fit(X, Y, sample_weight=np.ones(200))
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected .* 'class_weight'\. .*move the threshold"):
+        type(model)(class_weight="balanced")
+    with pytest.raises(
+        TypeError, match=rf"^{name}\(\) got an unexpected .* 'epsilons'\. The arguments are .*epsilon, "
+    ):
+        type(model)(epsilons=1.0)
+    with pytest.raises(TypeError, match=rf"^{name}\.fit\(\) missing a required argument"):
+        clone(model).fit()
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda a, b: VotingClassifier([("a", a), ("b", b)]).fit(X, Y),
+        lambda a, b: StackingClassifier([("a", a)], final_estimator=b, cv=2).fit(X, Y),
+        lambda a, b: BaggingClassifier(a, n_estimators=2).fit(X, Y),
+        lambda a, b: cross_val_predict(a, X, Y, method="predict_proba", cv=2),
+    ],
+)
+def test_positions_of_labels_are_explained(fit):
+    with pytest.raises(TypeError, match=r"classes holds text labels, .*set classes=\[0, 1\] on these"):
+        fit(objective(), bayes())
+    fit(objective([0, 1]), bayes([0, 1]))
+
+
+def test_labels_of_objects_are_explained_too():
+    with pytest.raises(TypeError, match=r"another type than those in classes\. .*set classes=\[0, 1\]"):
+        objective().fit(X, np.zeros(200, dtype=object))
+    with pytest.raises(TypeError, match=r"set classes=range\(20\)"):
+        objective([f"label {k:02}" for k in range(20)]).fit(X, np.zeros(200))
+    with pytest.raises(TypeError, match=r"y holds text labels$"):
+        objective([0, 1]).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda a, b: VotingClassifier([("a", a), ("b", b)]),
+        lambda a, b: VotingClassifier([("a", make_pipeline(a)), ("b", b)]),
+        lambda a, b: StackingClassifier([("a", b)], final_estimator=a, cv=2),
+        lambda a, b: make_pipeline(StackingClassifier([("a", a)], final_estimator=b, cv=2)),
+        lambda a, b: VotingClassifier([("a", DPGridSearchCV(a, {"C": [1.0]})), ("b", b)]),
+    ],
+)
+def test_allocate_does_not_approve_what_fails_after(make):
+    accountant = BudgetAccountant(4.0)
+    with pytest.raises(ValueError, match=r"hands positions of labels .*classes=\[0, 1\] on ObjPertLogReg"):
+        allocate(make(objective(), bayes([0, 1])), 2.0, accountant=accountant)
+    with pytest.warns(match="label encoder"):
+        allocate(make(objective([0, 1]), bayes([0, 1])), 2.0, accountant=accountant)
+
+
+def test_columns_of_text_are_named():
+    frame = pd.DataFrame({"job": ["a", "b"] * 100, "age": X[:, 0], "town": pd.Categorical(["c"] * 200)})
+    message = r"\(columns that are not of a numeric type: 'job', 'town'\)\. Encode .* public list of categories"
+    accountant = BudgetAccountant(4.0)
+    for model in (objective(accountant=accountant), bayes().set_params(accountant=accountant)):
+        with pytest.raises(ValueError, match=message) as caught:
+            model.fit(frame, Y)
+        assert caught.value.__context__ is None
+        with pytest.raises(ValueError, match=r"cannot be read as numbers\. Encode"):
+            model.fit(frame.to_numpy(), Y)
+    many = pd.DataFrame({f"c{k}": ["a", "b"] for k in range(11)})
+    with pytest.raises(ValueError, match="'c7' and 3 more"):
+        objective().fit(many, Y[:2])
+    assert len(accountant) == 0
+
+
+@pytest.mark.parametrize("dtype", [object, "Float64"])
+def test_what_pandas_calls_na_is_missing(dtype):
+    frame = pd.DataFrame({"x": pd.Series([1.0, pd.NA] * 100, dtype=dtype), "z": X[:, 0]})
+    for rows in (frame, frame.to_numpy()):
+        with pytest.raises(ValueError, match=r"Input X contains NaN.*Leave out records with missing values"):
+            objective().fit(rows, Y)
+
+
+def test_grids_without_values_are_named():
+    for grid in ({"C": []}, [{"C": [1.0]}, {"C": np.array([])}]):
+        with pytest.raises(ValueError, match="param_grid has no values to try for 'C'"):
+            DPGridSearchCV(objective(), grid).fit(X, Y)
+    with pytest.raises(ValueError, match="param_distributions has no values to try for 'C'"):
+        DPRandomizedSearchCV(objective(), {"C": []}).fit(X, Y)
+
+
+def test_sparse_rows_in_pipelines():
+    frame = pd.DataFrame({"job": ["a", "b"] * 100})
+    encoder = OneHotEncoder(categories=[list("abcdefgh")], handle_unknown="ignore")
+    for model, rows in (
+        (make_pipeline(encoder, objective()), frame),
+        (make_pipeline(ColumnTransformer([("job", encoder, ["job"])]), objective()), frame),
+        (objective(), sparse.csr_matrix(X)),
+    ):
+        with pytest.raises(TypeError, match=r"sparse_output=False on OneHotEncoder, and sparse_threshold=0"):
+            model.fit(rows, Y)
