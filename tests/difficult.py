@@ -1,52 +1,11 @@
-"""Made-up tables that are difficult to learn from: columns that repeat, are constant, or fill little of their bounds.
+"""Tables that are difficult to learn from, by name: columns that repeat, are constant, or fill little of their bounds.
 
-A table depends on its kind, its size and its seed alone. Its bounds are public numbers; they do not follow the records.
+A table depends on its kind, its size and its seed alone.
 """
-
-from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
-
-@dataclass(frozen=True)
-class Table:
-    """Features with public bounds, labels, and targets.
-
-    Parameters
-    ----------
-    kind : str
-        How the table was made.
-    X : ndarray of shape (n_rows, n_columns)
-        Features.
-    y : ndarray of shape (n_rows,)
-        Labels, from 0 to `n_classes` - 1.
-    target : ndarray of shape (n_rows,)
-        Targets for regression.
-    n_classes : int
-        Number of classes, a public number.
-    bounds, bounds_y : tuple of float
-        Bounds of all columns of X and of `target`.
-    """
-
-    kind: str
-    X: np.ndarray
-    y: np.ndarray
-    target: np.ndarray
-    n_classes: int
-    bounds: tuple[float, float]
-    bounds_y: tuple[float, float]
-
-    def split(self, n_train: int) -> tuple[Table, Table]:
-        """Return the first rows, and the others."""
-
-        def part(rows: slice) -> Table:
-            return Table(
-                self.kind, self.X[rows], self.y[rows], self.target[rows], self.n_classes, self.bounds, self.bounds_y
-            )
-
-        return part(slice(n_train)), part(slice(n_train, None))
+from tests.made_up import Table
 
 
 def _flipped(rng, y, share, n_classes=2):
@@ -209,7 +168,7 @@ _MAKERS = {
 KINDS = tuple(_MAKERS)
 
 
-def made_up(kind: str, n_rows: int = 3000, seed: int = 0) -> Table:
+def difficult(kind, n_rows=3000, seed=0):
     """Return a table of a kind, which the size and the seed determine."""
     rng = np.random.default_rng([KINDS.index(kind), n_rows, seed])
     return _MAKERS[kind](kind, n_rows, rng)
