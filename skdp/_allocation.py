@@ -48,6 +48,7 @@ from .accounting import (
     gaussian_epsilon,
     gaussian_mu,
     knowing_groups,
+    largest_epsilon,
     largest_share,
 )
 from .exceptions import BudgetError, PrivacyAssumptionWarning
@@ -121,6 +122,8 @@ class Allocation(Mapping[str, Budget]):
                 f"  {name}  epsilon={step.budget.epsilon:.6g}, delta={step.budget.delta:.3g}"
                 f" (weight {step.weight:.3g}{fits})"
             )
+        if sum(step.n_fits * step.budget.epsilon for step in self.steps) > self.total.epsilon * (1 + 1e-9):
+            lines.append("  The epsilons of all fits add up to more than the total, because their costs compose.")
         lines += [f"  {name}  depends on the data, and is not private" for name in self.not_private]
         return "\n".join(lines)
 
@@ -175,8 +178,10 @@ def allocate(
     **Privacy.** One fit of the whole costs at most (epsilon, delta). With ``delta=0`` epsilon is split in proportion to
     the weights. Otherwise it is split by the composition of the accountant, or the best one if that is open: in
     proportion, or so that the squares of Gaussian-DP parameters or the Rényi divergences of all fits add up to those of
-    (epsilon, delta). Each step then has more than its proportional part. An accountant whose rule is open settles on
-    the one of the split.
+    (epsilon, delta). Each step then has more than its proportional part, and the epsilons of all fits add up to more
+    than the whole. An accountant whose rule is open settles on the one of the split. A single step that is fitted once
+    gets the whole, whatever the rule is, and leaves the rule open; only if the accountant does not admit that, it gets
+    the most that is admitted as a part of the whole.
 
     A transformer of the local model (:mod:`skdp.local`) charges what it transforms: once when the whole is fitted, and
     again whenever the whole predicts. What comes after it in a pipeline, and has no use for labels, sees reports alone:
@@ -225,6 +230,75 @@ def allocate(
         for place, part, budget in zip(private, parts, budgets, strict=True)
     )
     return Allocation(steps, Budget(epsilon, delta), not_private)
+
+
+def largest_budget(accountant: BudgetAccountant, estimator: Any, k: int, n_features: int | None) -> Budget:
+    """Return the largest budget with which an accountant admits `k` fits.
+
+    Parameters
+    ----------
+    accountant : BudgetAccountant
+        Whose budget it is.
+    estimator : estimator
+        A private one, or one that `allocate` takes.
+    k : int
+        Number of fits, which are equal.
+    n_features : int or None
+        Number of columns, for estimators whose releases depend on it.
+
+    Returns
+    -------
+    largest : Budget
+        For a private estimator, its epsilon at its own delta; for others, what `allocate` can be given.
+    """
+    private = [place for place in _walk(estimator, "", 1, [{}]) if _is_private(place.estimator)]
+    if not private:
+        raise ValueError(f"{type(estimator).__name__} has no private step: none with epsilon, delta and accountant")
+    _check_units(private, accountant)
+    generic = accountant.remaining(k)
+    if _is_private(estimator):
+        delta = check_delta(getattr(estimator, "delta", 0.0))
+        columns = getattr(estimator, "n_features_in_", None) if n_features is None else n_features
+
+        def costs_at(epsilon: float) -> tuple[CountedCosts, str | None] | None:
+            if not hasattr(estimator, "_cost_at"):
+                return [(PrivacyCost.of_pair(epsilon, delta), k)], None
+            cost = estimator._cost_at(epsilon, columns)
+            return None if cost is None else ([(cost, k)], None)
+
+    else:
+        delta = generic.delta if accountant.composition == "basic" else accountant.delta
+        parts = _parts(private, None)
+        single = len(private) == private[0].n_fits == 1
+
+        def costs_at(epsilon: float) -> tuple[CountedCosts, str | None] | None:
+            budgets, rule = [Budget(epsilon, delta)], None
+            if not single:
+                budgets, rule = _split(private, parts, budgets[0], accountant)
+            costs = _costs(private, budgets, accountant) or _pairs(private, budgets)
+            return [(cost, count * k) for cost, count in costs], rule
+
+    reasons: list[Exception] = []
+
+    def portion(epsilon: float) -> float | None:
+        try:
+            found = costs_at(epsilon)
+        except BudgetError:
+            return math.inf
+        except ValueError as error:
+            reasons[:] = [error]
+            return None
+        return None if found is None else accountant._portion(*found)
+
+    if accountant.composition == "plan":
+        return generic
+    largest = largest_epsilon(portion, accountant.epsilon, generic.epsilon)
+    if largest is None:
+        raise ValueError(
+            f"the cost of {type(estimator).__name__} depends on what is not known yet. Declare the classes of "
+            "classifiers and give what a search tries as lists; some estimators need n_features as well"
+        ) from (reasons[0] if reasons else None)
+    return Budget(largest, delta)
 
 
 # --- where the private steps are, and how often each is fitted --------------------------------------------------------
@@ -709,7 +783,12 @@ def _split(
             check_epsilon(budget.epsilon)
         except ValueError as error:
             raise ValueError(f"the budget leaves too little for step {place.name!r}: {error}") from None
-    pairs = [(PrivacyCost.of_pair(*b), place.n_fits) for b, place in zip(proportional, private, strict=True)]
+    if len(private) == private[0].n_fits == 1:
+        costs = None if accountant is None else _costs(private, proportional, accountant)
+        if accountant is None or (costs is not None and accountant._after(costs) is not None):
+            # Nothing is split. The rule stays open, as for a fit without `allocate`.
+            return proportional, None
+    pairs = _pairs(private, proportional)
     if whole.delta == 0 or whole.epsilon == math.inf:
         if accountant is not None and accountant._after(pairs) is None:
             raise BudgetError(_refusal(whole, accountant))
@@ -757,6 +836,11 @@ def _refusal(whole: Budget, accountant: BudgetAccountant) -> str:
 
 
 CountedCosts = list[tuple[PrivacyCost, int]]
+
+
+def _pairs(private: list[_Place], budgets: list[Budget]) -> CountedCosts:
+    """What the steps charge if nothing but their budgets is known."""
+    return [(PrivacyCost.of_pair(*budget), place.n_fits) for place, budget in zip(private, budgets, strict=True)]
 
 
 def _costs(private: list[_Place], budgets: list[Budget], counter: BudgetAccountant) -> CountedCosts | None:

@@ -6,16 +6,19 @@ more, such as linear classifiers, keep it in their own package.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import wraps
 from inspect import Signature, signature
 from typing import Any, ClassVar
 
+from sklearn.base import clone
+
 from ._data import FLOATS, check_quietly
 from ._release import PrivacyGuarantee
-from .accounting import PrivacyCost
-from .exceptions import NotEnoughDataError
+from .accounting import PrivacyCost, largest_epsilon
+from .exceptions import BudgetError, NotEnoughDataError
 
 #: Why there is no such argument, or parameter.
 _REASONS = {
@@ -90,6 +93,11 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
             raise
         except MemoryError:
             _put_back(self, before)
+        except BudgetError as error:
+            advice = _advice(self)
+            _put_back(self, before)
+            error.args = (f"{error}{advice}",)
+            raise
         except BaseException:
             _put_back(self, before)
             raise
@@ -103,6 +111,23 @@ def _put_back(estimator: Any, before: dict[str, Any]) -> None:
     for name in vars(estimator).keys() - before.keys():
         delattr(estimator, name)
     vars(estimator).update(before)
+
+
+def _advice(estimator: Any) -> str:
+    """Say with which epsilon a fit that was refused would be admitted, from public parameters alone."""
+    accountant, n_features = estimator.accountant, getattr(estimator, "n_features_in_", None)
+
+    def portion(epsilon: float) -> float | None:
+        cost = estimator._cost_at(epsilon, n_features)
+        return None if cost is None else accountant._portion([(cost, 1)])
+
+    if portion(estimator.epsilon) != math.inf:
+        # It was not for lack of budget.
+        return ""
+    epsilon = largest_epsilon(portion, accountant.epsilon, accountant.remaining().epsilon)
+    if not epsilon:
+        return ""
+    return f". This fit is admitted with epsilon={epsilon:.6g} or less, and delta={getattr(estimator, 'delta', 0.0):g}"
 
 
 class DPEstimatorMixin(ABC):
@@ -148,3 +173,16 @@ class DPEstimatorMixin(ABC):
     def _fixed_cost(self) -> PrivacyCost | None:
         """Return what a fit will charge if that is the same for data of every shape, else None."""
         return None
+
+    def _cost_at(self, epsilon: float, n_features: int | None = None) -> PrivacyCost | None:
+        """Return what a fit with this epsilon will charge; None if that is not known, or no such fit is possible."""
+        step: Any = clone(self)
+        step.set_params(epsilon=epsilon)
+        try:
+            cost: PrivacyCost | None = step._fixed_cost()
+            if cost is None and n_features is not None:
+                cost = step.privacy_plan(n_features=n_features).cost
+        except (TypeError, ValueError):
+            # The epsilon is too small to be divided, or settings or classes are not declared.
+            return None
+        return cost

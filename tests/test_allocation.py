@@ -98,6 +98,26 @@ def test_the_whole_is_charged_and_nearly_all_of_it_is_used(rule, weights, delta)
         assert step.accountant is accountant
 
 
+@pytest.mark.parametrize("rule", [None, "auto", "basic", "gdp", "rdp"])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_single_step_gets_all_of_it(rule, wrapped):
+    accountant = None if rule is None else BudgetAccountant(3.0, DELTA, composition=rule)
+    model = make_pipeline(Normalizer(), objective()) if wrapped else objective()
+    allocation = allocate(model, 1.0, DELTA, accountant=accountant)
+    assert list(allocation.values()) == [Budget(1.0, DELTA)]
+    assert "add up" not in repr(allocation)
+    if accountant is not None:
+        # As without `allocate`, nothing is decided yet.
+        assert accountant.composition == rule
+        model.fit(*blobs())
+        assert len(accountant) == 1
+
+
+def test_epsilons_that_add_up_to_more_are_explained():
+    assert "add up to more than the total" in repr(allocate(pair(), 1.0, DELTA))
+    assert "add up" not in repr(allocate(pair(), 1.0))
+
+
 def test_without_delta_epsilon_is_split_in_proportion():
     model = pair()
     allocation = allocate(model, 1.0, weights={"a": 1, "b": 3})

@@ -21,6 +21,7 @@ from ._gaussian import (
     gaussian_noise_multiplier,
     pure_dp_mu,
 )
+from ._largest import largest_epsilon
 from ._nested import ParallelEvent, RepeatedSelectionEvent, renyi_epsilon, runs_parameter
 from ._objective import (
     ObjectiveCurve,
@@ -68,6 +69,7 @@ __all__ = [
     "huber_hinge",
     "huber_price",
     "knowing_groups",
+    "largest_epsilon",
     "largest_share",
     "multinomial_log_loss",
     "multinomial_price",

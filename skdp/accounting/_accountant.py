@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,19 +160,24 @@ class BudgetAccountant:
         kept = rule_from_json(text)
         if _asked(kept) != _asked(rule):
             raise LedgerError(
-                f"the ledger {path} was made with {_described(kept)}, and cannot be opened with {_described(rule)}"
+                f"the ledger {path} was made with {_described(kept)}, and cannot be opened with {_described(rule)}; "
+                "BudgetAccountant.from_ledger(path) opens it as it was made"
             )
         store.assert_writable()
         self._rule, self._store = kept, store
 
     @classmethod
-    def from_ledger(cls, ledger: str | os.PathLike[str]) -> BudgetAccountant:
+    def from_ledger(cls, ledger: str | os.PathLike[str], *, moved: bool = False) -> BudgetAccountant:
         """Open a ledger that exists, with the ceiling and composition that it was made with.
 
         Parameters
         ----------
         ledger : path-like or str
             File, or ``sqlite:///`` URL.
+        moved : bool, default=False
+            If True, make this path the one that the ledger belongs to. A ledger is charged at one path only, so set
+            this once after the file was renamed or moved, when no process uses the old path any more. It is refused
+            if the ledger is still at its old path as well.
 
         Returns
         -------
@@ -183,6 +190,8 @@ class BudgetAccountant:
             If there is no such ledger, or it cannot be used.
         """
         store, text = SQLiteLedger.open(resolve(ledger))
+        if moved:
+            store.settle_here()
         return cls._attached(rule_from_json(text), store)
 
     @classmethod
@@ -287,6 +296,16 @@ class BudgetAccountant:
         assert after is not None
         assert isinstance(self._rule, Composition)
         return self._rule.used(after, self._part)
+
+    def _portion(self, costs: Sequence[tuple[PrivacyCost, int]], rule: str | None = None) -> float:
+        """Which portion of the rest these would use; infinite if they are refused, NaN if it cannot be told."""
+        after = self._state_after(costs, rule)
+        if after is None or not isinstance(self._rule, Composition):
+            return math.inf
+        before = self._store.state()
+        gone = self._rule.used(before, self._part) if before.rule == after.rule is not None else 0.0
+        used = self._rule.used(after, self._part)
+        return (used - gone) / (1 - gone) if gone < used <= 1 else math.nan
 
     def _state_after(self, costs: Sequence[tuple[PrivacyCost, int]], rule: str | None) -> State | None:
         if isinstance(self._rule, DeclaredPlan):
@@ -399,25 +418,53 @@ class BudgetAccountant:
         """
         return self._rule.total(self._store.state(), self._part)
 
-    def remaining(self, k: int = 1) -> Budget:
-        """Return the largest event of which `k` still fit.
+    def remaining(self, k: int = 1, *, like: Any = None, n_features: int | None = None) -> Budget:
+        """Return the largest release, or the largest fit of a model, of which `k` are still admitted.
+
+        Without `like`, the answer holds for any release under ``"basic"`` composition, and for releases with Gaussian
+        noise alone under ``"gdp"`` and ``"rdp"``: other mechanisms use more of the budget at the same epsilon. Pass the
+        model that you are going to fit.
 
         Parameters
         ----------
         k : int, default=1
-            Number of equal events, at least 1.
+            Number of equal releases or fits, at least 1.
+        like : estimator, default=None
+            If given, return the largest budget with which this model can be fitted `k` times: a private estimator or
+            search, or a pipeline or meta-estimator that :func:`skdp.allocate` takes. It is not changed, and its
+            epsilon does not matter.
+        n_features : int, default=None
+            Number of columns that `like` will be fitted to. A few estimators need it, because their releases depend
+            on it. If None, it is that of the fitted estimator, if `like` is one.
 
         Returns
         -------
         remaining : Budget
-            Named pair (epsilon, delta) of each; under ``"gdp"`` and ``"rdp"`` composition, of Gaussian events. With a
-            plan it is 0: nothing fits but the entries in `planned`.
+            Named pair (epsilon, delta) of each. With `like`, delta is that of the estimator, whose `epsilon` can be
+            set to the answer; for a pipeline or meta-estimator, the pair is what `allocate` can be given (with the
+            delta of the ceiling). With a plan it is 0: only the entries in `planned` are admitted.
+
+        Notes
+        -----
+        **Privacy.** The answer follows from what was charged and from the parameters of `like`. No data are used.
+
+        Examples
+        --------
+        >>> from skdp import BudgetAccountant, ObjPertLogReg
+        >>> acc = BudgetAccountant(epsilon=3.0, delta=1e-6, composition="rdp")
+        >>> model = ObjPertLogReg(delta=1e-6, data_norm=1.0, classes=[0, 1])
+        >>> print(f"{acc.remaining().epsilon:.3f} {acc.remaining(like=model).epsilon:.3f}")
+        3.000 2.763
         """
         if isinstance(k, bool) or not hasattr(k, "__index__"):
             raise TypeError(f"k must be an integer, got {shown(k)}")
         if k < 1:
             raise ValueError(f"k must be at least 1, got {shown(k)}")
-        return self._rule.remaining(self._store.state(), int(k), self._part)
+        if like is None:
+            return self._rule.remaining(self._store.state(), int(k), self._part)
+        # Pipelines are understood by code that stands above this one.
+        found: Budget = import_module("skdp._allocation").largest_budget(self, like, int(k), n_features)
+        return found
 
     def labelled(self, label: str) -> BudgetAccountant:
         """Return an accountant of the same budget whose charges say in the ledger what they are for.
@@ -507,6 +554,10 @@ class BudgetAccountant:
         """About the largest epsilon of an event without delta that still fits, where that is another one."""
         assert isinstance(self._rule, Composition)
         return self._rule.remaining_pure(self._store.state(), self._part)
+
+    def _elsewhere(self) -> str | None:
+        """The path that the ledger belongs to, if it is another one than that which was opened."""
+        return self._store.elsewhere() if isinstance(self._store, SQLiteLedger) else None
 
     def _divide(self, names: tuple[str, ...], public: bool) -> int:
         number = -1

@@ -7,12 +7,19 @@ the end of the journal durable: without it, a power failure could bring the jour
 
 SQLite does not notice a flipped bit in a number. Each record therefore carries a digest of itself and of the one
 before, and the state one of itself. They detect damage, not forgery.
+
+The journal takes its name from the name that the file was opened by. If a process is killed under one name, and later
+charges are made under another, the journal that stayed behind undoes them as soon as the first name is used again.
+Therefore a file with two hard links is refused, and the ledger keeps its place (its name and its directory) and is
+charged there only.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import hashlib
+import json
 import os
 import shutil
 import sqlite3
@@ -33,7 +40,6 @@ from ._record import (
     Record,
     record_from_row,
     record_to_row,
-    rule_from_json,
     state_from_json,
     state_to_json,
 )
@@ -44,9 +50,9 @@ Seen = tuple[int, str, int, str]
 
 #: "skdp", in the file's header.
 APPLICATION_ID = 0x736B6470
-#: The second kind has the tables of the first, and a rule about another unit than one record. Code that reads only the
-#: first kind does not know of units, and would charge what was made for single records.
-SCHEMA_VERSIONS = (1, 2)
+#: The first two kinds have no place; the second is about another unit than one record, which code that reads only the
+#: first does not know. The third has a place. The first charge turns the others into it.
+SCHEMA_VERSIONS = (1, 2, 3)
 
 _SCHEMA = {
     "budget": "CREATE TABLE budget "
@@ -56,10 +62,14 @@ _SCHEMA = {
     "record": "CREATE TABLE record (number INTEGER PRIMARY KEY, time TEXT NOT NULL, estimator TEXT NOT NULL, "
     "label TEXT NOT NULL, division TEXT NOT NULL, part TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL, "
     "events TEXT NOT NULL, releases TEXT NOT NULL, digest TEXT NOT NULL)",
+    "home": "CREATE TABLE home (id INTEGER PRIMARY KEY CHECK (id = 1), place TEXT NOT NULL)",
 }
 _BUDGET = ("identity", "created", "rule", "revision", "n_records", "last", "state", "digest")
 _INSERT = f"INSERT INTO record VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"
 _SELECT = f"SELECT number, {', '.join(COLUMNS)}, digest FROM record"
+
+#: How the name of a ledger begins and ends while it is being made.
+_DRAFT = (".ledger.", ".new")
 
 #: Seconds to wait for another process's transaction.
 _PATIENCE = 60.0
@@ -95,8 +105,39 @@ def _digest(*fields: Any) -> str:
     return whole.hexdigest()
 
 
-def _schema_version(rule: str) -> int:
-    return SCHEMA_VERSIONS[rule_from_json(rule).unit != "record"]
+@dataclass(frozen=True)
+class _Place:
+    """Where a ledger's file is, which decides where its journal is.
+
+    A directory that is mounted at two places, or renamed, keeps its number, and has the journal in it.
+    """
+
+    path: str
+    directory: int
+
+    @classmethod
+    def of(cls, path: Path) -> _Place:
+        return cls(str(path), os.stat(path.parent).st_ino)
+
+    @classmethod
+    def from_text(cls, text: str) -> _Place:
+        path, directory = json.loads(text)
+        return cls(path, directory)
+
+    def text(self) -> str:
+        return json.dumps([self.path, self.directory])
+
+    def is_at(self, path: Path) -> bool:
+        """Whether the journal of the file at `path` is where that of this place is."""
+        here, own = os.path.normcase(path), os.path.normcase(self.path)
+        if here == own:
+            return True
+        same_name = os.path.basename(here) == os.path.basename(own)
+        return same_name and self.directory == os.stat(path.parent).st_ino != 0
+
+
+def _journal(path: str | Path) -> Path:
+    return Path(f"{path}-journal")
 
 
 class SQLiteLedger:
@@ -132,9 +173,10 @@ class SQLiteLedger:
         draft = None
         try:
             # Readable for its owner alone, and under its real name only when it is complete.
-            handle, draft = tempfile.mkstemp(prefix=".ledger.", suffix=".new", dir=path.parent)
+            handle, draft = tempfile.mkstemp(prefix=_DRAFT[0], suffix=_DRAFT[1], dir=path.parent)
             os.close(handle)
             ledger._use(lambda connection: ledger._write_new(connection, rule, state, records), Path(draft))
+            # For a moment the file has two names, which whoever opens it then understands.
             os.link(draft, path)
         except FileExistsError:
             return None
@@ -144,7 +186,7 @@ class SQLiteLedger:
             raise LedgerError(f"the ledger {path} cannot be made: {error.strerror or error}") from error
         finally:
             if draft is not None:
-                os.unlink(draft)
+                Path(draft).unlink(missing_ok=True)
         _sync_directory(path.parent)
         _known.add(path)
         return ledger
@@ -175,9 +217,49 @@ class SQLiteLedger:
         def touch(connection: sqlite3.Connection) -> None:
             # The journal is made, or cannot be; nothing is committed.
             connection.execute("BEGIN IMMEDIATE")
+            self._read(connection)
+            self._assert_at_home(connection)
             connection.execute("UPDATE budget SET id = id")
 
         self._use(touch)
+
+    def elsewhere(self) -> str | None:
+        """The path that the ledger belongs to, if it is not this one: the file was moved or copied."""
+        place = self._use(self._home)
+        return None if place is None or place.is_at(self.path) else place.path
+
+    def settle_here(self) -> None:
+        """Make this path the one that the ledger belongs to; the file was moved."""
+        before = self.elsewhere()
+        if before is None:
+            return
+        if os.path.lexists(_journal(before)):
+            raise LedgerError(
+                f"the ledger {self.path} was moved from {before}, and what an interrupted charge left is still there: "
+                f"{_journal(before)}. Move the ledger back, open it there once, and move it then"
+            )
+        if os.path.exists(before) and self._is_copied_from(Path(before)):
+            raise LedgerError(
+                f"the ledger {self.path} is a copy of {before}, which is still there. One of the two would not know "
+                "of the other's charges: charge the original, or delete it first"
+            )
+
+        def settle(connection: sqlite3.Connection) -> None:
+            # One page changes. A journal that a kill left here would look like one of an earlier life of the file.
+            connection.execute("PRAGMA journal_mode = MEMORY")
+            connection.execute("BEGIN IMMEDIATE")
+            self._read(connection)
+            connection.execute("UPDATE home SET place = ?", (_Place.of(self.path).text(),))
+            connection.execute("COMMIT")
+
+        self._use(settle)
+
+    def _is_copied_from(self, path: Path) -> bool:
+        other = SQLiteLedger(path, "")
+        try:
+            return other._use(other._read).identity == self._use(self._read).identity
+        except LedgerError:
+            return False
 
     @property
     def seen(self) -> Seen:
@@ -192,6 +274,7 @@ class SQLiteLedger:
         def transaction(connection: sqlite3.Connection) -> None:
             connection.execute("BEGIN IMMEDIATE")
             header = self._read(connection)
+            self._assert_at_home(connection)
             after = step(state_from_json(header.state))
             n_records, last = header.n_records, header.last
             if row is not None:
@@ -232,6 +315,8 @@ class SQLiteLedger:
         path = path or self.path
         with gate:
             self._assert_there(path)
+            self._assert_one_name(path)
+            self._assert_own_journal(path)
             connection = None
             try:
                 connection = sqlite3.connect(
@@ -260,10 +345,72 @@ class SQLiteLedger:
             )
         raise LedgerError(f"the ledger {path} does not exist, or exists no longer")
 
+    def _assert_one_name(self, path: Path) -> None:
+        """Refuse a file with two names: a journal has the name of one of them."""
+        if os.stat(path).st_nlink < 2:
+            return
+        # Its maker is about to take away the name that the file had before it was complete, or was killed just then.
+        for draft in path.parent.glob("*".join(_DRAFT)):
+            with contextlib.suppress(OSError):
+                if os.path.samefile(draft, path):
+                    draft.unlink()
+        if os.stat(path).st_nlink > 1:
+            raise LedgerError(
+                f"the ledger {path} has another name, by a hard link: after a crash under one name, charges under the "
+                "other can be lost. Nothing was charged; delete the other name, and keep one"
+            )
+
+    def _assert_own_journal(self, path: Path) -> None:
+        """Refuse a journal beside a file that was charged at another place since: SQLite would undo those charges."""
+        if not os.path.lexists(_journal(path)):
+            return
+        try:
+            # The file as it is, without its journal. What cannot be read like that is for SQLite to repair.
+            connection = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
+            try:
+                place = self._home(connection)
+            finally:
+                connection.close()
+        except (sqlite3.Error, ValueError):
+            return
+        if place is not None and not place.is_at(path):
+            raise LedgerError(
+                f"the ledger {path} belongs to {place.path}, and beside it is what an interrupted charge left: "
+                f"{_journal(path)}, which can undo charges that were made later. Nothing was charged. If both files "
+                "were moved together, move both back, open the ledger there once, and move it then; else delete "
+                "that journal"
+            )
+
+    def _home(self, connection: sqlite3.Connection) -> _Place | None:
+        """The place that the ledger belongs to; None for one that was made before ledgers had any."""
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'home'").fetchone() is None:
+            return None
+        rows = connection.execute("SELECT place FROM home").fetchall()
+        try:
+            ((text,),) = rows
+            return _Place.from_text(text)
+        except (TypeError, ValueError):
+            raise self._damaged("its place cannot be read") from None
+
+    def _assert_at_home(self, connection: sqlite3.Connection) -> None:
+        """Refuse to charge a ledger at another place than its own, which one without any gets now."""
+        place = self._home(connection)
+        if place is None:
+            connection.execute(_SCHEMA["home"])
+            connection.execute("INSERT INTO home VALUES (1, ?)", (_Place.of(self.path).text(),))
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSIONS[-1]}")
+        elif not place.is_at(self.path):
+            raise LedgerError(
+                f"the ledger {self.path} belongs to {place.path}: the file was moved, copied or mounted by itself, and "
+                "under two names it could lose charges. Nothing was charged. If it was moved, and no process uses the "
+                f'old name, say so once: python -m skdp ledger "{self.path}" --moved, or '
+                "BudgetAccountant.from_ledger(..., moved=True)"
+            )
+
     def _write_new(self, connection: sqlite3.Connection, rule: str, state: State, records: Iterable[Record]) -> None:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {_schema_version(rule)}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSIONS[-1]}")
         for statement in _SCHEMA.values():
             connection.execute(statement)
         number, last = 0, ""
@@ -275,6 +422,7 @@ class SQLiteLedger:
         connection.execute(
             f"INSERT INTO budget (id, {', '.join(_BUDGET)}) VALUES (1, {', '.join('?' * len(_BUDGET))})", header.row()
         )
+        connection.execute("INSERT INTO home VALUES (1, ?)", (_Place.of(self.path).text(),))
         connection.execute("COMMIT")
         self._remember(header)
 
@@ -291,7 +439,8 @@ class SQLiteLedger:
                 "newer one"
             )
         schema = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid").fetchall()
-        if schema != [("table", name, name, sql) for name, sql in _SCHEMA.items()]:
+        tables = [("table", name, name, sql) for name, sql in _SCHEMA.items()]
+        if schema != tables[: len(tables) - (version < SCHEMA_VERSIONS[-1])]:
             raise self._damaged("its tables are not those of a ledger")
         rows = connection.execute(f"SELECT {', '.join(_BUDGET)} FROM budget").fetchall()
         if len(rows) != 1:

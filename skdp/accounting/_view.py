@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -52,6 +53,7 @@ def cells(record: Record) -> tuple[str, ...]:
 def text(accountant: BudgetAccountant, last: int | None = None) -> str:
     """The ledger for a terminal, with the newest `last` records, or all."""
     records, total, remaining = accountant.records, accountant.total(), accountant.remaining()
+    plural = "" if len(records) == 1 else "s"
     first = 0 if last is None else max(0, len(records) - last)
     rows: list[tuple[str, ...]] = [("", *_HEADINGS)]
     rows += [(str(number + 1), *cells(record)) for number, record in enumerate(records) if number >= first]
@@ -62,7 +64,7 @@ def text(accountant: BudgetAccountant, last: int | None = None) -> str:
     summary = [
         f"ceiling    epsilon={accountant.epsilon:g}, delta={accountant.delta:g}, "
         f"composition={accountant.composition!r}" + ("" if accountant.unit == "record" else f", per {accountant.unit}"),
-        f"spent      epsilon={total.epsilon:.6g}, delta={total.delta:.6g}, in {len(records)} charges",
+        f"spent      epsilon={total.epsilon:.6g}, delta={total.delta:.6g}, in {len(records)} charge{plural}",
         f"remaining  epsilon={remaining.epsilon:.6g}, delta={remaining.delta:.6g}",
     ]
     pure = accountant._pure_total()
@@ -70,7 +72,10 @@ def text(accountant: BudgetAccountant, last: int | None = None) -> str:
         summary[1] += f"; or epsilon={pure:.6g} without delta"
     if accountant.composition in ("gdp", "rdp"):
         summary[-1] += f" for Gaussian noise; epsilon={accountant._remaining_pure():.6g} without delta"
-        summary.append("           Charges compose: the two need not add up to the ceiling, and are at its delta.")
+        charged = math.fsum(record.cost.epsilon for record in records)
+        more = f"; their epsilons add up to {charged:.6g}" if charged > total.epsilon * (1 + 1e-9) else ""
+        summary.append(f"           Charges compose: spent and remaining need not add up to the ceiling{more}.")
+        summary.append("           Less remains for other mechanisms: see budget.remaining(like=model).")
     if accountant.composition == "plan":
         summary[-1] = f"planned    {len(accountant.planned)} entries not charged yet"
     return "\n".join([*summary, "", *(_printable(row) for row in table)])

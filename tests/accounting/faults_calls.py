@@ -5,7 +5,6 @@ Child number k makes all but k of these calls in vain, and then charges: what fa
 
 import contextlib
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -35,25 +34,34 @@ def charge(number, call, accountant):
     return ACKNOWLEDGED
 
 
-def main(call, directory):
-    directory = Path(directory)
-    first = BudgetAccountant(1.0, ledger=directory / "first.db")
+def fork(work):
+    """Return the exit code of a child; what it calls does not count for this process."""
+    child = os.fork()
+    if child == 0:
+        code = UNCLEAR
+        try:
+            code = work()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def make(path):
+    accountant = BudgetAccountant(1.0, ledger=path)
     for _ in range(2):
-        first.spend(0.25, label="before")
+        accountant.spend(0.25, label="before")
+    return ACKNOWLEDGED
+
+
+def main(call, directory):
     codes = []
     while codes[-3:] != [ACKNOWLEDGED] * 3:
         number = len(codes) + 1
-        path = directory / f"{number}.db"
-        shutil.copy(directory / "first.db", path)
-        accountant = BudgetAccountant.from_ledger(path)
-        child = os.fork()
-        if child == 0:
-            code = UNCLEAR
-            try:
-                code = charge(number, call, accountant)
-            finally:
-                os._exit(code)
-        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        path = Path(directory, f"{number}.db")
+        made = fork(lambda path=path: make(path))
+        if made != ACKNOWLEDGED:
+            sys.exit(f"the ledger could not be made: {made}")
+        codes.append(fork(lambda path=path, number=number: charge(number, call, BudgetAccountant.from_ledger(path))))
     print(*codes)
 
 

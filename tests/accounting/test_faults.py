@@ -458,28 +458,27 @@ def test_without_its_journal_the_file_would_be_damaged(path):
 
 
 @posix
-def test_a_copy_of_file_and_journal_is_rolled_back(path, tmp_path):
+def test_file_and_journal_that_were_moved_together_are_moved_back_first(path, tmp_path):
     long_ledger(path)
     crash_in_the_commit(path)
-    copied = tmp_path / "copied" / "budget.db"
-    copied.parent.mkdir()
+    moved = tmp_path / "moved" / "budget.db"
+    moved.parent.mkdir()
     for file in (path, journal_of(path)):
-        shutil.copy(file, copied.parent)
-    accountant = BudgetAccountant(1000.0, ledger=copied)
-    assert len(accountant) == len(accountant.records) == 40
-
-
-@posix
-def test_a_crash_is_not_overlooked_under_another_name(path):
-    # A hard link has no journal of the same name.
-    long_ledger(path)
-    crash_in_the_commit(path)
-    other = path.with_name("other.db")
-    os.link(path, other)
-    with refused(other, "damaged"):
-        BudgetAccountant(1000.0, ledger=other)
-    assert len(BudgetAccountant(1000.0, ledger=path).records) == 40
-    assert len(BudgetAccountant(1000.0, ledger=other).records) == 40
+        shutil.move(file, moved.parent)
+    for use in (
+        lambda: BudgetAccountant(1000.0, ledger=moved),
+        lambda: BudgetAccountant.from_ledger(moved),
+        lambda: BudgetAccountant.from_ledger(moved, moved=True),
+    ):
+        with refused(moved, "move both back", str(path)):
+            use()
+    for file in (moved, journal_of(moved)):
+        shutil.move(file, path.parent)
+    assert len(BudgetAccountant.from_ledger(path).records) == 40
+    os.rename(path, moved)
+    accountant = BudgetAccountant.from_ledger(moved, moved=True)
+    accountant.spend(0.001)
+    assert len(accountant.records) == 41
 
 
 @pytest.mark.parametrize("rubbish", [b"", b"x" * 3000, bytes(3000), b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + bytes(3000)])
@@ -490,6 +489,203 @@ def test_a_journal_that_is_none_changes_nothing(rubbish, path):
     assert len(accountant.records) == 40
     accountant.spend(0.001)
     assert len(BudgetAccountant.from_ledger(path).records) == 41
+
+
+# ---------------------------------------------------------------- one file, two names
+
+
+def crash_before_the_journal_goes(path):
+    """Kill a process when all pages of a charge are written, and the journal that undoes it is still there."""
+    journal, kept = journal_of(path), path.with_name("kept")
+
+    class Keeping(sqlite3.Connection):
+        def execute(self, statement, *arguments):
+            if statement == "COMMIT":
+                os.link(journal, kept)
+            return super().execute(statement, *arguments)
+
+    def work(say):
+        accountant = BudgetAccountant.from_ledger(path)
+        # The journal is complete when the commit has ended; what the unlink took away is put back.
+        connect = sqlite3.connect
+        _sqlite.sqlite3.connect = lambda *a, **k: connect(*a, factory=Keeping, **k)
+        accountant.spend(0.25, label="interrupted")
+
+    assert in_child(work) == []
+    assert not journal.exists()
+    os.rename(kept, journal)
+
+
+def test_the_crash_leaves_a_journal_that_undoes_a_charge(path):
+    # So that the tests below are about what happens.
+    BudgetAccountant(1.0, ledger=path)
+    crash_before_the_journal_goes(path)
+    assert amounts(BudgetAccountant.from_ledger(path)) == []
+
+
+@posix
+def test_a_second_name_refunds_nothing(path, released):
+    accountant = BudgetAccountant(1.0, ledger=path)
+    crash_before_the_journal_goes(path)
+    other = path.with_name("other.db")
+    os.link(path, other)
+    for name in (path, other):
+        for use in (
+            lambda name=name: BudgetAccountant(1.0, ledger=name),
+            lambda name=name: BudgetAccountant.from_ledger(name),
+            lambda name=name: BudgetAccountant.from_ledger(name, moved=True),
+        ):
+            with refused(name, "hard link"):
+                use()
+    assert_refused(accountant, path, released, "hard link")
+    assert journal_of(path).exists()
+    # The journal's name goes; a charge under the other one would be undone if the file got its old name back.
+    path.unlink()
+    with refused(other, str(path), "belongs to"):
+        BudgetAccountant(1.0, ledger=other)
+    with refused(other, str(journal_of(path))):
+        BudgetAccountant.from_ledger(other, moved=True)
+    with refused(other, "belongs to"):
+        BudgetAccountant.from_ledger(other).spend(0.25)
+    os.rename(other, path)
+    assert amounts(accountant) == []
+    accountant.spend(1.0)
+
+
+@posix
+def test_a_link_that_is_made_later_is_noticed_at_the_next_charge(path, released):
+    accountant = BudgetAccountant(1.0, ledger=path)
+    accountant.spend(0.25)
+    other = path.with_name("other.db")
+    os.link(path, other)
+    assert_refused(accountant, path, released, "hard link")
+    other.unlink()
+    accountant.spend(0.75)
+
+
+@posix
+def test_a_journal_of_an_earlier_life_undoes_nothing(path, tmp_path):
+    # The old place cannot be seen when the ledger is said to have moved, as where a disk is not mounted.
+    BudgetAccountant(1.0, ledger=path)
+    crash_before_the_journal_goes(path)
+    hidden, other = tmp_path / "hidden", tmp_path / "other.db"
+    os.rename(journal_of(path), hidden)
+    os.rename(path, other)
+    BudgetAccountant.from_ledger(other, moved=True).spend(0.5)
+    os.rename(other, path)
+    os.rename(hidden, journal_of(path))
+    for use in (
+        lambda: BudgetAccountant(1.0, ledger=path),
+        lambda: BudgetAccountant.from_ledger(path),
+        lambda: BudgetAccountant.from_ledger(path, moved=True),
+    ):
+        with refused(path, "journal", str(other)):
+            use()
+    journal_of(path).unlink()
+    assert amounts(BudgetAccountant.from_ledger(path, moved=True)) == [0.25, 0.5]
+
+
+def test_a_moved_ledger_is_charged_once_that_is_said(path, tmp_path, released):
+    accountant = BudgetAccountant(1.0, ledger=path)
+    accountant.spend(0.25)
+    other = tmp_path / "elsewhere" / "other.db"
+    other.parent.mkdir()
+    os.rename(path, other)
+    assert_refused(accountant, path, released, "exists no longer")
+    with refused(other, str(path), "--moved", "moved=True"):
+        BudgetAccountant(1.0, ledger=other)
+    # Reading is no charge.
+    reader = BudgetAccountant.from_ledger(other)
+    assert amounts(reader) == [0.25]
+    with refused(other, str(path)):
+        reader.spend(0.25)
+    BudgetAccountant.from_ledger(other, moved=True).spend(0.25)
+    reader.spend(0.25)
+    BudgetAccountant(1.0, ledger=other).spend(0.25)
+    assert amounts(BudgetAccountant.from_ledger(other, moved=True)) == [0.25] * 4
+    # And back.
+    os.rename(other, path)
+    with refused(path, str(other)):
+        BudgetAccountant(1.0, ledger=path)
+    assert len(BudgetAccountant.from_ledger(path, moved=True)) == 4
+    assert len(accountant) == 4
+
+
+def test_a_copy_is_read_and_not_charged(path):
+    accountant = BudgetAccountant(1.0, ledger=path)
+    accountant.spend(0.25)
+    copied = path.with_name("copy.db")
+    shutil.copy(path, copied)
+    reader = BudgetAccountant.from_ledger(copied)
+    assert amounts(reader) == [0.25]
+    with refused(copied, str(path)):
+        reader.spend(0.25)
+    with refused(copied, "still there"):
+        BudgetAccountant.from_ledger(copied, moved=True)
+    accountant.spend(0.75)
+    # The original is lost, or another ledger is there.
+    path.unlink()
+    BudgetAccountant.from_ledger(copied, moved=True).spend(0.25)
+
+
+def test_a_copy_of_what_another_ledger_has_replaced_is_no_copy(path):
+    BudgetAccountant(1.0, ledger=path).spend(0.25)
+    copied, other = path.with_name("copy.db"), path.with_name("other.db")
+    shutil.copy(path, copied)
+    BudgetAccountant(1.0, ledger=other)
+    os.replace(other, path)
+    assert len(BudgetAccountant.from_ledger(copied, moved=True)) == 1
+
+
+def test_a_directory_that_is_renamed_takes_its_ledgers_along(tmp_path):
+    # As one that is mounted at two places: the journal is in it, whatever it is called.
+    (tmp_path / "one").mkdir()
+    BudgetAccountant(1.0, ledger=tmp_path / "one" / "budget.db").spend(0.25)
+    os.rename(tmp_path / "one", tmp_path / "two")
+    BudgetAccountant(1.0, ledger=tmp_path / "two" / "budget.db").spend(0.25)
+    # A directory that was restored has another number, and the old path.
+    shutil.copytree(tmp_path / "two", tmp_path / "one")
+    BudgetAccountant(1.0, ledger=tmp_path / "one" / "budget.db").spend(0.25)
+
+
+@posix
+def test_a_ledger_whose_maker_was_killed_between_its_two_names(path):
+    accountant = BudgetAccountant(1.0, ledger=path)
+    draft = path.with_name(".ledger.abc.new")
+    os.link(path, draft)
+    accountant.spend(0.25)
+    assert os.listdir(path.parent) == [path.name]
+
+
+@posix
+def test_a_kill_leaves_a_moved_ledger_at_its_old_or_its_new_place(quick_path):
+    other = quick_path.with_name("other.db")
+
+    def settle(step=0):
+        def run(say):
+            with Steps(step, die) as steps:
+                BudgetAccountant.from_ledger(other, moved=True)
+                say("acknowledged")
+            for place in steps.places:
+                say(*place)
+
+        child = Child(run)
+        said = child.listen()
+        assert child.close() == (signal.SIGKILL if step else 0), said
+        return said
+
+    BudgetAccountant(1.0, ledger=quick_path).spend(0.25)
+    os.rename(quick_path, other)
+    new = other.read_bytes()
+    places = [line for line in settle() if line != "acknowledged"]
+    settled = set()
+    for step in every_line(places)[::6]:
+        other.write_bytes(new)
+        acknowledged = "acknowledged" in settle(step)
+        settled.add(BudgetAccountant.from_ledger(other)._elsewhere() is None)
+        assert BudgetAccountant.from_ledger(other)._elsewhere() is None or not acknowledged
+        BudgetAccountant.from_ledger(other, moved=True).spend(0.75)
+    assert settled == {False, True}
 
 
 # ---------------------------------------------------------------- processes race
@@ -1475,8 +1671,8 @@ def test_an_older_copy_that_went_another_way_is_refused(path, released):
     older = path.with_name("older.db")
     shutil.copy(path, older)
     accountant.spend(0.1, label="here")
-    BudgetAccountant.from_ledger(older).spend(0.1, label="there")
     shutil.copy(older, path)
+    BudgetAccountant.from_ledger(path).spend(0.1, label="there")
     assert_refused(accountant, path, released, "older copy")
 
 
@@ -1541,7 +1737,7 @@ def test_another_ceiling_or_composition_is_refused(asked, said, path):
     accountant = BudgetAccountant(1.0, 1e-5, ledger=path, composition="gdp")
     accountant.charge(gaussian_cost(0.01))
     epsilon, delta, composition = asked
-    with refused(path, *said):
+    with refused(path, "from_ledger", *said):
         BudgetAccountant(epsilon, delta, ledger=path, composition=composition)
     assert len(accountant) == 1
 

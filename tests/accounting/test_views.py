@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdp import BudgetAccountant, ObjPertLogReg
+from skdp import BudgetAccountant, ObjPertLogReg, __version__
 from skdp.__main__ import main
 from skdp.accounting import Budget, PureEvent, RecordedRelease
 from tests.accounting.costs import gaussian_cost, pure_cost
@@ -36,7 +37,8 @@ def test_the_command_line_prints_the_ledger(ledger, capsys):
         "ceiling    epsilon=2, delta=1e-05, composition='gdp'",
         f"spent      epsilon={accountant.total().epsilon:.6g}, delta=1e-05, in 3 charges",
         f"remaining  epsilon={accountant.remaining().epsilon:.6g}, delta=1e-05 for Gaussian noise; epsilon=",
-        "need not add up to the ceiling",
+        "need not add up to the ceiling; their epsilons add up to 0.",
+        "budget.remaining(like=model)",
     ):
         assert part in printed
     table = printed.split("\n\n")[1].splitlines()
@@ -80,6 +82,46 @@ def test_json_without_a_ceiling_is_json():
 
     data = json.loads(accountant.to_json(), parse_constant=refuse)
     assert data["spent"]["epsilon"] == data["records"][0]["epsilon"] == "inf"
+
+
+def test_the_ledger_counts_one_charge():
+    accountant = BudgetAccountant(1.0)
+    assert "in 0 charges" in accountant.to_text()
+    accountant.spend(0.1)
+    assert "in 1 charge\n" in accountant.to_text()
+
+
+def test_the_command_says_its_version(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["--version"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out == f"skdp {__version__}\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a pipe is closed as on POSIX")
+@pytest.mark.parametrize("arguments", [["--json"], []])
+def test_a_reader_that_has_seen_enough_is_no_error(ledger, arguments):
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        command = [sys.executable, "-m", "skdp", "ledger", str(ledger), *arguments]
+        run = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    finally:
+        os.close(writer)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_the_command_says_that_a_ledger_was_moved(ledger, capsys):
+    moved = ledger.rename(ledger.with_name("moved.db"))
+    assert main(["ledger", str(moved)]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("ceiling")
+    assert str(ledger) in captured.err
+    assert "--moved" in captured.err
+    for arguments in (["--moved"], []):
+        assert main(["ledger", str(moved), *arguments]) == 0
+        assert capsys.readouterr().err == ""
+    BudgetAccountant.from_ledger(moved).spend(0.001)
 
 
 def test_the_command_runs_as_a_program(ledger):
