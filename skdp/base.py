@@ -117,6 +117,10 @@ def _advice(estimator: Any) -> str:
     """Say with which epsilon a fit that was refused would be admitted, from public parameters alone."""
     accountant, n_features = estimator.accountant, getattr(estimator, "n_features_in_", None)
 
+    if accountant is None:
+        # Something that it holds was refused.
+        return ""
+
     def portion(epsilon: float) -> float | None:
         cost = estimator._cost_at(epsilon, n_features)
         return None if cost is None else accountant._portion([(cost, 1)])

@@ -212,6 +212,7 @@ def test_a_refusal_says_with_how_much_this_fit_is_admitted(estimator):
 def test_a_refusal_for_another_reason_speaks_of_no_epsilon():
     for accountant in (
         BudgetAccountant(3.0, DELTA, unit="group"),
+        BudgetAccountant(float("inf"), unit="group"),
         BudgetAccountant(3.0, DELTA, plan=[PrivacyCost.of_pair(0.1, 0.0)]),
     ):
         with pytest.raises(BudgetError) as refused:

@@ -302,6 +302,8 @@ class BudgetAccountant:
         after = self._state_after(costs, rule)
         if after is None or not isinstance(self._rule, Composition):
             return math.inf
+        if self.epsilon == math.inf:
+            return math.nan
         before = self._store.state()
         gone = self._rule.used(before, self._part) if before.rule == after.rule is not None else 0.0
         used = self._rule.used(after, self._part)
