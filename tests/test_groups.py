@@ -457,7 +457,7 @@ def test_budgets_of_records_and_of_groups_do_not_mix(tmp_path):
     with pytest.raises(ValueError, match="diffprivlib"):
         persons.as_diffprivlib()
     with pytest.raises(BudgetError):
-        persons.charge(PrivacyCost.of_pair(0.1, 0.0), unit="record")
+        persons.charge(PrivacyCost.of_pair(0.1, 0.0), relation="add or remove one record")
 
 
 def test_unit_is_kept_with_the_ledger(tmp_path):
@@ -508,7 +508,7 @@ def test_a_ledger_about_groups_of_the_first_kind_keeps_its_unit(tmp_path):
     accountant = BudgetAccountant.from_ledger(path)
     assert accountant.unit == "group"
     with pytest.raises(BudgetError):
-        accountant.charge(PrivacyCost.of_pair(0.1, 0.0), unit="record")
+        accountant.charge(PrivacyCost.of_pair(0.1, 0.0), relation="add or remove one record")
 
 
 def test_declared_plans_have_a_unit(tmp_path):
