@@ -305,7 +305,7 @@ PARAMETERS = {
     "n_thresholds": integer(2**20, 10**400),
     "numeric": choice("kde"),
     "param_distributions": Bad((None, "ab", b"ab", 3, ["C"], [1], {"C": []}, Hostile()), ([],), TypeError),
-    "param_grid": Bad((None, "ab", b"ab", 3, ["C"], [1], {"C": []}, {"C": 3}, Hostile()), ([],), TypeError),
+    "param_grid": Bad((None, "ab", b"ab", 3, ["C"], [1], {"C": 3}, Hostile()), ([], {"C": []}), TypeError),
     "penalty": Bad(tuple(v for v in choice().types if v is not None), choice("l3").values, ValueError),
     "priors": Bad((3, *VECTOR), ([], [1.0], [0.5, 0.6], [-0.5, 1.5], [NAN, 1.0], [INF, 0.0], [[0.5, 0.5]]), ValueError),
     "prune": BOOLEAN,
