@@ -405,3 +405,17 @@ def test_breast_cancer():
     upper = [30, 40, 190, 2600] + [0.4] * 6 + [3, 5, 22, 550] + [0.2] * 6 + [37, 50, 260, 4300] + [1.2] * 6
     model = DPAdditiveClassifier(epsilon=1.0, delta=1e-5, bounds=([0] * 30, upper), classes=[0, 1], random_state=0)
     assert model.fit(X, y).score(X, y) > 0.85
+
+
+@pytest.mark.parametrize("listed", [1, ["p"]])
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_a_column_may_have_one_category(listed, delta):
+    known, unknown = (0, 7) if listed == 1 else ("p", "q")
+    X = np.array([[known, 0.2], [known, 0.8], [unknown, 0.5]] * 100, dtype=object)
+    common = {"bounds": (0, 1), "categories": {0: listed}, "delta": delta, "interactions": [(0, 1)], "epsilon": 50.0}
+    model = DPAdditiveClassifier(**common, classes=[0, 1], random_state=0).fit(X, np.array([0, 1, 1] * 100))
+    assert [term.shape[0] for term in model.terms_[::2]] == [1, 1]
+    assert model.predict(X[:2]).tolist() == [0, 1]
+    assert model._fixed_cost() == model.privacy_.cost
+    regressor = DPAdditiveRegressor(**common, bounds_y=(0, 1), random_state=0).fit(X, X[:, 1].astype(float))
+    assert np.all(np.diff(regressor.predict(X[:2])) > 0.2)
