@@ -134,7 +134,7 @@ class Cells:
 def release_cells(session: ReleaseSession, guarantee: PrivacyGuarantee, columns: Columns, X: list[NDArray]) -> Cells:
     """Carry out the releases that come before the model's own."""
     if columns.private:
-        columns = columns.with_edges(columns.edges_at(session.release(EDGES, columns.grid_counts(X))))
+        columns = columns.with_edges(columns.edges_at(session.release(EDGES, columns.grid_shares(X))))
     codes = columns.codes(X)
     (mechanism,) = (release.mechanism for release in guarantee.releases if release.label == COUNTS)
     found = session.release(COUNTS, within_reach(mechanism, records_in_cells(codes, columns.sizes)))
