@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ._release import PrivacyGuarantee
 from .accounting import PrivacyCost
 from .exceptions import NotEnoughDataError
@@ -37,7 +39,9 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         before = dict(vars(self))
         try:
-            return fit(self, *args, **kwargs)
+            # NumPy may have been asked to warn of numbers that underflow, which would tell about the data.
+            with np.errstate(all="ignore"):
+                return fit(self, *args, **kwargs)
         except NotEnoughDataError:
             # What was released is an outcome, which the estimator keeps.
             raise

@@ -634,3 +634,17 @@ def test_probabilities(estimator):
     assert np.all(probabilities >= 0)
     np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), probabilities, atol=1e-12)
     np.testing.assert_array_equal(model.classes_[probabilities.argmax(axis=1)], model.predict(X))
+
+
+@every_single_fit
+@pytest.mark.parametrize("reaction", ["raise", "warn"])
+def test_floating_point_errors_of_numpy_are_not_shown(estimator, reaction):
+    """A user may ask NumPy to warn of subnormal numbers: one record could be told from others by that."""
+    X, y = data_for(estimator)
+    odd = np.array(X, dtype=np.float64)
+    odd[:3] = [[5e-324], [1e308], [-1e-310]]
+    odd = np.abs(odd).round() if is_local(estimator) and "categories" in estimator.get_params() else odd
+    targets = y if is_classifier(estimator) else np.where(np.arange(len(y)) < 3, 5e-324, y)
+    with np.errstate(all=reaction):
+        model = declared(estimator).fit(odd, targets)
+        output(model, X)

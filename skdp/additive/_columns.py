@@ -263,3 +263,18 @@ def split_columns(rows: NDArray, columns: Columns) -> list[NDArray]:
         for k, j in enumerate(numeric):
             out[j] = numbers[:, k]
     return out
+
+
+def refuse_other_types(X: list[NDArray], columns: Columns, names: NDArray | None) -> None:
+    """Refuse a column that holds text where `categories` declares numbers, or numbers where it declares text.
+
+    As with values that are not finite, one entry is enough. How other entries are read does not depend on it.
+    """
+    for j, (kind, entries) in enumerate(zip(columns.kinds, X, strict=True)):
+        if isinstance(kind, Categories) and kind.holds_other_types(entries):
+            name = j if names is None else str(names[j])
+            raise TypeError(
+                f"categories declares categories of another type for the column {name!r} than X holds: numbers for "
+                "text, or text for numbers. Declare the categories as the column has them, for instance with a list of "
+                "texts in place of a number of codes. Nothing was charged"
+            )

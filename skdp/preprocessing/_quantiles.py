@@ -11,6 +11,7 @@ from .._data import FLOATS, check_quietly
 from .._groups import ONE_RECORD, Unit
 from .._params import check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from .._silence import discreet
 from .._values import shown
 from .._warn import warn
 from ..accounting import check_delta, check_epsilon
@@ -77,6 +78,7 @@ def _check_levels(quantiles: Any) -> NDArray[np.intp]:
     return levels
 
 
+@discreet
 def private_quantiles(
     X: Any,
     quantiles: Any,
@@ -229,6 +231,7 @@ def _dyadic_edges(exponents: Any) -> Array:
     return np.concatenate([-positive[::-1], [0.0], positive])
 
 
+@discreet
 def private_bounds(
     X: Any,
     *,
