@@ -85,5 +85,9 @@ class ResolutionWarning(UserWarning):
     """Released values show that a public grid may be too coarse for the data, because its bounds are too wide."""
 
 
+class SchemaMismatchWarning(UserWarning):
+    """Released counts show that hardly a record has a value that was declared, such as a label or a category."""
+
+
 class LedgerError(OSError):
     """A ledger's file is missing, damaged, newer than this library, locked or not writable. Nothing was charged."""

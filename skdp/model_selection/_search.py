@@ -389,7 +389,9 @@ def rows_for_steps(X: Any) -> Any:
     array = array_quietly(X)
     if getattr(getattr(array, "dtype", None), "kind", None) == "S":
         # Encoders would give their categories the width of the longest entry.
-        raise TypeError("X holds bytes, whose width depends on single entries: decode them to text, as X.astype(str) does")
+        raise TypeError(
+            "X holds bytes, whose width depends on single entries: decode them to text, as X.astype(str) does"
+        )
     numeric = X.select_dtypes("number") if hasattr(X, "select_dtypes") else X
     if min(np.shape(numeric), default=0) and getattr(getattr(numeric, "dtype", None), "kind", "f") in "fiub":
         check_quietly(numeric, dtype=list(FLOATS), accept_sparse=True, ensure_min_samples=0, ensure_min_features=0)

@@ -40,7 +40,8 @@ class Parameters:
 class DPQuantileBinner(DPEstimatorMixin, BinTransformer):
     r"""Puts values into bins that hold about equally many records, between differentially private quantiles.
 
-    For features that are skewed, or whose range is unknown: `bounds` may be much wider than the data. What comes out is bounded, whatever went in.
+    For features that are skewed, or whose range is unknown: `bounds` may be much wider than the data. What comes out is
+    bounded, whatever went in.
 
     Parameters
     ----------

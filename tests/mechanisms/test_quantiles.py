@@ -404,8 +404,10 @@ def test_scores_of_shares_are_exact_and_move_as_claimed(levels):
     claim = max(level, whole - level)
     counts = np.random.default_rng(0).integers(0, 10**6, 50).astype(float)
     before = quantile_scores(spread_counts(counts[None])[0], level, whole)
-    totals = [sum(int(c) for c in counts[: o // PARTS]) * PARTS + int(counts[min(o // PARTS, 49)]) * (o % PARTS)
-              for o in range(50 * PARTS + 1)]
+    totals = [
+        sum(int(c) for c in counts[: o // PARTS]) * PARTS + int(counts[min(o // PARTS, 49)]) * (o % PARTS)
+        for o in range(50 * PARTS + 1)
+    ]
     exact = [-abs(whole * t - level * totals[-1]) for t in totals]
     assert [Fraction(score) * PARTS for score in before.tolist()] == exact
     for cell in range(50):
