@@ -127,6 +127,7 @@ def warn_of_mismatch(
         more = "" if len(missing) <= _MOST_NAMED else ", and others"
         warn(
             f"the released counts cannot be told from 0, and are below {LEAST_SHARE:.0%} of the records, for "
-            f"{', '.join(missing[:_MOST_NAMED])}{more}. Check that the declared values are spelled as the data hold them. The budget was charged",
+            f"{', '.join(missing[:_MOST_NAMED])}{more}. Check that the declared values are spelled as the data "
+            "hold them. The budget was charged",
             SchemaMismatchWarning,
         )
