@@ -940,3 +940,11 @@ def test_distances_of_samples_have_their_exact_law():
             first, second = rng.normal(size=n), rng.normal(move, size=n)
             assert p_of_distance(first, second) == pytest.approx(stats.ks_2samp(first, second).pvalue, rel=1e-6)
     assert p_of_distance(np.zeros(16), np.ones(16)) * 100 < FALSE_ALARM
+
+
+@pytest.mark.parametrize("act", [searched, cross_validated])
+def test_bytes_are_refused_whose_width_one_entry_decides(act):
+    model = declared(ObjPertLogReg(data_norm=3.0))
+    for longest in (b"ab", b"a much longer one"):
+        with pytest.raises(TypeError, match="X holds bytes, whose width depends on single entries"):
+            act(model, np.array([[b"a"], [b"b"], [b"a"], [longest]]), np.array([0, 1, 0, 1]))
