@@ -636,7 +636,7 @@ def test_probabilities(estimator):
     np.testing.assert_array_equal(model.classes_[probabilities.argmax(axis=1)], model.predict(X))
 
 
-@every_single_fit
+@pytest.mark.parametrize("estimator", [one for one in ONE_EACH if not is_search(one)], ids=name_of)
 @pytest.mark.parametrize("reaction", ["raise", "warn"])
 def test_floating_point_errors_of_numpy_are_not_shown(estimator, reaction):
     """A user may ask NumPy to warn of subnormal numbers: one record could be told from others by that."""
