@@ -228,7 +228,9 @@ def group_numbers(groups: Any) -> NDArray[np.intp]:
     if array.dtype.kind not in "OT":
         raise TypeError("groups must hold numbers or text")
     entries = array.tolist()
-    if any(isinstance(group, float | np.floating) and abs(float(group)) >= _exact_up_to(type(group)) for group in entries):
+    if any(
+        isinstance(group, float | np.floating) and abs(float(group)) >= _exact_up_to(type(group)) for group in entries
+    ):
         raise ValueError(_MERGED)
     keys = [label_key(group) for group in entries]
     kinds = {kind for kind, _ in keys}
