@@ -30,6 +30,11 @@ _MOST_ROWS = 10**6
 
 _MISSING = "groups holds missing values. Leave out records of which the group is unknown, each for itself"
 
+_MERGED = (
+    "groups holds floating-point numbers that are too large to tell integers apart, so that different groups may have "
+    "become one: pass identifiers as integers or as text"
+)
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -215,13 +220,20 @@ def group_numbers(groups: Any) -> NDArray[np.intp]:
         array = np.asarray(groups)
     if array.ndim != 1:
         raise ValueError("groups must be one-dimensional: one group for each row")
+    if array.dtype.kind == "f" and np.any(np.abs(array) >= _exact_up_to(array.dtype)):
+        raise ValueError(_MERGED)
     if array.dtype.kind in "biufUS":
         if array.dtype.kind == "f" and np.isnan(array).any():
             raise ValueError(_MISSING)
         return np.unique(array, return_inverse=True)[1].astype(np.intp)
     if array.dtype.kind not in "OT":
         raise TypeError("groups must hold numbers or text")
-    keys = [label_key(group) for group in array.tolist()]
+    entries = array.tolist()
+    if any(
+        isinstance(group, float | np.floating) and abs(float(group)) >= _exact_up_to(type(group)) for group in entries
+    ):
+        raise ValueError(_MERGED)
+    keys = [label_key(group) for group in entries]
     kinds = {kind for kind, _ in keys}
     if "missing" in kinds:
         raise ValueError(_MISSING)
@@ -229,6 +241,11 @@ def group_numbers(groups: Any) -> NDArray[np.intp]:
         raise TypeError("groups must hold numbers or text")
     numbers: dict[Any, int] = {}
     return np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), dtype=np.intp, count=len(keys))
+
+
+def _exact_up_to(dtype: Any) -> float:
+    """Return the least number from which on integers of a floating-point type are merged."""
+    return 2.0 ** (np.finfo(dtype).nmant + 1)
 
 
 def drawn_rows(members: NDArray[np.intp], most: int, stream: BitStream) -> NDArray[np.intp]:

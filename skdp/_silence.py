@@ -6,10 +6,12 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
+import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 # Threads that silence warnings at the same time may leave them silenced. One may do so within its own silence.
@@ -50,6 +52,36 @@ def silence() -> Iterator[None]:
                 _put_back(names, before.get(id(names), (names, None))[1])
             _ONCE.clear()
             _ONCE.update(once)
+
+
+def discreet(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep what NumPy says of private data out of the outcome of a function.
+
+    NumPy's message about too little memory holds the number of rows. The user may have asked NumPy to warn of numbers
+    that underflow or overflow, or to raise an error, which would tell about values.
+
+    Parameters
+    ----------
+    function : callable
+        A function that reads private data.
+
+    Returns
+    -------
+    function : callable
+        The same, with a fixed message for too little memory, and without NumPy's floating-point errors.
+    """
+
+    @wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            with np.errstate(all="ignore"):
+                return function(*args, **kwargs)
+        except MemoryError:
+            pass
+        # Outside the handler, so that NumPy's message is not kept as the context.
+        raise MemoryError("there is too little memory for this call")
+
+    return wrapper
 
 
 def _namespaces() -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from functools import wraps
 from inspect import Signature, signature
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.base import clone
 
 from ._data import FLOATS, check_quietly
@@ -87,7 +88,9 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         _check_arguments(f".{fit.__name__}()", parameters, self, args, kwargs)
         before = dict(vars(self))
         try:
-            return fit(self, *args, **kwargs)
+            # NumPy may have been asked to warn of numbers that underflow, which would tell about the data.
+            with np.errstate(all="ignore"):
+                return fit(self, *args, **kwargs)
         except NotEnoughDataError:
             # What was released is an outcome, which the estimator keeps.
             raise

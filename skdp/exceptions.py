@@ -85,5 +85,13 @@ class SeededNoiseWarning(UserWarning):
     """Noise comes from a seed while a budget is being charged: who knows the seed can remove the noise."""
 
 
+class ResolutionWarning(UserWarning):
+    """Released values show that a public grid may be too coarse for the data, because its bounds are too wide."""
+
+
+class SchemaMismatchWarning(UserWarning):
+    """Released counts show that hardly a record has a value that was declared, such as a label or a category."""
+
+
 class LedgerError(OSError):
     """A ledger's file is missing, damaged, newer than this library, locked or not writable. Nothing was charged."""

@@ -20,7 +20,7 @@ FLOORS = [
     {"mechanisms"},
     {"sensitivity", "_params"},
     {"_columns"},
-    {"_class_sums", "_release", "_silence"},
+    {"_class_sums", "_mismatch", "_release", "_silence"},
     {"_blocks", "_data", "_descent", "_tables"},
     {"_allocation", "_callbacks", "_groups", "base"},
     {"cluster", "decomposition", "ensemble", "linear_model", "naive_bayes", "neural_network", "preprocessing"}

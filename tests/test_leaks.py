@@ -36,7 +36,7 @@ from skdp.ensemble import SampleAggregate
 from skdp.exceptions import BudgetError
 from skdp.mechanisms import NoiseSource
 from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV, private_cross_val_score, private_score
-from skdp.preprocessing import NormClipper, PrivateLabelSet, private_quantiles
+from skdp.preprocessing import NormClipper, PrivateLabelSet, private_bounds, private_quantiles
 from tests.estimators import (
     FREE,
     LOCAL,
@@ -479,7 +479,7 @@ def grouped(model, X, y):
 
 
 def quantiles(model, X, y):
-    private_quantiles(X, [0.5], bounds=(-1.0, 1.0))
+    private_quantiles(X, [0.5], epsilon=1.0, bounds=(-1.0, 1.0))
 
 
 def members_of(X, y):
@@ -488,7 +488,7 @@ def members_of(X, y):
 
 
 def quantiles_by_group(model, X, y):
-    private_quantiles(X, [0.5], bounds=(-1.0, 1.0), **members_of(X, y))
+    private_quantiles(X, [0.5], epsilon=1.0, bounds=(-1.0, 1.0), **members_of(X, y))
 
 
 def evaluated_by_group(model, X, y):
@@ -516,6 +516,28 @@ def test_too_little_memory_is_all_that_is_said(estimator, monkeypatch):
     monkeypatch.setattr(NoiseSource, "stream", lacking)
     with pytest.raises(MemoryError) as failure:
         fit(copy_of(estimator), *data_for(estimator, n_rows=103))
+    assert type(failure.value) is MemoryError
+    assert "1013" not in "".join(describe(failure.value))
+    assert failure.value.__context__ is None
+
+
+def bounds_are_sought(model, X, y):
+    private_bounds(X, epsilon=1.0)
+
+
+@pytest.mark.parametrize("act", [evaluated, cross_validated, searched, quantiles, bounds_are_sought])
+def test_too_little_memory_for_a_function_is_all_that_is_said(act, monkeypatch):
+    def lacking(*args, **kwargs):
+        np.empty((1013, 2**48), dtype=np.uint8)
+
+    model = declared(ObjPertLogReg(data_norm=3.0))
+    X, y = data_for(model, n_rows=103)
+    if act is evaluated:
+        model = model.fit(X, y)
+        monkeypatch.setattr(model, "fit", lambda X, y: model)
+    monkeypatch.setattr(NoiseSource, "stream", lacking)
+    with pytest.raises(MemoryError) as failure:
+        act(model, X, y)
     assert type(failure.value) is MemoryError
     assert "1013" not in "".join(describe(failure.value))
     assert failure.value.__context__ is None
@@ -919,3 +941,11 @@ def test_distances_of_samples_have_their_exact_law():
             first, second = rng.normal(size=n), rng.normal(move, size=n)
             assert p_of_distance(first, second) == pytest.approx(stats.ks_2samp(first, second).pvalue, rel=1e-6)
     assert p_of_distance(np.zeros(16), np.ones(16)) * 100 < FALSE_ALARM
+
+
+@pytest.mark.parametrize("act", [searched, cross_validated])
+def test_bytes_are_refused_whose_width_one_entry_decides(act):
+    model = declared(ObjPertLogReg(data_norm=3.0))
+    for longest in (b"ab", b"a much longer one"):
+        with pytest.raises(TypeError, match="X holds bytes, whose width depends on single entries"):
+            act(model, np.array([[b"a"], [b"b"], [b"a"], [longest]]), np.array([0, 1, 0, 1]))

@@ -15,7 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 from .._params import check_integer, check_positive
 from ..accounting import check_delta, check_epsilon
 from ..base import DPEstimatorMixin
-from ._columns import ColumnParameters, Columns, any_columns, check_columns, columns_for, read_rows, split_columns
+from ._columns import (
+    ColumnParameters,
+    Columns,
+    any_columns,
+    check_columns,
+    columns_for,
+    read_rows,
+    refuse_other_types,
+    split_columns,
+)
 from ._engines import noise_multiplier
 from ._plans import Before, Cells
 from ._terms import Layout
@@ -81,7 +90,9 @@ class AdditiveModel(DPEstimatorMixin, BaseEstimator):
         """Validate rows, and return them by column, with what the columns are."""
         rows = read_rows(self, X, bool(parameters.columns.categories), reset=True)
         columns = columns_for(parameters.columns, rows.shape[1], getattr(self, "feature_names_in_", None))
-        return split_columns(rows, columns), columns
+        entries = split_columns(rows, columns)
+        refuse_other_types(entries, columns, getattr(self, "feature_names_in_", None))
+        return entries, columns
 
     def _check_rows(self, X: Any) -> None:
         clone(self)._rows(X, self._check_parameters())

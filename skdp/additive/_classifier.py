@@ -56,7 +56,8 @@ class DPAdditiveClassifier(ClassifierMixin, AdditiveModel):
     categories : dict, default=None
         Categories of columns that have them, by position or name of the column: a list from the code book, of text or
         of numbers, or their number, if they are coded 0, 1, ... What is in no list, or missing, is passed over: the
-        record counts, and this column adds nothing to its score.
+        record counts, and this column adds nothing to its score. Text in a column for which numbers are
+        declared, or a number in a column for which text is declared, is refused before anything is charged.
     bin_edges : dict, default=None
         Edges of bins for columns that are to have their own, by position or name: increasing, the outer ones included.
         Values beyond are in the outer bins.
@@ -73,7 +74,8 @@ class DPAdditiveClassifier(ClassifierMixin, AdditiveModel):
         Where ``"symlog"`` turns from linear to logarithmic.
     thresholds : {"uniform", "quantile"}, default="uniform"
         ``"quantile"`` spends a tenth of the budget on edges between which about equally many records are, for bounds
-        that are far wider than what most records need. They are among 1024 cells, which are spaced by `scale`.
+        that are far wider than what most records need. They are among 1024 cells, which are spaced by
+        `scale`. With ``"linear"``, half of these cells are evenly spaced, and half by logarithms.
     smoothness : float or "auto", default="auto"
         How alike neighbouring bins are, in [0, 1]: with 1 they differ by steps alone, with 0 they are as different as
         categories. ``"auto"`` is 1 less half of the inverse of 1 plus the noise multiplier.
@@ -242,7 +244,7 @@ class DPAdditiveClassifier(ClassifierMixin, AdditiveModel):
         guarantee = before.and_then(engine.plan())
 
         session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
-        cells = release_cells(session, guarantee, columns, X)
+        cells = release_cells(session, guarantee, columns, X, getattr(self, "feature_names_in_", None), labels=True)
         codes = layout.codes(cells.codes)
         if isinstance(engine, ObjectiveEngine):
             coef, intercept = engine.run(session, codes, labels)

@@ -90,7 +90,8 @@ class Columns:
     def edges_at(self, positions: NDArray) -> list[Array | None]:
         """Return the edges of each column, with those at released positions on the grid; None for categories."""
         ends = np.ones((len(positions), 1))
-        released = iter(self.grid.values(np.hstack([0 * ends, positions, self.grid.n_cells * ends])))
+        cells = self.grid.positions(positions)
+        released = iter(self.grid.values(np.hstack([0 * ends, cells, self.grid.n_cells * ends])))
         found = [next(released) if kind is None else kind for kind in self.kinds]
         return [None if isinstance(kind, Categories) else kind for kind in found]
 
@@ -99,9 +100,9 @@ class Columns:
         every = zip(self.kinds, edges, strict=True)
         return replace(self, kinds=tuple(own if edges is None else edges for own, edges in every))
 
-    def grid_counts(self, X: list[NDArray]) -> Array:
-        """Count the records in the cells of the grids of the columns whose edges are to be released."""
-        return self.grid.counts(np.column_stack([X[j] for j in self.private]))
+    def grid_shares(self, X: list[NDArray]) -> Array:
+        """Count shares of records in the grids of the columns whose edges are to be released."""
+        return self.grid.shares(np.column_stack([X[j] for j in self.private]))
 
     def codes(self, X: list[NDArray]) -> Codes:
         """Return the cell of each entry, by column and row; what is in none has the number after the last."""
@@ -211,7 +212,9 @@ def columns_for(parameters: ColumnParameters, n_features: int, names: NDArray | 
     if parameters.scale == "log" and not np.all(lower[rest] > 0):
         raise ValueError('bounds must be positive with scale="log"; scale="symlog" takes zero and both signs')
     n_cells = GRID_SIZE if parameters.private_edges else parameters.n_bins
-    grid = Grid(lower[rest], upper[rest], n_cells, parameters.scale, parameters.unit)
+    # Among edges that are even, and others, private ones find records in a small part of the bounds.
+    scale = "auto" if parameters.private_edges and parameters.scale == "linear" else parameters.scale
+    grid = Grid(lower[rest], upper[rest], n_cells, scale, parameters.unit)
     kinds: list[Categories | Array | None] = [None] * n_features
     for j, (_, one) in zip(categorical, parameters.categories, strict=True):
         kinds[j] = one
@@ -260,3 +263,18 @@ def split_columns(rows: NDArray, columns: Columns) -> list[NDArray]:
         for k, j in enumerate(numeric):
             out[j] = numbers[:, k]
     return out
+
+
+def refuse_other_types(X: list[NDArray], columns: Columns, names: NDArray | None) -> None:
+    """Refuse a column that holds text where `categories` declares numbers, or numbers where it declares text.
+
+    As with values that are not finite, one entry is enough. How other entries are read does not depend on it.
+    """
+    for j, (kind, entries) in enumerate(zip(columns.kinds, X, strict=True)):
+        if isinstance(kind, Categories) and kind.holds_other_types(entries):
+            name = j if names is None else str(names[j])
+            raise TypeError(
+                f"categories declares categories of another type for the column {name!r} than X holds: numbers for "
+                "text, or text for numbers. Declare the categories as the column has them, for instance with a list of "
+                "texts in place of a number of codes. Nothing was charged"
+            )

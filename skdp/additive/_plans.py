@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .._mismatch import column_part, warn_of_mismatch
 from .._release import PrivacyGuarantee, Release, ReleaseSession
 from ..accounting import PrivacyEvent, PureEvent
+from ..local._categories import Categories
 from ..mechanisms import (
     Mechanism,
     NoNoise,
@@ -131,14 +133,29 @@ class Cells:
     counts: list[Array]
 
 
-def release_cells(session: ReleaseSession, guarantee: PrivacyGuarantee, columns: Columns, X: list[NDArray]) -> Cells:
-    """Carry out the releases that come before the model's own."""
+def release_cells(
+    session: ReleaseSession,
+    guarantee: PrivacyGuarantee,
+    columns: Columns,
+    X: list[NDArray],
+    names: NDArray | None,
+    *,
+    labels: bool,
+) -> Cells:
+    """Carry out the releases that come before the model's own, and warn of declarations that records do not follow."""
     if columns.private:
-        columns = columns.with_edges(columns.edges_at(session.release(EDGES, columns.grid_counts(X))))
+        columns = columns.with_edges(columns.edges_at(session.release(EDGES, columns.grid_shares(X))))
     codes = columns.codes(X)
     (mechanism,) = (release.mechanism for release in guarantee.releases if release.label == COUNTS)
     found = session.release(COUNTS, within_reach(mechanism, records_in_cells(codes, columns.sizes)))
     noise = math.sqrt(coordinate_variance(mechanism))
+    counts = np.split(found[1:], np.cumsum(columns.sizes)[:-1])
+    parts = [
+        column_part(j if names is None else str(names[j]), float(own.sum()), noise * math.sqrt(len(own)))
+        for j, (kind, own) in enumerate(zip(columns.kinds, counts, strict=True))
+        if isinstance(kind, Categories)
+    ]
+    warn_of_mismatch(float(found[0]), noise, parts, labels=labels)
     # Below its own noise a number says nothing, and steps that are divided by it would be wild.
     total = max(1.0, noise, float(found[0]))
-    return Cells(columns, codes, total, np.split(found[1:], np.cumsum(columns.sizes)[:-1]))
+    return Cells(columns, codes, total, counts)

@@ -56,6 +56,21 @@ class Categories:
             codes = np.where(codes == UNKNOWN, self._find(self._singles, column), codes)
         return codes
 
+    def holds_other_types(self, column: NDArray) -> bool:
+        """Whether an entry is text where the categories are numbers, or a number where they are text.
+
+        An entry that is missing, or of a further type, does not count.
+        """
+        own = _KINDS.get(self.ascending.dtype.kind) or _kind_of(self.ascending.tolist()[0])
+        kind = _KINDS.get(column.dtype.kind)
+        if kind == "numbers" and own != "numbers":
+            return not bool(np.all(np.isnan(column)))
+        if kind is not None:
+            return kind != own and len(column) > 0
+        if column.dtype.kind in "mM":
+            return False
+        return not {_kind_of(entry) for entry in column.tolist()} <= {own, None}
+
     @property
     def _singles(self) -> NDArray:
         """The categories in single precision, in which 0.1 is another number; unless they would be 0 or infinite."""
@@ -79,6 +94,15 @@ class Categories:
         except Exception:
             # An object may do anything when it is compared.
             return UNKNOWN
+
+
+def _kind_of(entry: Any) -> str | None:
+    """Return the kind of an entry as `_KINDS` has it; None for one that is missing, or of a further type."""
+    try:
+        return {"number": "numbers", "text": "text", "bytes": "bytes"}.get(label_key(entry)[0])
+    except Exception:
+        # An object may do anything when it is asked for its value.
+        return None
 
 
 def entries_of(X: Any) -> Any:

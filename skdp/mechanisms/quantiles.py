@@ -21,6 +21,11 @@ holds. With :math:`a` of them in its part, the scores of a cut move by :math:`a\
 is :math:`a\varepsilon/s`-DP and -bounded-range. Given the cuts before, the parts of one depth are disjoint and their
 choices independent: ratios multiply, ranges of their logarithms add up, and so do the :math:`a`, to :math:`s` at most.
 So a depth still costs :math:`\varepsilon`, in whichever parts the records of a group are.
+
+A record may also count by shares in several cells, as :func:`skdp.sensitivity.spread_counts` has it: shares are not
+negative, and their sum is 1. With a share :math:`a` of the record in a part, :math:`m r(o) - k n` moves by between
+:math:`-ak` and :math:`a(m - k)`, and the proof for groups holds as it stands, with the shares of one record in place of
+the records of one group. Shares are multiples of a power of two, so that scores are exact.
 """
 
 from __future__ import annotations

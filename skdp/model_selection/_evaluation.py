@@ -25,7 +25,7 @@ from .._data import check_quietly, encode_labels, labels_of
 from .._groups import Unit
 from .._params import check_classes, check_integer, check_n_jobs
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
-from .._silence import silence
+from .._silence import discreet, silence
 from ..accounting import (
     Budget,
     BudgetAccountant,
@@ -92,6 +92,7 @@ def _table_mechanism(whole: Budget, share: float, sensitivity: float, size: int)
     return mechanism, event
 
 
+@discreet
 def private_score(
     estimator: Any,
     X: Any,
@@ -361,6 +362,7 @@ def make_table(metric: str, estimator: Any, classes: NDArray | None, n_bins: int
     return Table(metric, (len(edges) - 1, 2), classes, edges)
 
 
+@discreet
 def private_cross_val_score(
     estimator: Any,
     X: Any,

@@ -407,6 +407,11 @@ def rows_for_steps(X: Any, text: bool = False) -> Any:
     X : array, sparse matrix or dataframe
     """
     array = without_na(array_quietly(entries_of(X) if text else X))
+    if getattr(getattr(array, "dtype", None), "kind", None) == "S":
+        # Encoders would give their categories the width of the longest entry.
+        raise TypeError(
+            "X holds bytes, whose width depends on single entries: decode them to text, as X.astype(str) does"
+        )
     numeric = array
     if hasattr(array, "select_dtypes"):
         numeric = array.select_dtypes("number")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
+from .._mismatch import column_part, label_parts, warn_of_mismatch
 from ._sums import Layout
 
 Array = NDArray[np.float64]
@@ -75,21 +76,36 @@ def estimate(sums: Array, layout: Layout, noise: float, weight: float, options: 
 
 
 def class_counts(sums: Array, layout: Layout, noise: float) -> Array:
-    """Return the numbers of records by class.
+    """Return the numbers of records by class. Fewer records than the noise cannot be told from none."""
+    counts, deviation = class_totals(sums, layout, noise)
+    return np.maximum(counts, max(1.0, deviation))
+
+
+def class_totals(sums: Array, layout: Layout, noise: float) -> tuple[Array, float]:
+    """Return noisy numbers of records by class, and the standard deviation of the noise in each.
 
     Each table counts every record once. Its row sum has as many terms of noise as cells, which makes the best linear
-    combination that with weights of one over the number of cells. Fewer records than the noise cannot be told from
-    none.
+    combination that with weights of one over the number of cells.
     """
     if layout.counts_records:
-        counts, deviation = sums[:, 0], noise
-    else:
-        sizes = layout.columns.sizes
-        rows = np.add.reduceat(sums[:, : layout.n_table_cells], np.cumsum(sizes) - sizes, axis=1)
-        weights = 1 / sizes
-        counts = rows @ weights / weights.sum()
-        deviation = noise / math.sqrt(weights.sum())
-    return np.maximum(counts, max(1.0, deviation))
+        return sums[:, 0], noise
+    sizes = layout.columns.sizes
+    rows = np.add.reduceat(sums[:, : layout.n_table_cells], np.cumsum(sizes) - sizes, axis=1)
+    weights = 1 / sizes
+    return rows @ weights / weights.sum(), noise / math.sqrt(weights.sum())
+
+
+def warn_of_declarations(sums: Array, layout: Layout, noise: float, classes: NDArray, names: NDArray | None) -> None:
+    """Warn of labels and categories that were declared and hardly occur, from released sums."""
+    counts, deviation = class_totals(sums, layout, noise)
+    parts = label_parts(classes, counts, deviation)
+    n_classes, sizes = len(classes), layout.columns.sizes
+    for column, start, size in zip(layout.columns.categorical, np.cumsum(sizes) - sizes, sizes, strict=False):
+        # The last cell holds what is no category.
+        known = float(sums[:, start : start + size - 1].sum())
+        name = int(column) if names is None else str(names[column])
+        parts.append(column_part(name, known, noise * math.sqrt(n_classes * (size - 1))))
+    warn_of_mismatch(float(counts.sum()), deviation * math.sqrt(n_classes), parts, labels=True)
 
 
 def table_probabilities(cells: Array, counts: Array, noise: float, bins: bool, alpha: float) -> Array:

@@ -24,7 +24,7 @@ from .._tables import Parameters as ColumnParameters
 from ..accounting import GaussianEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon, gaussian_mu
 from ..base import DPEstimatorMixin
 from ..mechanisms import NoiseSource
-from ._model import Options, estimate
+from ._model import Options, estimate, warn_of_declarations
 from ._prediction import DTYPES, NaiveBayesPrediction, by_column
 from ._sums import SUMS, Layout, plan, sums_by_class
 
@@ -225,6 +225,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin, Base
         X, codes = parameters.unit.counted(source, members, X, codes)
         sums = session.release(SUMS, sums_by_class(X, codes, layout, mechanism))
 
+        warn_of_declarations(sums, layout, noise_scale(mechanism), classes, getattr(self, "feature_names_in_", None))
         model = estimate(sums, layout, noise_scale(mechanism), moment_weight(mechanism), parameters.options)
         self.classes_ = classes
         self.class_count_ = model.counts

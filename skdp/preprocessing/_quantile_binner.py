@@ -20,7 +20,7 @@ from ..mechanisms import NoiseSource
 from ._base import Array
 from ._binning import BinTransformer, check_bins
 from ._grid import Grid, GridParameters, check_grid
-from ._quantiles import QUANTILES, check_cells, quantile_plan
+from ._quantiles import QUANTILE_SCALES, QUANTILES, check_cells, quantile_plan, warn_of_one_cell
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Parameters:
 class DPQuantileBinner(DPEstimatorMixin, BinTransformer):
     r"""Puts values into bins that hold about equally many records, between differentially private quantiles.
 
-    For features that are skewed, or whose range is unknown: `bounds` may be as wide as imaginable with
-    ``scale="symlog"``. What comes out is bounded, whatever went in.
+    For features that are skewed, or whose range is unknown: `bounds` may be much wider than the data. What comes out is
+    bounded, whatever went in.
 
     Parameters
     ----------
@@ -56,13 +56,17 @@ class DPQuantileBinner(DPEstimatorMixin, BinTransformer):
     bounds : tuple (lower, upper)
         Between which edges are sought: numbers, or one for each column, from public knowledge. Values beyond are in the
         outer bins.
-    scale : {"linear", "log", "symlog"}, default="linear"
-        How the grid, of which edges are, is spaced: evenly; evenly in logarithms, for positive bounds; or evenly in the
-        inverse hyperbolic sine of values over `unit`, which is linear near 0 and logarithmic far from it.
+    scale : {"auto", "linear", "log", "symlog"}, default="auto"
+        How the cells of the grid are spaced. ``"linear"`` spaces the cells evenly. ``"log"`` spaces the cells evenly in
+        logarithms and needs positive bounds. ``"symlog"`` spaces the cells evenly in the inverse hyperbolic sine of
+        values over `unit`, for wide bounds of any sign. ``"auto"`` takes half of the edges from ``"linear"`` and half
+        from ``"symlog"``, so that bounds may be much wider than the data. The cells depend on `bounds`, `unit` and
+        `grid_size` only.
     unit : float, default=1.0
-        Where ``"symlog"`` turns from linear to logarithmic.
+        Where ``"symlog"`` turns from linear to logarithmic. With ``"auto"``, the least of `unit` and ``2**-24`` times
+        the largest bound is used.
     grid_size : int, default=1024
-        Number of cells of the grid.
+        Number of cells of the grid. Edges of bins are edges of eighths of these cells.
     encode : {"onehot", "ordinal"}, default="onehot"
         One indicator for each bin, as linear models want it, or the number of the bin, as trees and naive Bayes do
         (``categorical_features``, with ``n_categories=n_bins``).
@@ -75,8 +79,8 @@ class DPQuantileBinner(DPEstimatorMixin, BinTransformer):
     Attributes
     ----------
     bin_edges_ : ndarray of shape (n_features, n_bins + 1)
-        Edges, of which the outer ones are the bounds. Where many records share a value, several are equal: the bins
-        between are empty, so that the number of columns is public.
+        Edges, of which the outer ones are the bounds. Where many records share a value, several edges lie within one
+        cell of the grid, and the bins between them may be empty. The number of columns is public.
     data_norm_ : float
         Bound on the L2 norm of what comes out, for the `data_norm` of what follows. Each row has as many indicators of
         1 as there are columns: all have the same norm.
@@ -110,7 +114,7 @@ class DPQuantileBinner(DPEstimatorMixin, BinTransformer):
     >>> X = np.linspace(0, 1, 10_000)[:, None] ** 4 * 50_000
     >>> binner = DPQuantileBinner(4, epsilon=1.0, bounds=(0, 1e9), scale="symlog", random_state=0)
     >>> binner.fit_transform(X).mean(axis=0).round(1).tolist()
-    [0.3, 0.2, 0.3, 0.2]
+    [0.2, 0.3, 0.3, 0.3]
     """
 
     def __init__(
@@ -120,7 +124,7 @@ class DPQuantileBinner(DPEstimatorMixin, BinTransformer):
         epsilon: float = 1.0,
         delta: float = 0.0,
         bounds: Any = None,
-        scale: str = "linear",
+        scale: str = "auto",
         unit: float = 1.0,
         grid_size: int = 1024,
         encode: str = "onehot",
@@ -166,7 +170,9 @@ class DPQuantileBinner(DPEstimatorMixin, BinTransformer):
         plan = parameters.plan(X.shape[1])
 
         session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
-        self.bin_edges_ = _postprocess_edges(session.release(QUANTILES, grid.counts(X)), grid)
+        positions = grid.positions(session.release(QUANTILES, grid.shares(X)))
+        warn_of_one_cell(positions)
+        self.bin_edges_ = _postprocess_edges(positions, grid)
         self.privacy_ = plan
         return self
 
@@ -200,7 +206,7 @@ class DPQuantileBinner(DPEstimatorMixin, BinTransformer):
             epsilon=check_epsilon(self.epsilon),
             delta=check_delta(self.delta),
             n_bins=check_bins(self.n_bins),
-            grid=check_grid(self.bounds, check_cells(self.grid_size), self.scale, self.unit),
+            grid=check_grid(self.bounds, check_cells(self.grid_size), self.scale, self.unit, QUANTILE_SCALES),
         )
 
     def _edges(self, n_features: int) -> list[Array]:

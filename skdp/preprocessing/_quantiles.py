@@ -11,11 +11,14 @@ from .._data import FLOATS, check_quietly
 from .._groups import ONE_RECORD, Unit
 from .._params import check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from .._silence import discreet
 from .._values import shown
+from .._warn import warn
 from ..accounting import check_delta, check_epsilon
+from ..exceptions import ResolutionWarning
 from ..mechanisms import NoiseSource, quantile_mechanism
 from ..sensitivity import cell_counts
-from ._grid import check_grid
+from ._grid import SCALES, check_grid
 
 Array = NDArray[np.float64]
 
@@ -27,6 +30,12 @@ THEOREM = "Preprocessing, theorem 2"
 _WHOLE = 10_000
 
 MOST_CELLS = 2**16
+
+#: How the grids of quantiles may be spaced.
+QUANTILE_SCALES = ("auto", *SCALES)
+
+# So many columns are named in a warning.
+_MOST_NAMED = 10
 
 #: What an edge of private_bounds loses in the logarithm of its weight for each step that it is farther from 0.
 _PER_STEP = 2.0
@@ -69,6 +78,7 @@ def _check_levels(quantiles: Any) -> NDArray[np.intp]:
     return levels
 
 
+@discreet
 def private_quantiles(
     X: Any,
     quantiles: Any,
@@ -77,7 +87,7 @@ def private_quantiles(
     delta: float = 0.0,
     bounds: Any = None,
     grid_size: int = 4096,
-    scale: str = "linear",
+    scale: str = "auto",
     unit: float = 1.0,
     rows_per_group: int | None = None,
     groups: Any = None,
@@ -101,12 +111,16 @@ def private_quantiles(
         Between which quantiles are sought: numbers, or one for each column, from public knowledge. Values beyond count
         as if they were at the bounds.
     grid_size : int, default=4096
-        Number of cells between the bounds; quantiles are edges of these.
-    scale : {"linear", "log", "symlog"}, default="linear"
-        How cells are spaced: evenly; evenly in logarithms, for positive bounds; or evenly in the inverse hyperbolic
-        sine of values over `unit`, for wide bounds of any sign.
+        Number of cells between the bounds. Quantiles are edges of eighths of these cells.
+    scale : {"auto", "linear", "log", "symlog"}, default="auto"
+        How the cells are spaced. ``"linear"`` spaces the cells evenly. ``"log"`` spaces the cells evenly in
+        logarithms and needs positive bounds. ``"symlog"`` spaces the cells evenly in the inverse hyperbolic sine of
+        values over `unit`, for wide bounds of any sign. ``"auto"`` takes half of the edges from ``"linear"`` and half
+        from ``"symlog"``, so that bounds may be much wider than the data. The cells depend on `bounds`, `unit` and
+        `grid_size` only.
     unit : float, default=1.0
-        Where ``"symlog"`` turns from linear to logarithmic.
+        Where ``"symlog"`` turns from linear to logarithmic. With ``"auto"``, the least of `unit` and ``2**-24`` times
+        the largest bound is used.
     rows_per_group : int, default=None
         How many records of a group (all rows of one person, for instance) count at most, drawn at random. The guarantee
         is then for adding or removing all records of a group. None: each record by itself.
@@ -137,9 +151,12 @@ def private_quantiles(
     Notes
     -----
     **Privacy.** Each quantile is drawn by the exponential mechanism among the edges of a public grid, by ranks; further
-    ones of a column among the records on either side of one that was drawn. With `rows_per_group`, the
-    exponent is divided by it. See the user guide. Not covered: that an
-    error is raised for values that are not finite, and how long it takes.
+    ones of a column among the records on either side of one that was drawn. Each record counts as evenly spread over
+    its cell. With `rows_per_group`, the exponent is divided by it. See the user guide. Not covered: that an error is
+    raised for values that are not finite, and how long it takes.
+
+    **Warnings.** If two or more quantiles are asked for, and all quantiles of a column lie within one cell, a
+    `ResolutionWarning` is raised. The warning depends on released values only.
 
     References
     ----------
@@ -157,7 +174,7 @@ def private_quantiles(
     accountant = check_accountant(accountant)
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     levels = _check_levels(quantiles)
-    parameters = check_grid(bounds, check_cells(grid_size), scale, unit)
+    parameters = check_grid(bounds, check_cells(grid_size), scale, unit, QUANTILE_SCALES)
     counted = Unit.of(rows_per_group)
     source = NoiseSource(random_state)
     numbers = counted.numbers(groups, X)
@@ -170,11 +187,27 @@ def private_quantiles(
 
     session = ReleaseSession(plan, accountant=accountant, source=source, estimator="private_quantiles")
     rows, _ = counted.counted(source, members, rows)
-    sorted_values = grid.values(session.release(QUANTILES, grid.counts(rows)))
+    positions = grid.positions(session.release(QUANTILES, grid.shares(rows)))
+    warn_of_one_cell(positions)
+    sorted_values = grid.values(positions)
     values = np.empty((levels.size, rows.shape[1]))
     values[order] = sorted_values.T
     out: Any = values[:, 0] if single else values
     return out[0] if levels.ndim == 0 else out
+
+
+def warn_of_one_cell(positions: Array) -> None:
+    """Warn of columns whose released quantiles, two or more, all lie within one cell."""
+    within = np.max(positions, axis=1) <= np.floor(np.min(positions, axis=1)) + 1
+    columns = np.flatnonzero(within) if positions.shape[1] > 1 else np.array([])
+    if len(columns):
+        names = ", ".join(f"{j:d}" for j in columns[:_MOST_NAMED]) + (", ..." if len(columns) > _MOST_NAMED else "")
+        warn(
+            f"all released quantiles of column {names} lie within one cell of the grid. Many records share a value "
+            "there, or bounds are much wider than the data. In the second case, set narrower bounds, or a larger "
+            "grid_size. The budget was charged",
+            ResolutionWarning,
+        )
 
 
 def check_cells(grid_size: object) -> int:
@@ -198,6 +231,7 @@ def _dyadic_edges(exponents: Any) -> Array:
     return np.concatenate([-positive[::-1], [0.0], positive])
 
 
+@discreet
 def private_bounds(
     X: Any,
     *,

@@ -6,7 +6,7 @@ from ._class_sums import class_sums_l1, class_sums_l2
 from ._clipping import ClippedRows, augmented_norm, clip_rows, squared_norms
 from ._fixed_point import BITS, ExactTotal, bits_left, round_to, step_of, truncate
 from ._groups import group_sensitivity
-from ._histograms import cell_counts
+from ._histograms import PARTS, cell_counts, spread_counts
 from ._minimizer import minimizer_sensitivity, solver_slack_sensitivity
 from ._moments import (
     entry_step,
@@ -25,6 +25,7 @@ from ._variances import centred_moments_l2, energies_l1, energies_l2, row_sum_l2
 __all__ = [
     "BITS",
     "CELLS_STEP",
+    "PARTS",
     "SUM_BITS",
     "ClippedRows",
     "ExactTotal",
@@ -58,6 +59,7 @@ __all__ = [
     "row_products",
     "row_sum_l2",
     "solver_slack_sensitivity",
+    "spread_counts",
     "squared_norms",
     "step_of",
     "sum_over_rows",

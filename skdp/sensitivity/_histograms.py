@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from ._rows import sum_over_rows
 
+#: Parts of a cell, a power of two.
+PARTS = 8
+
 
 def cell_counts(places: Callable[[NDArray], NDArray], X: NDArray, n_columns: int, n_cells: int) -> NDArray[np.float64]:
     """Count the records in the cells of each column's grid.
@@ -40,3 +43,24 @@ def cell_counts(places: Callable[[NDArray], NDArray], X: NDArray, n_columns: int
         return np.bincount(cells.ravel(), minlength=n_columns * n_cells)
 
     return sum_over_rows(block, X).reshape(n_columns, n_cells).astype(np.float64)
+
+
+def spread_counts(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide each cell into `PARTS` parts, and count an equal share of each record of the cell in each part.
+
+    A record adds ``1 / PARTS`` to each of the parts of one cell of each column. These shares are not negative, and
+    their sum is 1: the L1 norm of a record's part is 1, as it is for counts. Shares are powers of two, so that all sums
+    are exact.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_columns, n_cells)
+        Integers.
+
+    Returns
+    -------
+    shares : ndarray of shape (n_columns, PARTS * n_cells)
+        Multiples of ``1 / PARTS``.
+    """
+    shares: NDArray[np.float64] = np.repeat(counts, PARTS, axis=1) / PARTS
+    return shares

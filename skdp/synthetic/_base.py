@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._class_sums import class_sums_mechanism, noise_scale
 from .._data import FLOATS, labelled_data, regression_data, single_target, validate_quietly
 from .._groups import Unit
+from .._mismatch import label_parts, warn_of_mismatch
 from .._params import check_bounds, check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from .._tables import Parameters as ColumnParameters
@@ -188,6 +189,11 @@ class HistogramBase(DPEstimatorMixin, BaseEstimator):
         X, y = parameters.unit.counted(source, members, X, y)
         counts = session.release(COUNTS, grid.counts(X, y))
         self.counts_ = counts.reshape(grid.shape)
+        if classes is not None:
+            deviation = noise_scale(plan.releases[0].mechanism) * math.sqrt(self.counts_.size / len(classes))
+            by_class = self.counts_.reshape(-1, len(classes)).sum(axis=0)
+            parts = label_parts(classes, by_class, deviation)
+            warn_of_mismatch(float(by_class.sum()), deviation * math.sqrt(len(classes)), parts, labels=True)
         self.weights_ = postprocess_weights(self.counts_, plan.releases[0].mechanism)
         self.bin_edges_ = [None if edges is None else edges.copy() for edges in grid.edges[: X.shape[1]]]
         if classes is not None:

@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from .._bins import Bins
 from .._data import classification_data
+from .._mismatch import label_parts, warn_of_mismatch
 from .._params import check_boolean, check_choice, check_classes, check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from .._values import shown
@@ -533,6 +534,9 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         counts = session.release(_COUNTS, leaf_counts(splits, X, codes, len(classes))) * reachable[:, :, None]
 
         noise = math.sqrt(coordinate_variance(guarantee.releases[-1].mechanism))
+        by_class, spread = counts[0].sum(axis=0), noise * math.sqrt(np.count_nonzero(reachable))
+        parts = label_parts(classes, by_class, spread)
+        warn_of_mismatch(float(by_class.sum()), spread * math.sqrt(len(classes)), parts, labels=True)
         levels = class_distributions(counts, reachable, noise, few_trees=True)
         merged = few_records(counts[0], noise) if parameters.prune else splits.merged
         self.leaf_proba_ = _postprocess_leaves(levels, merged)

@@ -114,7 +114,7 @@ def test_columns_by_position_or_name_and_codes_are_the_same():
 def test_what_is_no_category_is_passed_over():
     X, y, _ = table()
     odd = X.astype({"town": object})
-    odd.loc[:99, "town"] = [None, "Zz", np.nan, 3, "Aa "] * 20
+    odd.loc[:99, "town"] = [None, "Zz", np.nan, pd.NA, "Aa "] * 20
     model = classifier(epsilon=INF).fit(odd, y)
     assert model.n_samples_estimate_ == len(X)
     assert model.cell_counts_[1].sum() == len(X) - 100
@@ -136,7 +136,7 @@ def test_an_entry_of_one_column_moves_no_cell_of_another():
     for other in (frame.to_numpy(), frame.to_numpy(dtype=object), frame.to_numpy().tolist(), single):
         found = by_position.fit(other, y).cell_counts_
         assert [own.tolist() for own in found] == [[2, 1, 1], [2, 2]]
-    for odd in ("?", None, pd.Timestamp("2020"), 1 + 2j, [1]):
+    for odd in (7, None, pd.Timestamp("2020"), 1 + 2j, [1]):
         longer = pd.DataFrame(
             {"a": np.append(rows["a"], np.float32(0.7)), "b": pd.Series([*rows["b"], odd], dtype=object)}
         )
@@ -146,6 +146,40 @@ def test_an_entry_of_one_column_moves_no_cell_of_another():
             found = kind.fit(table, [*y, "no"])
             assert [own.tolist() for own in found.cell_counts_] == [[2, 1, 1], [2, 2]], name
             assert np.all(found.contributions(table)[-1] == 0)
+
+
+@pytest.mark.parametrize(
+    ("categories", "column"),
+    [
+        (3, ["0", "1", "2"] * 20),
+        (3, np.array(["a", "b", "c"] * 20)),
+        ([1, 2, 5], [1, 2, "5"] * 20),
+        (["Aa", "Ba"], np.arange(60) % 2),
+        (["Aa", "Ba"], [True, False] * 30),
+        (["Aa", "Ba"], ["Aa", None, 1.5] * 20),
+        (["0", "1"], np.array([np.nan, 1.0] * 30)),
+    ],
+)
+def test_text_for_numbers_and_numbers_for_text_are_refused(categories, column):
+    accountant = BudgetAccountant(10.0)
+    y = ["no", "yes"] * 30
+    numbers = np.linspace(0, 1, 60)
+    frame = pd.DataFrame({"age": numbers, "town": pd.Series(list(column), dtype=object)})
+    model = DPAdditiveClassifier(bounds=(0, 1), classes=["no", "yes"], accountant=accountant)
+    regressor = DPAdditiveRegressor(bounds=(0, 1), bounds_y=(0, 1), accountant=accountant)
+    for kind, target in ((model, y), (regressor, numbers)):
+        with pytest.raises(TypeError, match="of another type for the column 'town' than X holds"):
+            kind.set_params(categories={"town": categories}).fit(frame, target)
+        with pytest.raises(TypeError, match="of another type for the column 1 than X holds"):
+            kind.set_params(categories={1: categories}).fit(frame.to_numpy(), target)
+        # An array of text alone, or of numbers alone, is read by its type.
+        with pytest.raises(TypeError, match="of another type for the column 0"):
+            kind.set_params(categories={0: categories}).fit(np.array(column)[:, None], target)
+        # Columns of missing values, and of nothing, have no type.
+        kind.set_params(categories={0: categories}, accountant=None).fit(np.full((60, 1), np.nan), target)
+        kind.fit(np.empty((0, 1)), target[:0])
+        kind.set_params(accountant=accountant)
+    assert len(accountant) == 0
 
 
 def test_points_in_time_are_no_category():

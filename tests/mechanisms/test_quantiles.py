@@ -19,6 +19,7 @@ from skdp.mechanisms import (
     quantile_scores,
 )
 from skdp.mechanisms.quantiles import weight_penalties
+from skdp.sensitivity import PARTS, spread_counts
 from tests.statistics import accept, chi_square, reject
 
 CELLS = 4
@@ -370,3 +371,48 @@ def test_parts_of_a_pure_epsilon_are_never_more_than_the_whole():
     # Without the margin, sums are above about as often as below.
     assert plain > 200
     assert pure_share(0.3, 1.0) == 0.3
+
+
+# --- records that count by shares -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 2.0])
+@by_levels
+def test_records_in_shares_have_the_same_guarantee(levels, epsilon):
+    """A record that is spread evenly over two parts of its cell may be on both sides of a cut."""
+    quantiles, depth = as_quantiles(levels), quantile_depth(len(levels[0]))
+    at = np.linspace(-1.5, 1.5, 13) * depth * epsilon
+    curve = gaussian_delta(at, bounded_range_mu(epsilon) * np.sqrt(depth))
+
+    def largest(share):
+        losses = []
+        for counts in itertools.product((0, 1, 2, CROWD), repeat=2):
+            one = law(share * np.repeat(counts, 2), epsilon, quantiles)
+            for cell in range(2):
+                more = [c + (i == cell) for i, c in enumerate(counts)]
+                losses.append(hockey_sticks_above(one, law(share * np.repeat(more, 2), epsilon, quantiles), at, curve))
+        return np.max(losses, axis=0)
+
+    loss, above = largest(0.5)
+    assert loss <= depth * epsilon * (1 + 1e-12)
+    assert above <= 1e-12
+    # Shares that add up to 2 move the law by more.
+    assert largest(1.0)[0] > 1.5 * loss
+
+
+@by_levels
+def test_scores_of_shares_are_exact_and_move_as_claimed(levels):
+    level, whole = levels[0][0], levels[1]
+    claim = max(level, whole - level)
+    counts = np.random.default_rng(0).integers(0, 10**6, 50).astype(float)
+    before = quantile_scores(spread_counts(counts[None])[0], level, whole)
+    totals = [
+        sum(int(c) for c in counts[: o // PARTS]) * PARTS + int(counts[min(o // PARTS, 49)]) * (o % PARTS)
+        for o in range(50 * PARTS + 1)
+    ]
+    exact = [-abs(whole * t - level * totals[-1]) for t in totals]
+    assert [Fraction(score) * PARTS for score in before.tolist()] == exact
+    for cell in range(50):
+        more = counts + (np.arange(50) == cell)
+        after = quantile_scores(spread_counts(more[None])[0], level, whole)
+        assert np.abs(after - before).max() <= claim

@@ -10,10 +10,11 @@ from sklearn.base import clone
 
 from skdp import BudgetAccountant, DPQuantileBinner
 from skdp.accounting import GaussianEvent, PureEvent, gaussian_mu
-from skdp.exceptions import BudgetError, SeededNoiseWarning
+from skdp.exceptions import BudgetError, ResolutionWarning, SeededNoiseWarning
 from skdp.mechanisms import NoiseSource
 from skdp.preprocessing import private_bounds, private_quantiles
 from skdp.preprocessing._grid import check_grid
+from skdp.preprocessing._quantiles import QUANTILE_SCALES
 
 RNG = np.random.default_rng(0)
 SKEWED = np.exp(RNG.normal(8, 2, size=(20_000, 2)))
@@ -23,10 +24,19 @@ SKEWED = np.exp(RNG.normal(8, 2, size=(20_000, 2)))
 
 
 @pytest.mark.parametrize(
-    ("bounds", "scale"), [((-3.0, 9.0), "linear"), ((0.01, 1e6), "log"), ((-1e9, 1e12), "symlog"), ((0, 1e9), "symlog")]
+    ("bounds", "scale"),
+    [
+        ((-3.0, 9.0), "linear"),
+        ((0.01, 1e6), "log"),
+        ((-1e9, 1e12), "symlog"),
+        ((0, 1e9), "symlog"),
+        ((0, 1e9), "auto"),
+        ((-2.0, 1e5), "auto"),
+        ((5.0, 6.0), "auto"),
+    ],
 )
 def test_records_are_counted_between_the_edges_that_are_returned(bounds, scale):
-    grid = check_grid(bounds, 64, scale, 2.0).grid(2)
+    grid = check_grid(bounds, 64, scale, 2.0, QUANTILE_SCALES).grid(2)
     edges = grid.values(np.tile(np.arange(65), (2, 1)))
     assert edges[0, 0] == bounds[0]
     assert edges[0, -1] == bounds[1]
@@ -50,12 +60,55 @@ def test_one_record_is_in_one_cell_of_each_column():
 
 
 @pytest.mark.parametrize("bounds", [(1e10, 1e10 + 2e-6), (1e-100, 1e100), (1, 1 + 1e-15)])
-@pytest.mark.parametrize("scale", ["linear", "log", "symlog"])
+@pytest.mark.parametrize("scale", QUANTILE_SCALES)
 def test_extreme_bounds(bounds, scale):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         values = private_quantiles([1.0, 1e10, -5.0], [0.1, 0.9], epsilon=1.0, bounds=bounds, scale=scale)
     assert np.all((values >= bounds[0]) & (values <= bounds[1]))
+
+
+# --- bounds that are wider than the data ------------------------------------------------------------------------------
+
+SHAPES = {
+    "lognormal": (np.exp(RNG.normal(10, 0.6, 3000)), (0, 150_000)),
+    "uniform": (RNG.uniform(size=3000), (0, 1)),
+    "normal": (RNG.normal(170, 10, 3000), (120, 220)),
+    "integers": (RNG.integers(0, 10, 3000), (0, 9)),
+}
+
+
+@pytest.mark.parametrize("wider", [1, 10, 1e3, 1e5])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_quantiles_between_bounds_that_are_much_wider(shape, wider):
+    x, (low, high) = SHAPES[shape]
+    levels = np.array([0.25, 0.5, 0.75])
+    for bounds in ((low, low + wider * (high - low)), (-wider * high, wider * high)):
+        values = private_quantiles(x, levels, epsilon=1.0, bounds=bounds, random_state=0)
+        tolerance = 0.05 * np.ptp(np.quantile(x, [0.05, 0.95]))
+        np.testing.assert_allclose(values, np.quantile(x, levels), atol=tolerance + (shape == "integers"))
+
+
+@pytest.mark.parametrize("wider", [1, 10, 1e3, 1e5])
+def test_quantiles_of_one_value_are_that_value_and_a_warning(wider):
+    with pytest.warns(ResolutionWarning, match="all released quantiles of column 0 lie within one cell of the grid"):
+        values = private_quantiles(
+            np.full(3000, 30.0), [0.25, 0.5, 0.75], epsilon=1.0, bounds=(0, 100 * wider), random_state=0
+        )
+    np.testing.assert_allclose(values, 30, rtol=0.02)
+
+
+def test_what_a_grid_does_not_resolve_is_said():
+    x = np.column_stack([np.exp(RNG.normal(10, 0.6, 3000)), RNG.uniform(0, 1e9, 3000)])
+    given = {"epsilon": 10.0, "bounds": (0, 1e9), "scale": "linear", "random_state": 0}
+    with pytest.warns(ResolutionWarning, match="column 0 lie"):
+        values = private_quantiles(x, [0.25, 0.75], **given)
+    assert np.all(values[:, 0] <= 1e9 / 4096)
+    with pytest.warns(ResolutionWarning, match="column 0 lie"):
+        DPQuantileBinner(4, **given).fit(x)
+    # A single quantile does not tell.
+    assert private_quantiles(x[:, 0], 0.5, **given) <= 1e9 / 4096
+    private_quantiles(x[:, 1], [0.25, 0.75], **given)
 
 
 # --- quantiles --------------------------------------------------------------------------------------------------------
@@ -231,13 +284,15 @@ def test_bins_with_noise_hold_about_equally_many(delta, tolerance):
 def test_ties_leave_empty_bins_and_a_public_shape():
     X = np.zeros((5000, 1))
     X[:500, 0] = RNG.uniform(1, 2, 500)
-    binner = DPQuantileBinner(8, epsilon=1.0, delta=1e-5, bounds=(0, 2), random_state=0).fit(X)
+    with pytest.warns(ResolutionWarning, match="column 0 lie within one cell"):
+        binner = DPQuantileBinner(8, epsilon=1.0, delta=1e-5, bounds=(0, 2), random_state=0).fit(X)
     assert binner.bin_edges_.shape == (1, 9)
     assert np.all(np.diff(binner.bin_edges_) >= 0)
     out = binner.transform(X)
     assert out.shape == (5000, 8)
     np.testing.assert_array_equal(out.sum(axis=1), 1)
-    ordinal = clone(binner).set_params(encode="ordinal").fit(X)
+    with pytest.warns(ResolutionWarning):
+        ordinal = clone(binner).set_params(encode="ordinal").fit(X)
     assert ordinal.data_norm_ == pytest.approx(7)
     inverse = ordinal.inverse_transform(ordinal.transform(X))
     assert np.all((inverse >= 0) & (inverse <= 2))

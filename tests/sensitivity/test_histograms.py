@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skdp.sensitivity import cell_counts
+from skdp.sensitivity import PARTS, cell_counts, spread_counts
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(5, 4, size=(5000, 3))
@@ -33,3 +33,14 @@ def test_one_record_adds_one_to_one_cell_of_each_column(value):
 
 def test_no_rows():
     np.testing.assert_array_equal(cell_counts(places, X[:0], 2, 10), np.zeros((2, 10)))
+
+
+def test_one_record_adds_shares_whose_sum_is_one():
+    counts = np.random.default_rng(0).integers(0, 50, (3, 7)).astype(float)
+    before = spread_counts(counts)
+    assert before.shape == (3, 7 * PARTS)
+    np.testing.assert_array_equal(before.reshape(3, 7, PARTS).sum(axis=2), counts)
+    for cell in range(7):
+        more = spread_counts(counts + (np.arange(7) == cell)) - before
+        assert np.all(more >= 0)
+        np.testing.assert_array_equal(more.sum(axis=1), 1)

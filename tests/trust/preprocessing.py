@@ -109,7 +109,7 @@ class Bounds(Quantiles):
 
 
 def binner(epsilon, delta, n_bins=4):
-    return DPQuantileBinner(n_bins, epsilon=epsilon, delta=delta, bounds=(0, 1), grid_size=8)
+    return DPQuantileBinner(n_bins, epsilon=epsilon, delta=delta, bounds=(0, 1), grid_size=8, scale="linear")
 
 
 def medians(model, n_columns):
@@ -128,6 +128,13 @@ def evenly(model, n_columns):
     plan = planned(model, n_columns)
     n = math.ceil(12 / plan.releases[0].mechanism.epsilon)
     return (np.tile((np.arange(n)[:, None] + 0.5) / n, n_columns),)
+
+
+def two_places(model):
+    """Half of the records in the first cell, and half in the last one, without one of them or with it."""
+    n = math.ceil(2 / model.epsilon)
+    X = np.repeat([0.1, 0.9], n)[:, None]
+    return (X[:-1],), (X,)
 
 
 def medians_by_group(model, n_columns, size):
@@ -213,11 +220,11 @@ QUANTILES = [
         partial(binner, n_bins=2),
         n_columns=1,
         claims=PURE,
-        pair=lambda model: ((np.array([[0.1]]),), (np.array([[0.1], [0.9]]),)),
-        statistic=lambda model: abs(model.bin_edges_[0, 1] - 0.5) > 0.45,
-        # Two of nine edges are not between the two records.
-        floor=0.75,
-        runs={(3.0, 0.0): 600},
+        pair=two_places,
+        # The edge is within one of the two cells that hold records, and not between these cells.
+        statistic=lambda model: abs(model.bin_edges_[0, 1] - 0.5) > 0.375,
+        floor=0.65,
+        runs={(3.0, 0.0): 1200},
         run_floor={(3.0, 0.0): 0.1},
         mutants={"half the noise": half_noise},
         survives={},

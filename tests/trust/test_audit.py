@@ -13,7 +13,9 @@ from skdp.audit._runs import _PILOT
 from tests.trust.subjects import ERROR
 from tests.trust.table import SUBJECTS
 
-pytestmark = pytest.mark.audit
+# Choices that are made on purpose may all be the same.
+SAME_CHOICES = "ignore:all released quantiles:skdp.exceptions.ResolutionWarning"
+pytestmark = [pytest.mark.audit, pytest.mark.filterwarnings(SAME_CHOICES)]
 
 each_subject = pytest.mark.sample(by=lambda subject: subject.name)
 

@@ -1,0 +1,133 @@
+r"""Warnings about declarations that the data do not seem to follow, from released counts alone.
+
+Theorem. Let released counts have independent noise, each a sum of independent Gaussian and Laplace variables of total
+variance :math:`\sigma^2`. For :math:`0 < c < 1`, the noise is beyond :math:`\sigma(\ln(1/p) - \ln(1 - c^2))/(c\sqrt2)`
+on one side with probability at most p.
+
+Proof. The moment generating function of such a sum at :math:`\lambda = c\sqrt2/\sigma` is at most
+:math:`1/(1 - \lambda^2\sigma^2/2)`: this is the function of one Laplace variable of variance :math:`\sigma^2`, it is
+above that of a Gaussian, and :math:`\prod(1 - x_i) \ge 1 - \sum x_i`. Chernoff's bound gives the rest.
+
+Everything here is post-processing: nothing is handed over but released counts and public numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._warn import warn
+from .exceptions import SchemaMismatchWarning
+
+#: Probability that a call warns although each declared part has its least share.
+FALSE_ALARM = 1e-3
+
+#: A declared part with at least this share of the records counts as present.
+LEAST_SHARE = 0.05
+
+_MOST_NAMED = 10
+
+_C = np.linspace(0.5, 0.999, 100)
+
+
+def margin(deviation: float, probability: float) -> float:
+    """Return what noise of a standard deviation exceeds on one side with at most a probability.
+
+    Parameters
+    ----------
+    deviation : float
+        Standard deviation of the noise.
+    probability : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    margin : float
+    """
+    return deviation / math.sqrt(2) * float(np.min((-math.log(probability) - np.log1p(-(_C**2))) / _C))
+
+
+def label_parts(classes: NDArray, counts: NDArray, deviation: float) -> list[tuple[str, float, float]]:
+    """Return the declared labels as parts for `warn_of_mismatch`.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        The declared labels.
+    counts : ndarray of shape (n_classes,)
+        Released numbers of their records.
+    deviation : float
+        Standard deviation of the noise in each count.
+
+    Returns
+    -------
+    parts : list of tuple
+    """
+    return [(f"the label {label!r}", n, deviation) for label, n in zip(classes.tolist(), counts.tolist(), strict=True)]
+
+
+def column_part(name: Any, known: float, deviation: float) -> tuple[str, float, float]:
+    """Return the declared categories of a column as a part for `warn_of_mismatch`.
+
+    Parameters
+    ----------
+    name : int or str
+        Position or name of the column.
+    known : float
+        Released number of the records with one of the declared categories.
+    deviation : float
+        Standard deviation of the noise in it.
+
+    Returns
+    -------
+    part : tuple
+    """
+    return f"the categories of the column {name!r}", known, deviation
+
+
+def warn_of_mismatch(
+    total: float, deviation: float, parts: Sequence[tuple[str, float, float]], *, labels: bool
+) -> None:
+    """Warn of declared parts that hardly a record is in, and of a data set that seems to be empty.
+
+    Parameters
+    ----------
+    total : float
+        Released number of records, as far as their labels were declared.
+    deviation : float
+        Standard deviation of the noise in it.
+    parts : sequence of (str, float, float)
+        What was declared, the released number of records in it, and the standard deviation of the noise in that.
+    labels : bool
+        Whether records with other labels than the declared ones were left out.
+    """
+    # Each part has one event, and the total has one on either side.
+    probability = FALSE_ALARM / (len(parts) + 2)
+    reach = margin(deviation, probability)
+    if labels and total <= reach:
+        warn(
+            "the released counts cannot be told from those of an empty data set. Either the labels in y are not those "
+            "in classes (spelling, case, numbers for text), or there are too few records for this epsilon. The budget "
+            "was charged",
+            SchemaMismatchWarning,
+        )
+        return
+    least = LEAST_SHARE * (total - reach)
+    missing = []
+    for what, count, noise in parts:
+        own = margin(noise, probability)
+        # The count cannot be told from 0, and it is not one that a large share of the records would have.
+        if count <= own and count + own < least:
+            missing.append(what)
+    if missing:
+        more = "" if len(missing) <= _MOST_NAMED else ", and others"
+        warn(
+            f"the released counts cannot be told from 0, and are below {LEAST_SHARE:.0%} of the records, for "
+            f"{', '.join(missing[:_MOST_NAMED])}{more}. Check that the declared values are spelled as the data "
+            "hold them. The budget was charged",
+            SchemaMismatchWarning,
+        )

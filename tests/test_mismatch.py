@@ -1,0 +1,121 @@
+"""Warnings about declared labels and categories that hardly occur: when they come, and how often falsely.
+
+False-alarm probability of what is drawn here: 1e-9 at most, or seeds are fixed.
+"""
+
+import math
+import warnings
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from skdp import (
+    BudgetAccountant,
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
+    DPGreedyTree,
+    DPNaiveBayes,
+    HistogramClassifier,
+)
+from skdp._mismatch import FALSE_ALARM, LEAST_SHARE, column_part, label_parts, margin, warn_of_mismatch
+from skdp.exceptions import SchemaMismatchWarning
+
+RNG = np.random.default_rng(0)
+N = 4000
+X = RNG.uniform(0, 1, (N, 2))
+Y = np.where(X[:, 0] > 0.5, "e", "p")
+
+MODELS = [
+    DPNaiveBayes(bounds=(0, 1), random_state=0),
+    DPGreedyTree(bounds=(0, 1), max_depth=2, random_state=0),
+    HistogramClassifier(bounds=(0, 1), n_bins=4, random_state=0),
+    DPAdditiveClassifier(bounds=(0, 1), n_bins=4, random_state=0),
+]
+every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+
+
+def said(act):
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        act()
+    return [str(w.message) for w in heard if issubclass(w.category, SchemaMismatchWarning)]
+
+
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+@every_model
+def test_labels_that_never_occur_are_named(model, epsilon):
+    def fit(classes, y=Y, **parameters):
+        return said(lambda: model.set_params(classes=classes, epsilon=epsilon, **parameters).fit(X, y))
+
+    assert fit(["e", "p"]) == []
+    (message,) = fit(["edible", "poisonous"])
+    assert "the labels in y are not those in classes" in message
+    if not isinstance(model, DPAdditiveClassifier):
+        (message,) = fit(["e", "p", "q"])
+        assert "are below 5% of the records, for the label 'q'. " in message
+        # A label that is rare, and not very rare, is not named.
+        assert fit(["e", "p", "q"], np.where(np.arange(N) % 10 == 0, "q", Y)) == []
+    else:
+        # Labels are not counted, and the number of records is.
+        assert fit(["e", "p", "q"], delta=1e-5) == []
+        model.set_params(delta=0.0)
+
+
+def test_code_books_that_do_not_fit_are_named():
+    town = pd.Series(RNG.choice(["aa", "ba"], N))
+    frame = pd.DataFrame({"town": town, "age": X[:, 0]})
+    for model, y in (
+        (DPAdditiveClassifier(bounds=(0, 1), n_bins=4, classes=["e", "p"], epsilon=20.0, random_state=0), Y),
+        (DPAdditiveRegressor(bounds=(0, 1), n_bins=4, bounds_y=(0, 1), epsilon=20.0, random_state=0), X[:, 0]),
+    ):
+        assert said(partial(model.set_params(categories={"town": ["aa", "ba"]}).fit, frame, y)) == []
+        (message,) = said(partial(model.set_params(categories={"town": ["AA", "BA"]}).fit, frame, y))
+        assert "for the categories of the column 'town'. " in message
+    codes = np.column_stack([10 + RNG.integers(0, 3, N), RNG.integers(0, 3, N)]).astype(float)
+    bayes = DPNaiveBayes(categorical_features=[0, 1], n_categories=3, classes=["e", "p"], random_state=0)
+    (message,) = said(lambda: bayes.fit(codes, Y))
+    assert "for the categories of the column 0. " in message
+
+
+@every_model
+def test_the_charge_stands_and_only_released_values_are_looked_at(model):
+    accountant = BudgetAccountant(1.0)
+    own = model.set_params(classes=["edible", "poisonous"], epsilon=1.0).get_params() | {"accountant": accountant}
+    with pytest.warns(UserWarning, match="the released counts|random_state"):
+        type(model)(**own).fit(X, Y)
+    assert len(accountant) == 1
+    # Whether there is a warning depends on the noise as well: of no records, it is seen now and then.
+    assert said(lambda: type(model)(**own | {"accountant": None}).fit(X[:0], Y[:0]))
+
+
+@pytest.mark.parametrize("law", [stats.norm(), stats.laplace(scale=1 / math.sqrt(2))])
+def test_noise_is_beyond_its_margin_as_rarely_as_is_said(law):
+    for probability in (0.1, 1e-3, 1e-6):
+        assert law.sf(margin(1.0, probability)) <= probability
+    assert margin(3.0, 1e-3) == pytest.approx(3 * margin(1.0, 1e-3))
+    assert margin(1.0, 1e-3) < 9
+    assert margin(0.0, 1e-3) == 0.0
+
+
+def test_false_alarms_are_as_rare_as_is_said():
+    """Two labels with the least share that counts as present; noise of one kind in all numbers."""
+    n, deviation, runs = 4000, 20.0, 2000
+    rng = np.random.default_rng(1)
+    alarms = 0
+    for _ in range(runs):
+        counts = n * np.array([1 - 2 * LEAST_SHARE, LEAST_SHARE, LEAST_SHARE])
+        counts += rng.laplace(scale=deviation / math.sqrt(2), size=3)
+        parts = label_parts(np.array(["a", "b", "c"]), counts, deviation)
+        act = partial(warn_of_mismatch, counts.sum(), deviation * math.sqrt(3), parts, labels=True)
+        alarms += bool(said(act))
+    assert stats.binom.sf(alarms - 1, runs, FALSE_ALARM) > 1e-9
+
+
+def test_few_parts_are_named():
+    parts = [column_part(j, 0.0, 1.0) for j in range(30)]
+    (message,) = said(lambda: warn_of_mismatch(1e6, 1.0, parts, labels=False))
+    assert "the column 9, and others. " in message
+    assert said(lambda: warn_of_mismatch(0.0, 1.0, [], labels=False)) == []
