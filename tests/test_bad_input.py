@@ -530,7 +530,7 @@ def test_masked_categories_are_unknown(subject):
     np.testing.assert_array_equal(*results)
 
 
-@pytest.mark.parametrize("estimator", filter(is_local, ONE_EACH), ids=label)
+@pytest.mark.parametrize("estimator", list(filter(is_local, ONE_EACH)), ids=label)
 def test_masked_labels_are_unknown_in_the_local_model(estimator):
     X, y = data_of(estimator)
     results = [
