@@ -30,7 +30,7 @@ from skdp import (
 )
 from skdp._groups import Unit, drawn_rows, group_numbers
 from skdp._release import ReleaseSession
-from skdp.accounting import PrivacyCost, _sqlite
+from skdp.accounting import PrivacyCost, Relation, _sqlite
 from skdp.exceptions import BudgetError, LedgerError
 from skdp.linear_model import _functional, _moments
 from skdp.mechanisms import NoiseSource
@@ -463,7 +463,7 @@ def test_budgets_of_records_and_of_groups_do_not_mix(tmp_path):
     with pytest.raises(ValueError, match="diffprivlib"):
         persons.as_diffprivlib()
     with pytest.raises(BudgetError):
-        persons.charge(PrivacyCost.of_pair(0.1, 0.0), relation="add or remove one record")
+        persons.charge(PrivacyCost.of_pair(0.1, 0.0), relation=Relation.ADD_OR_REMOVE_RECORD)
 
 
 def test_unit_is_kept_with_the_ledger(tmp_path):
@@ -514,7 +514,7 @@ def test_a_ledger_about_groups_of_the_first_kind_keeps_its_unit(tmp_path):
     accountant = BudgetAccountant.from_ledger(path)
     assert accountant.unit == "group"
     with pytest.raises(BudgetError):
-        accountant.charge(PrivacyCost.of_pair(0.1, 0.0), relation="add or remove one record")
+        accountant.charge(PrivacyCost.of_pair(0.1, 0.0), relation=Relation.ADD_OR_REMOVE_RECORD)
 
 
 def test_declared_plans_have_a_unit(tmp_path):

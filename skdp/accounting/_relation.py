@@ -12,6 +12,15 @@ class Relation(StrEnum):
     about the *contents* of one record: a release with the relation ``ADD_OR_REMOVE_RECORD`` compares the data with and
     without the record, and a release with the relation ``REPLACE_RECORD`` compares the record with any other row in
     its place. A charge about groups adds up with other charges about groups only.
+
+    Examples
+    --------
+    >>> from skdp import BudgetAccountant
+    >>> from skdp.accounting import PrivacyCost, Relation
+    >>> budget = BudgetAccountant(epsilon=1.0)
+    >>> budget.charge(PrivacyCost.of_pair(0.5, 0.0), relation=Relation.REPLACE_RECORD)
+    >>> print(budget.records[0].relation)
+    replace one record; their number is public
     """
 
     ADD_OR_REMOVE_RECORD = "add or remove one record"

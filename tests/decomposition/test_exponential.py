@@ -14,10 +14,11 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
 from skdp import DPPCA, BudgetAccountant, ExpMechPCA, ObjPertLogReg, allocate
-from skdp.accounting import BoundedRangeEvent, GaussianEvent, PureEvent, gaussian_mu, renyi_budget
+from skdp.accounting import BoundedRangeEvent, Budget, GaussianEvent, PureEvent, gaussian_mu, renyi_budget
 from skdp.decomposition import _exponential
 from skdp.decomposition._base import postprocess_components, postprocess_variances
 from skdp.decomposition._exponential import deflated
+from skdp.exceptions import SeededNoiseWarning
 from skdp.mechanisms import DiscreteLaplaceMechanism, GammaMechanism, GaussianMechanism, NoiseSource
 from tests.decomposition.data import cloud
 from tests.statistics import accept, reject
@@ -473,3 +474,17 @@ def test_a_second_fit_leaves_nothing_of_the_first():
     model.set_params(variance_share=0).fit(X)
     assert not any("variance" in name and name.endswith("_") for name in vars(model))
     assert not hasattr(model, "singular_values_")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.3])
+def test_plans_with_much_delta_are_admitted(share):
+    # Losses in an interval that is longer than epsilon, as Gaussian DP proves for a large delta.
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, (40, 3))
+    model = ExpMechPCA(1, data_norm=1.0, variance_share=share, random_state=0)
+    for epsilon, delta in ((0.3, 0.01), (0.011, 0.009), (2.0, 0.2)):
+        accountant = BudgetAccountant(epsilon, delta)
+        model.set_params(epsilon=epsilon, delta=delta, accountant=accountant)
+        with pytest.warns(SeededNoiseWarning):
+            model.fit(X)
+        assert accountant.total() <= Budget(epsilon, delta)
+        assert len(accountant) == 1
