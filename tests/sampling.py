@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PERIOD = 30
 
 #: Tests of a function whose parameters hold no estimator.
-FEW = 2
+FEW = 1
 
 #: The variable of the environment that holds the number of the commit; any integer.
 VARIABLE = "SKDP_SAMPLE"

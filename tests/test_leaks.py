@@ -673,6 +673,7 @@ def check_laws(estimator, act=fit, n_fits=None):
 
 
 @of_all([*ONE_EACH, *MORE[3:]])
+@pytest.mark.sample(every=4)
 def test_with_next_to_no_budget_all_data_are_alike(estimator):
     check_laws(estimator)
 

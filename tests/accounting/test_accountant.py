@@ -530,6 +530,7 @@ def test_threads_never_exceed_the_ceiling(repetition):
 
 
 @pytest.mark.parametrize("rule", ["gdp", "auto"])
+@pytest.mark.sample(every=3)
 def test_threads_never_exceed_the_gaussian_ceiling(rule):
     accountant = BudgetAccountant(1.0, 1e-5, composition=rule)
     cost = gaussian_cost(gaussian_mu(1.0, 1e-5) / 10 * (1 - 1e-12))

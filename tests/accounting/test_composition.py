@@ -436,6 +436,7 @@ def test_natural_filter_is_broken_by_an_adversary_and_ours_is_not(epsilon, first
 
 @pytest.mark.parametrize("rule", ["gdp", "rdp"])
 @pytest.mark.parametrize(("epsilon", "first"), [(1.0, 0.05), (1.0, 0.2), (3.0, 0.5)])
+@pytest.mark.sample(every=3)
 def test_no_adversary_exceeds_delta_with_what_our_filter_admits(rule, epsilon, first):
     # The largest Gaussian and the largest randomised response that are admitted after the first step.
     delta = 1e-5

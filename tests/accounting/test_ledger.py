@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from sklearn.base import clone
@@ -151,6 +151,9 @@ def test_the_property_has_teeth(tmp_path):
 
     limits = settings(
         max_examples=50,
+        # A failure is enough; nobody reads the smallest one.
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
         deadline=None,
         derandomize=True,
         database=None,

@@ -113,6 +113,7 @@ def test_full_batches_are_gaussian():
 
 
 @pytest.mark.parametrize(("rate", "mu", "n_steps"), [(0.2, 0.6, 4), (0.1, 0.5, 20), (0.02, 1.0, 200), (0.5, 0.1, 100)])
+@pytest.mark.sample(every=4)
 def test_gdp_parameter(rate, mu, n_steps):
     event = SampledGaussianEvent(rate, mu, n_steps)
     assert event.mu() < 0.8 * mu * math.sqrt(n_steps)

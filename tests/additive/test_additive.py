@@ -379,6 +379,7 @@ def spread_of(make, n_fits=60):
 
 
 @pytest.mark.parametrize("solver", ["objective", "gradient"])
+@pytest.mark.sample(every=6)
 def test_bands_are_as_wide_as_the_noise(solver):
     X, y, _ = table(4000)
 
@@ -396,6 +397,7 @@ def test_bands_are_as_wide_as_the_noise(solver):
 
 
 @pytest.mark.parametrize("solver", ["objective", "gradient"])
+@pytest.mark.sample(every=6)
 def test_bands_of_three_classes_are_as_wide_as_the_noise(solver):
     X, _, score = table(4000)
     y = np.digitize(score, [0.5, 2.0])

@@ -67,6 +67,7 @@ class Locks(BaseEstimator):
         self.one_ = 1.0
 
 
+@pytest.mark.sample(every=4)
 def test_equal_parts_have_noise_of_their_own():
     """With equal noise in both, their difference would show the record."""
     union = make_union(NoisyTotal(1), NoisyTotal(-1))
@@ -76,6 +77,7 @@ def test_equal_parts_have_noise_of_their_own():
     assert found == audit_epsilon(union, *PAIR, claim=2.0, n_runs=600, random_state=0)
 
 
+@pytest.mark.sample(every=3)
 def test_copies_of_one_estimator_have_noise_of_their_own():
     model = Twice(NoisyHistogram(epsilon=1.0, bounds=(0, 1), n_bins=2))
 

@@ -40,6 +40,7 @@ def test_the_line():
     assert some.allowed(0.0) == pytest.approx(0.1)
 
 
+@pytest.mark.sample(every=3)
 def test_the_picture():
     pyplot = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
     pyplot.switch_backend("Agg")

@@ -33,6 +33,7 @@ class NoisySum(BaseEstimator):
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.sample(every=3)
 def test_a_right_claim_stands_and_is_nearly_shown(epsilon, order):
     found = audit_epsilon(NoisySum(epsilon), *PAIR[::order], claim=epsilon, n_runs=2000, random_state=0)
     assert not found.violated
@@ -41,6 +42,7 @@ def test_a_right_claim_stands_and_is_nearly_shown(epsilon, order):
 
 
 @pytest.mark.parametrize("width", [1, 5])
+@pytest.mark.sample(every=3)
 def test_half_of_the_noise_is_found(width):
     found = audit_epsilon(NoisySum(1.0, 0.5, width), *PAIR, claim=1.0, n_runs=2000, random_state=0)
     assert found.violated
@@ -94,6 +96,7 @@ def test_estimators_of_others():
     assert found.violated
 
 
+@pytest.mark.sample(every=4)
 def test_a_private_model_and_its_statistic():
     X, y = np.full((1, 1), 1.0), np.ones(1)
     model = FunctionalMechLinReg(epsilon=1.0, bounds=(-1, 1), bounds_y=(-1, 1), fit_intercept=False)
@@ -195,6 +198,7 @@ def test_delta_is_granted():
 
 
 @pytest.mark.parametrize("shown", [1000.0, -1000.0])
+@pytest.mark.sample(every=4)
 def test_a_rare_leak_is_found(shown):
     """The record is shown in one of a hundred fits; the others add noise as they should."""
     rng = np.random.default_rng(0)

@@ -137,6 +137,7 @@ def test_as_many_cells_are_released_as_public_parameters_say(cls, k, epsilon, mo
         assert [shape for _, shape, _ in seen[4:]] == [(k, 3)] * (cls is SampleAggKMeans)
 
 
+@pytest.mark.sample(every=6)
 def test_the_smaller_noise_is_taken():
     for epsilon, d, cells in [(1.0, 2, 30), (0.1, 64, 1), (5.0, 64, 60), (2.0**-20, 10, 30)]:
         releases, _ = plan(epsilon, 0.0, d, stages(cells))

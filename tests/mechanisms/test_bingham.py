@@ -108,6 +108,7 @@ def test_ten_dimensions(a):
     reject(p_of_squares(v[:, 0] ** 2, lambda t: density(t, 1.5 * a), edges), "half as much again in the exponent")
 
 
+@pytest.mark.sample(every=2)
 def test_components_of_equal_eigenvalues_are_alike():
     v = draws(np.diag([9.0, 9.0, 0.0, 0.0]), 4000)
     angle = np.arctan2(v[:, 1], v[:, 0])

@@ -117,6 +117,7 @@ def test_pure_claim_is_nearly_attained(records, epsilon, level):
 
 
 @by_levels
+@pytest.mark.sample(every=2)
 def test_twin_with_twice_the_exponent_is_caught(levels):
     quantiles, depth = as_quantiles(levels), quantile_depth(len(levels[0]))
     caught, at = 0.0, np.linspace(-1.5, 1.5, 31) * depth
@@ -145,6 +146,7 @@ def test_scores_are_integers_and_move_as_claimed(level, whole):
 
 
 @by_levels
+@pytest.mark.sample(every=3)
 def test_sampler_follows_the_law(levels):
     counts, epsilon = [2, 0, 1, 3], 0.8
     exact = law(counts, epsilon, as_quantiles(levels))

@@ -178,6 +178,7 @@ def select_many(mechanism, scores, n, label):
 
 @pytest.mark.parametrize("kind", MECHANISMS)
 @pytest.mark.parametrize(("scores", "epsilon", "sensitivity", "monotone"), CASES)
+@pytest.mark.sample(every=3)
 def test_sampler_has_the_exact_probabilities(kind, scores, epsilon, sensitivity, monotone):
     mechanism = kind(epsilon, sensitivity, monotone)
     assert mechanism.score_range == sensitivity * (1 if monotone else 2)
@@ -193,6 +194,7 @@ def test_sampler_has_the_exact_probabilities(kind, scores, epsilon, sensitivity,
 
 
 @pytest.mark.parametrize("kind", MECHANISMS)
+@pytest.mark.sample(every=6)
 def test_sampler_when_no_filter_decides(kind, monkeypatch):
     monkeypatch.setattr(_exact, "ELEMENTARY", 1e30)
     counted = Counted(_exact._bernoulli_exp_scalar)

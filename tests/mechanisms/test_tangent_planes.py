@@ -55,6 +55,7 @@ NAMES = ["log_loss", "squared_error", "huber", "absolute_error"]
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("rate", [0.05, 1.0])
+@pytest.mark.sample(every=6)
 def test_one_dimension_by_numerical_integration(name, rate):
     potential = sums(name, 1)
     grid = np.linspace(-RADIUS, RADIUS, 20_001)
@@ -75,6 +76,7 @@ def cells(w, edges):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sample(every=6)
 def test_two_dimensions_by_numerical_integration(name):
     potential, rate, fine = sums(name, 2), 0.6, 320
     middle = (np.arange(fine) + 0.5) / fine * 2 * RADIUS - RADIUS
@@ -91,6 +93,7 @@ def test_two_dimensions_by_numerical_integration(name):
 
 @pytest.mark.parametrize("size", [3, 4])
 @pytest.mark.parametrize("name", ["log_loss", "absolute_error"])
+@pytest.mark.sample(every=6)
 def test_more_dimensions_by_importance_sampling(size, name):
     # Means of functions against those of uniform points of the ball, weighted by the density.
     potential, rate, runs = sums(name, size), 0.4, 600
@@ -112,6 +115,7 @@ def test_more_dimensions_by_importance_sampling(size, name):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.sample(every=4)
 def test_without_records_the_ball_is_uniform(size):
     empty = LossSum(np.empty((0, size)), np.empty(0), LogLoss(), RADIUS)
     w = draws(empty, 1.0, size, 2000)
@@ -121,6 +125,7 @@ def test_without_records_the_ball_is_uniform(size):
     accept(stats.binomtest(int((w[:, 0] > 0).sum()), 2000).pvalue, "signs")
 
 
+@pytest.mark.sample(every=4)
 def test_the_frame_does_not_matter():
     # Any orthonormal frame gives the same law.
     potential, rate = sums("log_loss", 2), 0.6

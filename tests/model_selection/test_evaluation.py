@@ -227,6 +227,7 @@ def test_each_is_charged_and_close(model, metric, delta):
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "balanced_accuracy", "neg_log_loss", "confusion_matrix", "histogram"])
+@pytest.mark.sample(every=3)
 def test_one_record_changes_the_table_by_no_more_than_is_claimed(model, metric, monkeypatch):
     tables, claims = [], []
     for kind in Mechanism.__subclasses__():

@@ -84,6 +84,7 @@ def test_one_charge_of_the_stated_cost(strategy, refit, delta, n_jobs):
 @both_deltas
 @pytest.mark.parametrize(("strategy", "refit"), REFITS)
 @pytest.mark.parametrize("composition", ["auto", "basic", "gdp", "rdp"])
+@pytest.mark.sample(every=3)
 def test_no_rule_counts_more_than_the_ceiling(strategy, refit, delta, composition):
     accountant = BudgetAccountant(1.0, delta, composition=composition)
     model = search(strategy, refit=refit, epsilon=1.0, delta=delta, accountant=accountant)

@@ -10,7 +10,7 @@ import pytest
 
 from skdp.audit import epsilon_lower_bound
 from skdp.audit._runs import _PILOT
-from tests.trust.subjects import ERROR
+from tests.trust.subjects import ERROR, run
 from tests.trust.table import SUBJECTS
 
 # Choices that are made on purpose may all be the same.
@@ -18,12 +18,18 @@ SAME_CHOICES = "ignore:all released quantiles:skdp.exceptions.ResolutionWarning"
 pytestmark = [pytest.mark.audit, pytest.mark.filterwarnings(SAME_CHOICES)]
 
 each_subject = pytest.mark.sample(by=lambda subject: subject.name)
+half_of_the_subjects = pytest.mark.sample(by=lambda subject: subject.name, every=2)
+# Runs take many fits.
+some_subjects = pytest.mark.sample(by=lambda subject: subject.name, every=5)
 
-CLAIMS = [
-    pytest.param(subject, claim, id=f"{subject.name}-{claim[0]:g}-{claim[1]:g}")
-    for subject in SUBJECTS
-    for claim in subject.claims
-]
+
+def by_claims(pairs):
+    return [pytest.param(subject, claim, id=f"{subject.name}-{claim[0]:g}-{claim[1]:g}") for subject, claim in pairs]
+
+
+CLAIMS = by_claims((subject, claim) for subject in SUBJECTS if subject.reading is not None for claim in subject.claims)
+
+RUNS = by_claims((subject, claim) for subject in SUBJECTS for claim in subject.runs)
 
 MUTANTS = [
     pytest.param(subject, name, claim, id=f"{subject.name}-{name}-{claim[0]:g}-{claim[1]:g}")
@@ -34,15 +40,22 @@ MUTANTS = [
 ]
 
 
-@each_subject
+def check(subject, claim, reading, floor):
+    assert reading.recorded <= claim[0] * (1 + 1e-9)
+    assert not reading.violated, reading
+    assert reading.estimate >= floor * claim[0], f"{reading}: too blunt to mean anything"
+
+
+@half_of_the_subjects
 @pytest.mark.parametrize(("subject", "claim"), CLAIMS)
 def test_claim_stands_and_is_nearly_used(subject, claim):
-    floors = [subject.floor] if subject.reading is not None else []
-    floors.append(subject.run_floor.get(claim, 0.0))
-    for reading, floor in zip(subject.readings(*claim), floors, strict=False):
-        assert reading.recorded <= claim[0] * (1 + 1e-9)
-        assert not reading.violated, reading
-        assert reading.estimate >= floor * claim[0], f"{reading}: too blunt to mean anything"
+    check(subject, claim, subject.reading(subject, *claim), subject.floor)
+
+
+@some_subjects
+@pytest.mark.parametrize(("subject", "claim"), RUNS)
+def test_claim_stands_in_runs(subject, claim):
+    check(subject, claim, run(subject, *claim), subject.run_floor.get(claim, 0.0))
 
 
 @each_subject
