@@ -3,8 +3,9 @@
 Theorem 6 of the user guide says that the binary log loss with Gaussian noise is mu-GDP as long as kappa is at most
 3.7 mu. Its proof ends in an inequality of two variables, which the first test checks on cells that cover its domain.
 Theorem 8 is checked in the same way. The other tests do not use the proofs. They look for a data set, or for a
-transport of the normal law, that is worse than the Gaussian mechanism. Every number that they compare is the delta of an
-event, and therefore a lower bound of the true delta. Nothing is random but data sets and transports from fixed seeds.
+transport of the normal law, that is worse than the Gaussian mechanism. Every number that they compare is the delta of
+an event, and therefore a lower bound of the true delta. Nothing is random but data sets and transports from fixed
+seeds.
 """
 
 import math
