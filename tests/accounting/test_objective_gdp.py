@@ -20,7 +20,7 @@ from tests.accounting.exact_objective import exact_delta
 RATIO = 3.7
 
 #: Far more than the rounding errors of a dozen double-precision operations with numbers below 300.
-MARGIN = 1e-9
+MARGIN = 1e-6
 
 
 # ---------------------------------------------------------------- the computed part of the proof (lemma 8)
