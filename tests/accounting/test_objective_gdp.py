@@ -1,17 +1,18 @@
-"""Objective perturbation as Gaussian differential privacy: the computed part of a theorem, and attacks.
+"""Objective perturbation as Gaussian differential privacy: the computed parts of two theorems, and attacks.
 
 Theorem 6 of the user guide says that the binary log loss with Gaussian noise is mu-GDP as long as kappa is at most
 3.7 mu. Its proof ends in an inequality of two variables, which the first test checks on cells that cover its domain.
-The other tests do not use the proof. They look for a data set, or for a transport of the normal law, that is worse than
-the Gaussian mechanism. Every number that they compare is the delta of an event, and therefore a lower bound of the
-true delta. Nothing is random but data sets and transports from fixed seeds.
+Theorem 8 is checked in the same way. The other tests do not use the proofs. They look for a data set, or for a
+transport of the normal law, that is worse than the Gaussian mechanism. Every number that they compare is the delta of
+an event, and therefore a lower bound of the true delta. Nothing is random but data sets and transports from fixed
+seeds.
 """
 
 import math
 
 import numpy as np
 import pytest
-from scipy.special import expit, ndtr
+from scipy.special import erfcx, expit, logit, ndtr
 
 from skdp.accounting import gaussian_delta
 from tests.accounting.exact_objective import exact_delta
@@ -19,7 +20,7 @@ from tests.accounting.exact_objective import exact_delta
 RATIO = 3.7
 
 #: Far more than the rounding errors of a dozen double-precision operations with numbers below 300.
-MARGIN = 1e-9
+MARGIN = 1e-6
 
 
 # ---------------------------------------------------------------- the computed part of the proof (lemma 8)
@@ -104,6 +105,149 @@ def test_the_bounds_of_the_cells_hold_inside_them():
         assert np.all(found[inside] >= log_ratio[inside] - 1e-8)
 
 
+# ---------------------------------------------------------------- the computed part of theorem 8 (lemma 10)
+
+#: Ratio, factor of mu, and slope of the line in the law of growth.
+BEYOND = [(3.8, 1.001, 3.3), (4.0, 1.005, 3.2), (4.5, 1.025, 2.9), (5.0, 1.06, 2.7), (6.0, 1.15, 2.7)]
+
+
+class Growth:
+    """The curve of lemma 9, by the time since it passed from the parabola to the line."""
+
+    def __init__(self, rho, height, slope):
+        self.rho, self.height, self.slope = rho, height, slope
+        half = (rho + slope) / 2
+        self.passage = (half + math.sqrt(half**2 - rho * slope / height)) * height / rho
+        assert 0 < self.passage < height
+        self.logit, self.rest = float(logit(self.passage / height)), 1 - self.passage
+
+    def at(self, time):
+        """Height and speed."""
+        argument = self.logit + self.rho * np.minimum(time, 0)
+        low, rest = self.height * expit(argument), self.rest * np.exp(-self.slope * np.maximum(time, 0))
+        return np.where(time > 0, 1 - rest, low), np.where(
+            time > 0, self.slope * rest, self.rho * low * expit(-argument)
+        )
+
+    def h(self, tau, time, delta):
+        v, speed = self.at(time)
+        later, later_speed = self.at(time + delta)
+        y = v / later
+        return tau * (1 - y) + y / tau - delta - speed / v * y + later_speed / later
+
+    def bounds(self, cells, delta):
+        """Upper bound of h(s + delta), lower bounds of Lambda there and at the passage, over cells of (tau, time)."""
+        tau_0, tau_1, early, late = cells
+        (v_0, speed_0), (v_1, speed_1) = self.at(early), self.at(late)
+        (w_0, after_0), (w_1, after_1) = self.at(early + delta), self.at(late + delta)
+        y_0, y_1 = v_0 / w_0, v_1 / w_1
+        h = tau_1 * (1 - y_0) + y_1 / tau_0 - delta - speed_1 / v_1 * y_0 + after_0 / w_0
+        peak = min(self.height / 2, self.passage)
+        most = np.where((v_0 <= peak) & (peak <= v_1), self.rho * peak * (1 - peak / self.height), 0.0)
+        most = np.log(np.maximum(most, np.maximum(speed_0, speed_1)))
+        share = 1 - v_0 / (tau_1 * speed_0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            penalty = np.where(share > 0, -np.log(share), np.inf)
+        growth = np.log(np.minimum(after_0, after_1)) - most
+        growth = np.where(late + delta <= 0, -self.rho * delta - 2 * np.log(y_1), growth)
+        log_ratio = delta * (tau_0 - delta / 2) + growth + penalty
+        first, last = np.maximum(-late, 0), np.maximum(-early, 0)
+        at_passage = np.minimum(first * (tau_0 - first / 2), last * (tau_0 - last / 2))
+        at_passage += math.log(self.slope * self.rest) - most + penalty
+        passes = (early < 0) & (late + delta > 0)
+        return h, np.where(passes, np.minimum(log_ratio, at_passage), log_ratio)
+
+    def rectangles(self, n):
+        least = -(self.rho**2 + 2 - math.log(self.passage / self.height))
+        yield np.linspace(1 / self.rho, 3 * self.rho, n), np.linspace((least - self.logit) / self.rho, 0, n)
+        most = max(2 * self.slope, 1.0)
+        end = math.log(self.rest * (1 + self.slope * most)) / self.slope
+        start = self.passage / (self.slope * self.rest)
+        if end > 0 and start < most:
+            yield np.linspace(start * (1 - MARGIN), most, n), np.linspace(0, end + MARGIN, n)
+
+    def unproved_cells(self, rounds, most=40_000):
+        cells = [
+            np.array(
+                [part.ravel() for tau, time in ((t[:-1], x[:-1]), (t[1:], x[1:])) for part in np.meshgrid(tau, time)]
+            )
+            for t, x in self.rectangles(41)
+        ]
+        # From (tau_0, early, tau_1, late) to (tau_0, tau_1, early, late).
+        cells = np.concatenate(cells, axis=1)[[0, 2, 1, 3]]
+        for _ in range(rounds):
+            v, speed = self.at(cells[2])
+            cells = cells[:, cells[1] * speed > v * (1 - MARGIN)]
+            tau_0, tau_1, early, late = cells
+            tau, time = (tau_0 + tau_1) / 2, (early + late) / 2
+            # The first zero of h at the middle of each cell. No rigour is needed here.
+            steps = np.linspace(0, 1, 61)[1:, None] * (tau + self.rho)
+            first = (self.h(tau, time, steps) <= 0).argmax(axis=0)
+            high, low = steps[first, np.arange(len(tau))], np.where(first, steps[first - 1, np.arange(len(tau))], 0.0)
+            for _ in range(40):
+                delta = (low + high) / 2
+                inside = self.h(tau, time, delta) > 0
+                low, high = np.where(inside, delta, low), np.where(inside, high, delta)
+            proved = np.zeros(len(tau), dtype=bool)
+            for factor in (0.0, 0.3, 1.0, 3.0, 8.0, 25.0):
+                h, log_ratio = self.bounds(cells, high + factor * np.maximum(tau_1 - tau_0, late - early))
+                proved |= (h <= -MARGIN) & (log_ratio >= MARGIN)
+            cells = cells[:, ~proved]
+            if not 0 < cells.shape[1] < most:
+                break
+            tau_0, tau_1, early, late = cells
+            wide, tau, time = 0.6 * (tau_1 - tau_0) > late - early, (tau_0 + tau_1) / 2, (early + late) / 2
+            first_half = np.where(wide, [tau_0, tau, early, late], [tau_0, tau_1, early, time])
+            second_half = np.where(wide, [tau, tau_1, early, late], [tau_0, tau_1, time, late])
+            cells = np.concatenate([first_half, second_half], axis=1)
+        return cells
+
+
+@pytest.mark.theorem
+@pytest.mark.parametrize(("rho", "factor", "slope"), BEYOND)
+def test_the_inequalities_of_lemma_10_hold_on_cells_that_cover_their_domain(rho, factor, slope):
+    assert Growth(rho, 1 / factor, slope).unproved_cells(rounds=14).size == 0
+
+
+@pytest.mark.theorem
+@pytest.mark.parametrize(("rho", "factor"), [(5.0, 1.03), (6.0, 1.08)])
+def test_factors_that_are_too_small_are_not_proved(rho, factor):
+    # The dynamic program needs 1.034 and 1.088 there.
+    assert Growth(rho, 1 / factor, 2.7).unproved_cells(rounds=8).size > 0
+
+
+@pytest.mark.theorem
+def test_the_bounds_of_lemma_10_hold_inside_the_cells():
+    rng = np.random.default_rng(0)
+    growth = Growth(5.0, 1 / 1.06, 2.7)
+    tau_0, early, delta = rng.uniform(0.5, 14, 500), rng.uniform(-8, 0.5, 500), rng.uniform(0, 15, 500)
+    cells = np.array([tau_0, tau_0 + rng.uniform(0, 0.3, 500), early, early + rng.uniform(0, 0.2, 500)])
+    cells[3] = np.where(early < 0, np.minimum(cells[3], 0), cells[3])
+    h, log_ratio = growth.bounds(cells, delta)
+    for a, b in rng.uniform(0, 1, (20, 2)):
+        tau, time = cells[0] + a * (cells[1] - cells[0]), cells[2] + b * (cells[3] - cells[2])
+        v, speed = growth.at(time)
+        later, later_speed = growth.at(time + delta)
+        zeta = speed + v * (tau - 1 / tau)
+        assert np.all((later_speed - zeta) / later - (delta - tau) <= h + 1e-9 * (1 + np.abs(h)))
+        inside = tau * speed > v
+        start = np.where(inside, speed - v / tau, 1.0)
+        found = (tau**2 - (tau - delta) ** 2) / 2 + np.log(later_speed) - np.log(start)
+        assert np.all(found[inside] >= log_ratio[inside] - 1e-8)
+
+
+@pytest.mark.theorem
+def test_the_table_covers_weighted_records():
+    # The corollary of theorem 8: at a ratio above 3.71, mu_z is at most 3.7 mu over the ratio.
+    table = {rho: factor for rho, factor, _ in BEYOND}
+    for least, most in [(3.71, 3.8), (3.8, 4.0), (4.0, 5.0), (5.0, 6.0)]:
+        assert table[most] <= least / 3.7
+    rho, xi = np.meshgrid(np.geomspace(6, 1e4, 200), np.linspace(0.98, 40, 2000))
+    mills = math.sqrt(math.pi / 2) * erfcx(xi / math.sqrt(2))
+    bracket = rho * mills / 4 + 0.5 + (mills + xi) / (4 * rho)
+    assert np.all((bracket <= rho / 3.7) | (xi > rho))
+
+
 # ---------------------------------------------------------------- attacks: transports of the normal law
 
 SHIFTS = np.array([0.02, 0.3, 0.6, 0.9, 1.2, 1.6, 2.2, 3.0])
@@ -151,8 +295,21 @@ def test_no_transport_within_the_ratio_is_worse_than_the_gaussian_mechanism(mu):
 @pytest.mark.parametrize(("mu", "excess"), [(0.02, 0.05), (0.27, 0.03)])
 def test_a_transport_beyond_the_ratio_is_worse_than_the_gaussian_mechanism(mu, excess):
     shifts = np.array([0.9, 1.2, 1.6])
-    found = [worst_transport(shift * mu, mu, 5.0) / gaussian_delta(shift * mu, mu) for shift in shifts]
-    assert max(found) > 1 + excess
+    found = np.array([worst_transport(shift * mu, mu, 5.0) for shift in shifts])
+    assert np.max(found / gaussian_delta(shifts * mu, mu)) > 1 + excess
+    # Theorem 8, and that its factor is not much larger than needed.
+    assert np.all(found <= gaussian_delta(shifts * mu, 1.06 * mu))
+    assert np.any(found > gaussian_delta(shifts * mu, (1.03 if mu < 0.1 else 1.005) * mu))
+
+
+@pytest.mark.theorem
+@pytest.mark.parametrize("share", [0.9, 0.5, 0.2])
+def test_long_records_of_small_weight_are_within_the_gaussian_curve(share):
+    # The corollary of theorem 8: a smaller shift, and a ratio that is larger by as much.
+    mu = 0.1
+    for shift in SHIFTS:
+        found = worst_transport(shift * mu, share * mu, RATIO / share)
+        assert found <= float(gaussian_delta(shift * mu, mu))
 
 
 def random_transport(t, rho, rng):
@@ -164,7 +321,7 @@ def random_transport(t, rho, rng):
 
 
 @pytest.mark.theorem
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(24))
 def test_random_transports_are_within_the_gaussian_curve_in_both_directions(seed):
     rng = np.random.default_rng(seed)
     mu, t = float(np.exp(rng.uniform(-4, 0.7))), np.linspace(-9, 9, 4001)
@@ -175,7 +332,7 @@ def test_random_transports_are_within_the_gaussian_curve_in_both_directions(seed
 
 
 @pytest.mark.theorem
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_the_speed_of_any_event_is_at_most_that_of_a_half_line(seed):
     # Lemma 7 itself, for random transports and random unions of intervals: the flux of u phi through their ends.
     rng = np.random.default_rng(seed)
@@ -206,7 +363,7 @@ def random_data_set(rng):
 
 
 @pytest.mark.theorem
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(12))
 def test_random_data_sets_are_within_the_gaussian_curve_in_both_directions(seed):
     rng = np.random.default_rng(seed)
     mu = float(np.exp(rng.uniform(-3, 0.7)))
