@@ -103,6 +103,15 @@ def _heavy_tailed_corner(kind, n, rng):
     return _table(kind, rng, X, y, linear, bounds=(-100.0, 100.0), bounds_y=(-5.0, 5.0))
 
 
+def _heavy_tailed_sides(kind, n, rng):
+    """Heavy tails on both sides of the middle, and a target far from the middle of its bounds."""
+    sizes = np.exp(rng.standard_normal((n, 10)))
+    X = sizes * rng.choice([-1.0, 1.0], size=sizes.shape)
+    target = sizes @ np.linspace(0.2, 0.8, 10)
+    y = _flipped(rng, target > 8.0, 0.1)
+    return _table(kind, rng, X, y, target, bounds=(-200.0, 200.0), bounds_y=(0.0, 60.0))
+
+
 def _outside_bounds(kind, n, rng):
     X = rng.standard_normal((n, 4)) * 30.0
     return _table(kind, rng, X, _flipped(rng, X[:, 0] > 0, 0.1), X[:, 0] / 10.0)
@@ -155,6 +164,7 @@ _MAKERS = {
     "heavy_tailed": _heavy_tailed,
     "heavy_tailed_target": _heavy_tailed_target,
     "heavy_tailed_corner": _heavy_tailed_corner,
+    "heavy_tailed_sides": _heavy_tailed_sides,
     "outside_bounds": _outside_bounds,
     "one_column": _one_column,
     "one_class": _one_class,
@@ -170,5 +180,5 @@ KINDS = tuple(_MAKERS)
 
 def difficult(kind, n_rows=3000, seed=0):
     """Return a table of a kind, which the size and the seed determine."""
-    rng = np.random.default_rng([KINDS.index(kind), n_rows, seed])
+    rng = np.random.default_rng([*kind.encode(), n_rows, seed])
     return _MAKERS[kind](kind, n_rows, rng)

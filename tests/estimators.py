@@ -370,7 +370,7 @@ RELEASED = {
     "ExpMechERM": {"coef_", "intercept_"},
     "DPSGDClassifier": {"coef_", "intercept_"},
     "DPSGDRegressor": {"coef_", "intercept_"},
-    "FunctionalMechLinReg": {"coef_", "intercept_", "alpha_", "_moments"},
+    "FunctionalMechLinReg": {"coef_", "intercept_", "alpha_", "_moments", "_penalty"},
     "FunctionalMechLogReg": {"coef_", "intercept_"},
     "DPAdditiveClassifier": _CURVES,
     "DPAdditiveRegressor": _CURVES,

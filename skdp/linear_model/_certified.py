@@ -32,6 +32,15 @@ _PRECISE_ROWS = 2048
 _DENSE_LIMIT = 2500
 _COARSE_RATIO = 16
 
+# The shortest part of a Newton step. Where the loss is nearly linear, as far inside a margin, a full step is longer
+# than the right one by the ratio of the largest curvature to the curvature there.
+_LEAST_STEP = 2.0**-40
+
+# The searches in extended precision end after so many steps; Newton's, after `max_iter` if that is more. Gradient
+# descent needs some 16 times the root of the condition number.
+_PRECISE_STEPS = 100
+_DESCENT_STEPS = 100_000
+
 
 class Objective:
     """The regularised, linearly perturbed sum of losses of clipped rows.
@@ -263,11 +272,16 @@ def certified_minimizer(objective: Objective, tau: float, max_iter: int) -> Arra
     tau : float
         The bound, a public number.
     max_iter : int
-        Newton steps to try before the slower search that cannot fail.
+        Newton steps to try before the slower searches.
 
     Returns
     -------
     theta : ndarray of shape (outputs, n_columns)
+
+    Raises
+    ------
+    CertificateError
+        If doubles cannot prove the bound, or the steps are used up. The message is fixed.
     """
     with np.errstate(all="ignore"):
         theta = _newton(objective, tau / 16, max_iter)
@@ -317,52 +331,84 @@ def _newton(objective: Objective, goal: float, max_iter: int, coarse: bool = Fal
 def _line_search(
     objective: Objective, theta: Array, z: Array, cost: float, gradient: Array, step: Array, fresh: bool
 ) -> tuple[Array, Array, float, float]:
-    """Backtrack along minus `step` until the objective falls by a tenth of what its slope promises."""
+    """Take the whole of minus `step` if the objective falls by a tenth of what its slope promises, or the best part."""
     slope = float(np.vdot(gradient, step))
     z_step = objective.predictor(step)
-    t = 1.0
-    while t > 1e-4:
+
+    def tried(t: float) -> tuple[Array, Array, float, float]:
         trial, trial_z = theta - t * step, z - t * z_step
-        trial_cost = objective.value(trial, trial_z)
-        fall = cost - trial_cost
-        # Near the minimum the fall drowns in rounding; the gradient then says more.
-        if fall >= 0.1 * t * slope or abs(slope) < 1e-9 * abs(cost):
-            return trial, trial_z, trial_cost, t
-        if not fresh:
+        return trial, trial_z, objective.value(trial, trial_z), t
+
+    whole = tried(1.0)
+    # Near the minimum the fall drowns in rounding; the gradient then says more.
+    if cost - whole[2] >= 0.1 * slope or abs(slope) < 1e-9 * abs(cost):
+        return whole
+    if not fresh:
+        return theta, z, cost, 0.0
+    # The slope along the step rises: halve until it is negative, and then the interval in which it changes its sign.
+    low, high = 0.0, 1.0
+    while high > _LEAST_STEP and high - low > 0.1 * high:
+        middle = (low + high) / 2
+        derivative = objective.loss.derivative(z - middle * z_step, objective.target)
+        rise = objective.C * float(np.vdot(derivative.reshape(z_step.shape), z_step))
+        rise += float(np.vdot(objective.strong_convexity * (theta - middle * step) + objective.linear, step))
+        low, high = (middle, high) if rise > 0 else (low, middle)
+    best = tried(low)
+    return best if low > 0 and best[2] < cost else (theta, z, cost, 0.0)
+
+
+def _precise_newton(
+    objective: Objective, theta: Array, tau: float, n_steps: int, whole: bool
+) -> tuple[Array, float, float]:
+    """Newton's method on precise gradients: the best point, the norm of its gradient, and the bound on its error.
+
+    `whole` takes all steps in full length. That finds the minimum of a piecewise quadratic loss from afar, but may lead
+    ever farther away. Otherwise, steps far beyond the least value of the objective are made shorter.
+    """
+    gradient, error = objective.precise_gradient(theta)
+    norm, length, solver = float(np.linalg.norm(gradient)), 1.0, None
+    best = theta, norm, error
+    for _ in range(n_steps):
+        if norm + error <= tau:
             break
-        t /= 2
-    return theta, z, cost, 0.0
+        if solver is None:
+            solver = objective.newton_solver(objective.predictor(theta))
+        step = solver(gradient)
+        trial = theta - length * step
+        trial_gradient, trial_error = objective.precise_gradient(trial)
+        # The slope along a step only rises, from minus this product to 0 at the least value and beyond.
+        if not whole and not np.vdot(trial_gradient, step) >= -0.5 * np.vdot(gradient, step):
+            length, solver = length / 4, None
+            continue
+        theta, gradient, error = trial, trial_gradient, trial_error
+        previous, norm = norm, float(np.linalg.norm(gradient))
+        if norm < best[1]:
+            best = theta, norm, error
+        if not norm < 0.5 * previous:
+            solver = None
+        length = min(1.0, 2 * length)
+    return best
 
 
 def _precise_search(objective: Objective, theta: Array, tau: float, max_iter: int) -> Array:
-    """Newton's method on precise gradients; then accelerated gradient descent, which ends for every input.
-
-    Every input, that is, for which the arithmetic can prove the bound at all.
-    """
-    gradient, error = objective.precise_gradient(theta)
-    best, solver = theta, None
-    best_norm = norm = float(np.linalg.norm(gradient))
-    for _ in range(max_iter):
+    """Newton's method on precise gradients; then accelerated gradient descent. Public numbers bound all steps."""
+    for whole in (True, False):
+        theta, norm, error = _precise_newton(objective, theta, tau, max(max_iter, _PRECISE_STEPS), whole)
         if norm + error <= tau:
             return theta
-        if solver is None:
-            solver = objective.newton_solver(objective.predictor(theta))
-        theta = theta - solver(gradient)
-        gradient, error = objective.precise_gradient(theta)
-        previous, norm = norm, float(np.linalg.norm(gradient))
-        if norm < best_norm:
-            best, best_norm = theta, norm
-        if not norm < 0.5 * previous:
-            solver = None
     strong = objective.strong_convexity
     smooth = strong + objective.C * objective.loss.curvature * objective.norm**2 * objective.n_rows
     momentum = (math.sqrt(smooth) - math.sqrt(strong)) / (math.sqrt(smooth) + math.sqrt(strong))
-    theta = ahead = best
-    while True:
+    ahead = theta
+    for _ in range(_DESCENT_STEPS):
         gradient, error = objective.precise_gradient(ahead)
         if np.linalg.norm(gradient) + error <= tau:
             return ahead
         if not error < 0.9 * tau:
-            raise CertificateError("the solver's tolerance cannot be proved for this many rows; choose a larger tol")
-        previous_theta, theta = theta, ahead - gradient / smooth
-        ahead = theta + momentum * (theta - previous_theta)
+            break
+        previous, theta = theta, ahead - gradient / smooth
+        ahead = theta + momentum * (theta - previous)
+    raise CertificateError(
+        "the tolerance of the solver cannot be proved for this many rows; choose a larger tol or a smaller C. "
+        "The budget was charged"
+    )

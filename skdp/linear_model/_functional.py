@@ -54,6 +54,13 @@ _ADASSP_THEOREM = "Functional mechanism, theorem 2"
 # less than this part of the sensitivity for up to 2**30 rows of 2**7 columns.
 _EIGENVALUE_ROUNDING = 2.0**-14
 
+# Multiples of the ridge: for the intercept where it is almost spared, and for features whose coefficients are to vanish.
+_SPARED = 2.0**-6
+_TO_ZERO = 2.0**20
+
+# Standard deviations by which the mean alone has to be better.
+_SURE_BY = 2.0
+
 # Probability with which AdaSSP's ridge may fail to cover the noise.
 _ADASSP_FAILURE = 0.05
 
@@ -116,12 +123,50 @@ def adassp_ridge(eigenvalue: float, eigenvalue_noise: float, noise: Noise) -> fl
     return max(0.0, noise.scale * math.sqrt(p * math.log(2 * p**2 / _ADASSP_FAILURE)) - surely)
 
 
-def postprocess(gram: Array, cross: Array, alpha: float, spare_constant: bool) -> Array:
-    """Return the ridge solution, of shape (n_columns, n_targets), from released moments."""
-    penalty = np.full(len(gram), alpha)
-    if spare_constant:
-        penalty[-1] = 0.0
+def postprocess(gram: Array, cross: Array, penalty: Array) -> Array:
+    """Return the ridge solution, of shape (n_columns, n_targets), from released moments and the ridge of each column."""
     return solve_positive(trimmed(gram) + np.diag(penalty), cross)
+
+
+def predicted_loss(gram: Array, cross: Array, penalty: Array, noise: Noise, cross_noise: float) -> tuple[float, Array]:
+    r"""Estimate the squared error of a ridge solution, less that of zeros, from the released moments it is made of.
+
+    The released moments flatter a solution that follows their noise. For Gaussian noise :math:`E` in the Gram matrix and
+    :math:`e` in the cross moments, Stein's lemma gives by how much: :math:`\mathbb{E}\,e^\top w = \tau^2 \operatorname{tr} M`
+    for the inverse :math:`M` of the penalised matrix, and :math:`-\mathbb{E}\,w^\top E w = \sigma^2 (\operatorname{diag}(M)^\top
+    L\,w^2 + w^\top(M\circ L)w)` in the basis of the eigenvectors, where :math:`L` holds the divided differences of the
+    positive part of the eigenvalues. Returned are the estimate and the solution.
+    """
+    values, vectors = np.linalg.eigh(gram)
+    positive = np.maximum(values, 0.0)
+    gaps = values[:, None] - values
+    close = np.abs(gaps) <= 1e-12 * np.abs(values).max()
+    divided = np.where(close, values[:, None] > 0, (positive[:, None] - positive) / np.where(close, 1.0, gaps))
+    inverse = np.linalg.inv((vectors * positive) @ vectors.T + np.diag(penalty))
+    solution = inverse @ cross
+    turned, w = vectors.T @ inverse @ vectors, vectors.T @ solution
+    flattery = np.diag(turned) @ divided @ (w**2).sum(axis=1) + np.sum((turned * divided) * (w @ w.T))
+    fit = float(np.sum(solution * (gram @ solution)) - 2 * np.sum(cross * solution))
+    n_targets = cross.shape[1]
+    estimate = fit + noise.scale**2 * float(flattery) + 2 * n_targets * cross_noise**2 * float(np.trace(inverse))
+    return estimate, solution
+
+
+def chosen_penalty(gram: Array, cross: Array, alpha: float, noise: Noise, cross_noise: float) -> Array:
+    """Return the ridge of each column, chosen by the released moments: for the intercept in the last column.
+
+    The default ridge shrinks the intercept too. Where features carry little, that pulls the mean to the middle of its
+    bounds, and noise in the coefficients is not worth their signal. The alternative is a mean that is almost not shrunk,
+    and coefficients of almost zero. It is taken if its predicted error is less by two standard deviations of the
+    difference that noise makes.
+    """
+    standard = np.full(len(gram), alpha)
+    mean_only = np.append(standard[1:] * _TO_ZERO, alpha * _SPARED)
+    least, first = predicted_loss(gram, cross, standard, noise, cross_noise)
+    estimate, second = predicted_loss(gram, cross, mean_only, noise, cross_noise)
+    moved = noise.scale * float(np.linalg.norm(first @ first.T - second @ second.T))
+    moved = math.hypot(moved, 2 * cross_noise * float(np.linalg.norm(first - second)))
+    return mean_only if estimate + _SURE_BY * moved < least else standard
 
 
 def in_original_units(solution: Array, features: Scaling, targets: Scaling, constant: float) -> tuple[Array, Array]:
@@ -143,8 +188,6 @@ class Units:
         Units of the data.
     constant : float
         Column of the intercept.
-    spare : bool
-        Whether the ridge spares the intercept.
     blocks : tuple of Block
         How the moments were released.
     """
@@ -152,13 +195,12 @@ class Units:
     features: Scaling
     targets: Scaling
     constant: float
-    spare: bool
     blocks: tuple[Block, ...]
 
-    def coefficients(self, moments: Array, alpha: float) -> tuple[Array, Array]:
+    def coefficients(self, moments: Array, penalty: Array) -> tuple[Array, Array]:
         """Return coefficients and intercepts, in the units of the data."""
         gram, cross = np.split(moments, [len(moments)], axis=1)
-        solution = postprocess(gram, cross, alpha, self.spare)
+        solution = postprocess(gram, cross, penalty)
         return in_original_units(solution, self.features, self.targets, self.constant)
 
 
@@ -189,8 +231,9 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
         ``sqrt(n_features / 2)``, which at most halves a weight; with ``epsilon=inf``, nothing is reweighted.
     alpha : float, default=None
         Ridge, at least 0, in units of the scaled features, as in :class:`sklearn.linear_model.Ridge`; the intercept
-        is not penalised. None takes half of what the largest eigenvalue of the noise comes to, a public number,
-        for the intercept as well; 0 with ``epsilon=inf``.
+        is not penalised. None takes half of the largest eigenvalue of the noise, a public number, for the intercept
+        as well; 0 with ``epsilon=inf``. Where the released moments show that the noise outweighs the signal of the
+        features, the fit is the noisy mean of the targets instead, with coefficients of almost zero.
     solver : {"ridge", "adassp"}, default="ridge"
         ``"adassp"`` spends a third of the budget on the smallest eigenvalue of the features' second moments, and
         chooses the ridge by it, as published; for comparison. It does not use `alpha`.
@@ -213,7 +256,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
     intercept_ : float or ndarray of shape (n_targets,)
         Private intercept.
     alpha_ : float
-        The ridge that was used.
+        The ridge; where the fit is the noisy mean, the one that was not used.
     privacy_ : PrivacyGuarantee
         The guarantee, with mechanism, sensitivity and noise scale.
     n_features_in_ : int
@@ -232,7 +275,8 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
     :math:`R^2` in Frobenius norm, and the cross moments by :math:`R\sqrt k`; weighted by :math:`t`, jointly by
     :math:`R\sqrt{R^2 + t^2 k}`. Gaussian noise of one variance in the coordinates of svec is Gaussian noise in a
     symmetric matrix, with half that variance off its diagonal. The pure variant takes noise of the L2 mechanism, or
-    discrete Laplace noise where public numbers say that it is smaller. Everything else is computed from the release.
+    discrete Laplace noise where public numbers say that it is smaller. Everything else, the choice of the ridge
+    included, is computed from the release.
     Not covered: that `fit` raises an error for values that are not finite, and how long it takes.
 
     References
@@ -321,16 +365,22 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
         moments = Moments(X, y, features, targets.columns, geometry, parameters.private)
         if parameters.solver == "adassp":
             gram, cross, alpha = _adassp_release(session, guarantee, blocks, moments, geometry)
-            spare = False
+            penalty = np.full(geometry.n_columns, alpha)
         else:
             gram, cross = released_moments(session, guarantee, blocks[0], moments)
-            noise = noise_of(guarantee.releases[0].mechanism, blocks[0], geometry)
-            spare = parameters.alpha is not None and geometry.constant != 0
+            mechanism = guarantee.releases[0].mechanism
+            noise = noise_of(mechanism, blocks[0], geometry)
             alpha = RIDGE * noise.largest_eigenvalue if parameters.alpha is None else parameters.alpha
+            penalty = np.full(geometry.n_columns, alpha)
+            if geometry.constant and parameters.alpha is not None:
+                penalty[-1] = 0.0
+            elif geometry.constant and parameters.private:
+                cross_noise = math.sqrt(coordinate_variance(mechanism)) / blocks[0].cross
+                penalty = chosen_penalty(gram, cross, alpha, noise, cross_noise)
 
-        self._moments = np.hstack([gram, cross])
-        self._units = Units(features, targets, geometry.constant, spare, blocks)
-        coef, intercept = self._units.coefficients(self._moments, alpha)
+        self._moments, self._penalty = np.hstack([gram, cross]), penalty
+        self._units = Units(features, targets, geometry.constant, blocks)
+        coef, intercept = self._units.coefficients(self._moments, penalty)
         self.coef_ = coef[0] if y.ndim == 1 else coef
         self.intercept_ = float(intercept[0]) if y.ndim == 1 else intercept
         self.alpha_ = alpha
@@ -408,7 +458,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
         # AdaSSP's first release is not of moments.
         for release, block in zip(self.privacy_.releases[-len(blocks) :], blocks, strict=True):
             block.unpack(release.mechanism.release(np.zeros_like(block.pack(noise)), stream), noise)
-        return self._units.coefficients(self._moments + noise, self.alpha_)[0].reshape(self.coef_.shape)
+        return self._units.coefficients(self._moments + noise, self._penalty)[0].reshape(self.coef_.shape)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the predicted targets of each row.
@@ -416,7 +466,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Features. Neither they nor the predictions are clipped.
+            Features, clipped to `bounds`, as those of `fit` were. The predictions are not clipped.
 
         Returns
         -------
@@ -425,7 +475,8 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
         """
         check_is_fitted(self, "coef_")
         X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        predicted: Array = row_products(X, np.atleast_2d(self.coef_).T) + self.intercept_
+        inside = np.clip(X, self._units.features.lower, self._units.features.upper)
+        predicted: Array = row_products(inside, np.atleast_2d(self.coef_).T) + self.intercept_
         return predicted if self.coef_.ndim == 2 else predicted[:, 0]
 
 

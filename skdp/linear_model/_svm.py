@@ -72,7 +72,7 @@ class ObjPertSVC(ObjectivePerturbation, PrivateLinearSVC):
         privacy parameter: the residual is certified to stay below it, and the noise that hides it is proportional
         to it.
     max_iter : int, default=100
-        Newton steps before the solver turns to a slower search that always ends. It does not affect privacy.
+        Newton steps before the solver turns to a slower search. It does not affect privacy.
     classes : array-like, default=None
         The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
         in `y` are taken to be public, with a warning.
@@ -157,7 +157,7 @@ class OutputPertSVC(OutputPerturbation, PrivateLinearSVC):
         How closely the minimiser is found, as a multiple of what one record can change in the gradient. It is a
         privacy parameter: the residual is certified to stay below it, and is added to the sensitivity twice.
     max_iter : int, default=100
-        Newton steps before the solver turns to a slower search that always ends. It does not affect privacy.
+        Newton steps before the solver turns to a slower search. It does not affect privacy.
     classes : array-like, default=None
         The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
         in `y` are taken to be public, with a warning.

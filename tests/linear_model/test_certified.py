@@ -166,3 +166,46 @@ def test_a_failed_factorisation_is_not_an_exception(monkeypatch):
 
     monkeypatch.setattr(_certified.linalg, "cho_factor", fail)
     np.testing.assert_allclose(certified_minimizer(problem, 1e-7, 100), expected, atol=1e-6)
+
+
+def beyond_the_margin(loss, C, share=0.0):
+    """A problem whose loss is almost linear at the start, where its curvature is a few thousandths of the largest."""
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-1, 1, size=(500, 3))
+    y = (X[:, 0] + 0.3 * rng.standard_normal(500) > share).astype(int)
+    return Objective(clip_rows(X, 2.0, 0.5), y, loss, C, 1.0, np.zeros((1, 4)))
+
+
+@pytest.mark.parametrize("C", [1e3, 1e6, 1e9])
+@pytest.mark.parametrize("share", [0.0, 0.97, 3.0])
+def test_newton_gets_out_of_where_the_loss_is_almost_linear(C, share, monkeypatch):
+    def slow(*args):
+        pytest.fail("the slow search was needed")
+
+    monkeypatch.setattr(_certified, "_precise_search", slow)
+    certified_minimizer(beyond_the_margin(LogLoss(8.0), C, share), 1e-6 * C, 100)
+
+
+def test_precise_search_gets_out_of_there_as_well(monkeypatch):
+    monkeypatch.setattr(_certified, "_newton", lambda objective, goal, max_iter: np.zeros(objective.shape))
+    monkeypatch.setattr(_certified, "_DESCENT_STEPS", 0)
+    problem, tau = beyond_the_margin(LogLoss(8.0), 1e6), 1.0
+    gradient, error = problem.precise_gradient(certified_minimizer(problem, tau, 1))
+    assert np.linalg.norm(gradient) + error <= tau
+
+
+def test_the_last_resort_takes_a_public_number_of_steps(monkeypatch):
+    problem = beyond_the_margin(LogLoss(8.0), 1e6)
+    monkeypatch.setattr(_certified, "_newton", lambda objective, goal, max_iter: np.zeros(objective.shape))
+    monkeypatch.setattr(Objective, "newton_solver", lambda self, z: lambda g: -g)
+    monkeypatch.setattr(_certified, "_DESCENT_STEPS", 50)
+    calls, precise = [], Objective.precise_gradient
+
+    def counted(self, theta):
+        calls.append(1)
+        return precise(self, theta)
+
+    monkeypatch.setattr(Objective, "precise_gradient", counted)
+    with pytest.raises(CertificateError, match="larger tol or a smaller C"):
+        certified_minimizer(problem, 1.0, 100)
+    assert len(calls) == 2 * (1 + 100) + 50

@@ -1,0 +1,79 @@
+"""Models on tables that are difficult to learn from stay close to the constant model, or above it.
+
+Noise is seeded, so that no test fails by chance.
+"""
+
+import numpy as np
+import pytest
+
+from skdp.additive import DPAdditiveClassifier
+from skdp.linear_model import FunctionalMechLinReg
+from skdp.linear_model._functional import chosen_penalty, predicted_loss
+from skdp.linear_model._moments import Noise
+from tests.difficult import KINDS, difficult
+
+
+def r2(table, epsilon, delta, seeds=range(5)):
+    n_train = len(table.y) * 2 // 3
+    test = table.target[n_train:]
+    models = [
+        FunctionalMechLinReg(
+            epsilon=epsilon, delta=delta, bounds=table.bounds, bounds_y=table.target_bounds, random_state=seed
+        ).fit(table.X[:n_train], table.target[:n_train])
+        for seed in seeds
+    ]
+    errors = [np.mean((test - model.predict(table.X[n_train:])) ** 2) for model in models]
+    return 1 - np.mean(errors) / test.var()
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 3.0, 10.0, np.inf])
+def test_rows_outside_of_the_bounds_are_clipped_by_predict_as_by_fit(epsilon):
+    assert r2(difficult("outside_bounds"), epsilon, 1e-6) > 0.2
+
+
+def test_a_mean_far_from_the_middle_is_not_shrunk_towards_it():
+    """Heavy tails on both sides fill a hundredth of the bounds. The scores were -2.4 and -0.35."""
+    assert r2(difficult("heavy_tailed_sides"), 0.3, 1e-6) > -1.2
+    assert r2(difficult("heavy_tailed_sides"), 1.0, 1e-6) > -0.2
+
+
+def test_predicted_loss_is_unbiased():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 4))
+    gram, cross = rows.T @ rows, rows.T @ rng.normal(size=(60, 2)) + 20.0
+    noise, penalty = Noise(30.0, 4), np.array([20.0, 20.0, 20.0, 5.0])
+    gaps, naive = [], []
+    for _ in range(1500):
+        E = noise.scale * rng.normal(size=(4, 4))
+        released, answers = gram + (E + E.T) / 2, cross + 5.0 * rng.normal(size=cross.shape)
+        estimate, w = predicted_loss(released, answers, penalty, noise, 5.0)
+        truth = np.sum(w * (gram @ w)) - 2 * np.sum(cross * w)
+        gaps.append(estimate - truth)
+        naive.append(np.sum(w * (released @ w)) - 2 * np.sum(answers * w) - truth)
+    error = np.std(gaps) / np.sqrt(len(gaps))
+    assert abs(np.mean(gaps)) < 4 * error
+    assert np.mean(naive) < -10 * error
+
+
+def test_signal_keeps_the_default_ridge():
+    gram, noise = np.diag([1e3, 1e3, 1e3]), Noise(50.0, 3)
+    standard = chosen_penalty(gram, np.array([[800.0], [0.0], [100.0]]), 60.0, noise, 50.0)
+    np.testing.assert_array_equal(standard, np.full(3, 60.0))
+    mean_only = chosen_penalty(np.diag([1.0, 1.0, 200.0]), np.array([[40.0], [-40.0], [400.0]]), 60.0, noise, 50.0)
+    assert mean_only[0] > 1e6
+    assert mean_only[-1] < 1.0
+
+
+def test_a_huge_weight_and_a_margin_end_in_seconds():
+    rng = np.random.default_rng(0)
+    X = rng.random((3000, 3))
+    y = X[:, 0] + 0.3 * rng.standard_normal(3000) > 0.5
+    model = DPAdditiveClassifier(epsilon=np.inf, C=1e6, margin=8, bounds=(0, 1), classes=[False, True]).fit(X, y)
+    assert model.score(X, y) > 0.75
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tables_are_the_same_each_time(kind):
+    one, other = difficult(kind, 300), difficult(kind, 300)
+    np.testing.assert_array_equal(one.X, other.X)
+    assert set(one.y) <= set(range(one.n_classes))
