@@ -54,12 +54,12 @@ _ADASSP_THEOREM = "Functional mechanism, theorem 2"
 # less than this part of the sensitivity for up to 2**30 rows of 2**7 columns.
 _EIGENVALUE_ROUNDING = 2.0**-14
 
-# Multiples of the ridge: for the intercept where it is almost spared, and for features whose coefficients are to vanish.
+# Multiples of the ridge: for an intercept that is almost spared, and for features whose coefficients are to vanish.
 _SPARED = 2.0**-6
 _TO_ZERO = 2.0**20
 
 # Standard deviations by which the mean alone has to be better.
-_SURE_BY = 2.0
+_SURE_BY = 3.0
 
 # Probability with which AdaSSP's ridge may fail to cover the noise.
 _ADASSP_FAILURE = 0.05
@@ -124,18 +124,18 @@ def adassp_ridge(eigenvalue: float, eigenvalue_noise: float, noise: Noise) -> fl
 
 
 def postprocess(gram: Array, cross: Array, penalty: Array) -> Array:
-    """Return the ridge solution, of shape (n_columns, n_targets), from released moments and the ridge of each column."""
+    """Return the solution, of shape (n_columns, n_targets), from released moments and the ridge of each column."""
     return solve_positive(trimmed(gram) + np.diag(penalty), cross)
 
 
 def predicted_loss(gram: Array, cross: Array, penalty: Array, noise: Noise, cross_noise: float) -> tuple[float, Array]:
     r"""Estimate the squared error of a ridge solution, less that of zeros, from the released moments it is made of.
 
-    The released moments flatter a solution that follows their noise. For Gaussian noise :math:`E` in the Gram matrix and
-    :math:`e` in the cross moments, Stein's lemma gives by how much: :math:`\mathbb{E}\,e^\top w = \tau^2 \operatorname{tr} M`
-    for the inverse :math:`M` of the penalised matrix, and :math:`-\mathbb{E}\,w^\top E w = \sigma^2 (\operatorname{diag}(M)^\top
-    L\,w^2 + w^\top(M\circ L)w)` in the basis of the eigenvectors, where :math:`L` holds the divided differences of the
-    positive part of the eigenvalues. Returned are the estimate and the solution.
+    The released moments flatter a solution that follows their noise. For Gaussian noise :math:`E` in the Gram matrix
+    and :math:`e` in the cross moments, Stein's lemma says by how much. With :math:`M`, the inverse of the penalised
+    matrix, :math:`\mathbb{E}\,e^\top w = \tau^2 \operatorname{tr} M` and :math:`-\mathbb{E}\,w^\top E w = \sigma^2
+    (\operatorname{diag}(M)^\top L\,w^2 + w^\top(M\circ L)w)` in the basis of the eigenvectors, where :math:`L` holds
+    the divided differences of the positive part of the eigenvalues. Returned are the estimate and the solution.
     """
     values, vectors = np.linalg.eigh(gram)
     positive = np.maximum(values, 0.0)
@@ -156,9 +156,9 @@ def chosen_penalty(gram: Array, cross: Array, alpha: float, noise: Noise, cross_
     """Return the ridge of each column, chosen by the released moments: for the intercept in the last column.
 
     The default ridge shrinks the intercept too. Where features carry little, that pulls the mean to the middle of its
-    bounds, and noise in the coefficients is not worth their signal. The alternative is a mean that is almost not shrunk,
-    and coefficients of almost zero. It is taken if its predicted error is less by two standard deviations of the
-    difference that noise makes.
+    bounds, and noise in the coefficients is not worth their signal. The alternative is a mean that is almost not
+    shrunk, and coefficients of almost zero. It is taken if its predicted error is less by three standard deviations of
+    the difference that noise makes. Only released and public numbers are read, so that this is post-processing.
     """
     standard = np.full(len(gram), alpha)
     mean_only = np.append(standard[1:] * _TO_ZERO, alpha * _SPARED)
