@@ -59,7 +59,7 @@ def test_signal_keeps_the_default_ridge():
     gram, noise = np.diag([1e3, 1e3, 1e3]), Noise(50.0, 3)
     standard = chosen_penalty(gram, np.array([[800.0], [0.0], [100.0]]), 60.0, noise, 50.0)
     np.testing.assert_array_equal(standard, np.full(3, 60.0))
-    mean_only = chosen_penalty(np.diag([1.0, 1.0, 200.0]), np.array([[40.0], [-40.0], [400.0]]), 60.0, noise, 50.0)
+    mean_only = chosen_penalty(np.diag([1.0, 1.0, 500.0]), np.array([[40.0], [-40.0], [2000.0]]), 60.0, noise, 50.0)
     assert mean_only[0] > 1e6
     assert mean_only[-1] < 1.0
 
