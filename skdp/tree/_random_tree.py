@@ -2,9 +2,10 @@ r"""Random trees with noisy leaf counts (Jagannathan, Pillaipakkamnatt and Wrigh
 
 The trees are drawn from public numbers. Released: the class counts of all leaves of all trees, at once (see
 ``leaf_counts_l1`` and ``leaf_counts_l2``); by them, class distributions are smoothed from the root of each tree down,
-and turned into scores. Released besides, unless ``weights="equal"`` or the noise leaves few trees: the sums for one
-Newton step towards the weights that the trees' scores should have. With ``thresholds="quantile"``, cut points of the
-numeric features come first.
+and turned into scores. Released as well, unless ``weights="equal"``: the choice of a scale for equal weights, and,
+unless there is much noise, the sums for one step from there towards better weights and the choice of its length (see
+`_weights`). Without `expected_n` and `n_estimators`, noisy class counts come first, and the number of trees and their
+depth follow from them. With ``thresholds="quantile"``, cut points of the numeric features come before everything else.
 """
 
 from __future__ import annotations
@@ -199,7 +200,7 @@ class Shares:
             event = GaussianEvent(gaussian_mu(self.epsilon, self.delta) * math.sqrt(share) * (1 + 2.0**-48))
         elif self.epsilon < math.inf:
             event = PureEvent(self.epsilon * share)
-        self.add(label, (Reserved(event), event), share, "4")
+        self.add(label, (Reserved(event), event), share, "6")
 
     def guarantee(self) -> PrivacyGuarantee:
         return PrivacyGuarantee(self.epsilon, self.delta, tuple(self.events), tuple(self.releases))
@@ -248,7 +249,7 @@ def plan_trees(
     size = n_trees * 2**depth * n_classes
     shares.add(_COUNTS, count_mechanism(epsilon, delta, count_share, n_trees, size), count_share, "1")
     if newton:
-        shares.add(_SCALE, choice_mechanism(epsilon, delta, _SCALE_SHARE, 1.0), _SCALE_SHARE, "5")
+        shares.add(_SCALE, choice_mechanism(epsilon, delta, _SCALE_SHARE, 1.0), _SCALE_SHARE, "7")
     if weight_share > _SCALE_SHARE:
         step = Step(n_trees, n_classes)
         if parameters.private:
@@ -256,7 +257,7 @@ def plan_trees(
         else:
             made = NoNoise(step.sensitivity), PureEvent(epsilon)
         shares.add(_STEP, made, _STEP_SHARE, "2")
-        shares.add(_LENGTH, choice_mechanism(epsilon, delta, _SCALE_SHARE, 1.0), _SCALE_SHARE, "5")
+        shares.add(_LENGTH, choice_mechanism(epsilon, delta, _SCALE_SHARE, 1.0), _SCALE_SHARE, "7")
     mechanisms = {release.label: release.mechanism for release in shares.releases[before:]}
     return Trees(n_trees, depth, few, mechanisms)
 
@@ -286,7 +287,7 @@ def make_plan(parameters: Parameters, n_features: int, n_classes: int, n_numeric
     trees = None
     if parameters.adaptive:
         rest -= _CLASS_SHARE
-        shares.add(_CLASSES, count_mechanism(epsilon, delta, _CLASS_SHARE, 1, n_classes + 1), _CLASS_SHARE, "4")
+        shares.add(_CLASSES, count_mechanism(epsilon, delta, _CLASS_SHARE, 1, n_classes + 1), _CLASS_SHARE, "1")
         shares.reserve(_TREES, rest)
     else:
         n_rows = parameters.expected_n
@@ -361,7 +362,7 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
     r"""Differentially private forest of random trees with noisy leaf counts.
 
     The trees are drawn at random from public numbers. The class counts of all their leaves are released with noise, and
-    then the sums for one Newton step towards the trees' weights. It takes two passes over the data, in blocks of rows,
+    then the sums for one step towards the trees' weights. It takes four passes over the data, in blocks of rows,
     whatever the number of classes, categories and features. By default, every feature has a tree of its own: the model
     is then additive in the features, as naive Bayes is, with weights that take into account what features share.
 
@@ -370,7 +371,8 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
     n_estimators : int, default=None
         Number of trees. None is the number of features, and at most 64 with ``delta=0``; otherwise at most 256, and
         twice as many trees as features if that does not exceed 64; but fewer, down to 4, where the noise in a count,
-        which grows with the number of trees, would exceed an eighth of `expected_n` over the number of classes.
+        which grows with the number of trees, would exceed an eighth of `expected_n` over the number of classes. If
+        `expected_n` is None, a noisy count stands for it.
     epsilon : float, default=1.0
         Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
     delta : float, default=0.0
@@ -384,23 +386,28 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         Categorical columns: positions, names, or a mask. None for none.
     n_categories : int or array-like of int, default=None
         Numbers of categories of these columns, in the same order; required with them. Categories are coded
-        0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value goes
-        left wherever the column is split.
+        0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value is
+        unknown: in `fit`, the record does not count in trees that split by this column; in `predict`, the row stays in
+        the node that does, and takes its class distribution.
     max_depth : int, default=None
-        Splits from root to leaf, from 0 to 16. None is 5, or a public function of `expected_n`, the noise and the
-        numbers of features and trees.
+        Splits from root to leaf, from 0 to 16. None is a function of `expected_n`, or of the noisy count that stands
+        for it, of the noise and of the numbers of classes, features and trees. If `n_estimators` is set and
+        `expected_n` is None, it is 5.
     max_features : int, default=None
         Number of features that a tree sees. None is 1, and 2 in trees that come on top of one for each feature, or as
         many as it takes to see each feature once.
     expected_n : int, default=None
         Roughly the number of records, from public knowledge, to choose the number of trees and the depth by. It need
-        not be right. None stands for 5000, and a depth of 5.
+        not be right. With None, and unless `n_estimators` is set, 4 % of the budget is spent on noisy class counts,
+        which are used instead.
     thresholds : {"uniform", "quantile"}, default="uniform"
         How numeric features are split: evenly within their bounds, at random, or evenly between cut points that take
         a tenth of the budget. ``"quantile"`` is for bounds that are far wider than what most records need.
     weights : {"newton", "equal"}, default="newton"
-        ``"newton"`` spends a fifth of the budget on the weights of the trees, unless noise leaves fewer trees than
-        features: then the counts get all, and weights are equal.
+        ``"newton"`` spends 2 % of the budget on a choice between equal weights of several sizes, 0 included, and 22 %
+        on a step from there to better ones, and on its length. Where there is much noise for the number of records,
+        there is no step, and leaf counts get its part. ``"equal"`` spends nothing on weights, and has no safeguard
+        against evidence that many columns repeat: it may be worse than a constant.
     structure_seed : int, default=0
         Seed of the trees' structure, which is public. It has nothing to do with the noise.
     classes : array-like, default=None
@@ -420,6 +427,8 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         Noisy counts; 0 in leaves that no record can reach.
     leaf_proba_ : ndarray of shape (n_trees, n_leaves, n_classes)
         Class distributions in the leaves, smoothed.
+    inner_proba_ : ndarray of shape (n_trees, n_leaves - 1, n_classes)
+        Class distributions in the other nodes, level by level, for rows with unknown categories.
     class_prior_ : ndarray of shape (n_classes,)
         Noisy class frequencies.
     tree_weights_ : ndarray of shape (n_trees,)
@@ -443,9 +452,13 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
     -----
     **Privacy.** The trees depend on public numbers only. One record adds 1 to one count of each of :math:`T` trees: it
     moves all counts together by :math:`T` in L1 norm and by :math:`\sqrt T` in L2 norm. Counts get discrete Laplace
-    noise for the first, or Gaussian noise for the second. In the Newton step, a record's curvature and gradient are
-    scaled down to a public norm, together. Each cut point is drawn by the exponential mechanism. Everything else is
-    computed from what was released. Not covered: that `fit` raises an error for values that are not finite, and how
+    noise for the first, or Gaussian noise for the second. In the step, a record's curvature and gradient are scaled
+    down to a public norm, together. The size of the weights and the length of the step are chosen by Brier scores, which
+    one record moves by at most 1, all in one direction. Each cut point is drawn by the exponential mechanism. One record
+    changes one class count by 1. What follows from class counts is released at a noise that is larger the more trees
+    there are, so that it uses the same part of the budget whatever the counts are: composition is adaptive. Everything
+    else is computed from what was released. With class counts, a `SchemaMismatchWarning` tells that hardly any record
+    has a declared label; it is computed from the released counts. Not covered: that `fit` raises an error for values that are not finite, and how
     long it takes.
 
     References
