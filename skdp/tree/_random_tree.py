@@ -545,7 +545,8 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
 
         session = ReleaseSession(plan.guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
         all_codes, known = codes, codes >= 0
-        X, codes = X[known], codes[known]
+        if not known.all():
+            X, codes = X[known], codes[known]
         warps = {}
         if plan.mechanism(_CUTS) is not None:
             warps = _postprocess_cuts(columns, session.release(_CUTS, grid_counts(columns, X)))
