@@ -101,7 +101,7 @@ _RECORDS_FOR_NOISE = 8
 #: ... for a step of the weights to be worth its share.
 _RECORDS_FOR_STEP = 16
 
-#: Records of each class that a leaf is expected to hold at least, on average, whatever the noise.
+#: Records of each class that count as much as one standard deviation of the noise, on average: labels are a sample.
 _RECORDS_IN_LEAF = 2.0
 
 #: The fewest trees, if nobody says otherwise.
@@ -176,7 +176,7 @@ class Parameters:
             return _DEPTH
         held = 4 / min(max(n_features / n_trees, 1.0), 4.0)
         return min(
-            max(math.floor(math.log2(max(n_rows / max(held * noise, _RECORDS_IN_LEAF * n_classes), 1.0))), 1), _DEEPEST
+            max(math.floor(math.log2(max(n_rows / (held * max(noise, _RECORDS_IN_LEAF * n_classes)), 1.0))), 1), _DEEPEST
         )
 
 
