@@ -176,7 +176,8 @@ class Parameters:
             return _DEPTH
         held = 4 / min(max(n_features / n_trees, 1.0), 4.0)
         return min(
-            max(math.floor(math.log2(max(n_rows / (held * max(noise, _RECORDS_IN_LEAF * n_classes)), 1.0))), 1), _DEEPEST
+            max(math.floor(math.log2(max(n_rows / (held * max(noise, _RECORDS_IN_LEAF * n_classes)), 1.0))), 1),
+            _DEEPEST,
         )
 
 

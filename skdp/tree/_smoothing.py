@@ -25,8 +25,9 @@ def class_distributions(
 
     A node's counts are the sums of its leaves'. With :math:`N` their total, :math:`q` the parent's distribution and
     :math:`s` the standard deviation of the noise in each, the deviation :math:`d = c - Nq` is shrunk as by James and
-    Stein, to :math:`\max(0, 1 - (K-1) s^2/\|d\|^2)\, d`: what could well be noise is left out. Of few trees, it is
-    shrunk to :math:`\|d\|^2/(\|d\|^2 + (K-1) s^2)\, d`: noise alone might be half of it, and small deviations, which
+    Stein, to :math:`\max(0, 1 - v/\|d\|^2)\, d` for :math:`v = (K-1) s^2 + N(1 - \|q\|^2)`, which is what noise and
+    sampling come to: what could well be by chance is left out. Weights that are estimated from the same records would
+    otherwise trust what leaves know by heart. Of few trees, whose weights are not estimated, the deviation is shrunk to :math:`\|d\|^2/(\|d\|^2 + (K-1) s^2)\, d`: noise alone might be half of it, and small deviations, which
     are all that there is, still tell the classes apart. With :math:`d'` for what remains of `d`, the distribution is
     proportional to :math:`q\,(Nq + d' + 2q + s)/(Nq + 2q + s)`.
 
@@ -73,6 +74,8 @@ def class_distributions(
         deviation = np.maximum(noisy, 0.0) - expected
         square = (deviation**2).sum(axis=2, keepdims=True)
         by_chance = (n_classes - 1) * spread**2
+        if not few_trees:
+            by_chance = by_chance + expected.sum(axis=2, keepdims=True) * (1 - (parent**2).sum(axis=2, keepdims=True))
         if few_trees:
             kept = square / np.maximum(square + by_chance, 1e-300)
         else:
