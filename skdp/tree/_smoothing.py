@@ -27,7 +27,8 @@ def class_distributions(
     :math:`s` the standard deviation of the noise in each, the deviation :math:`d = c - Nq` is shrunk as by James and
     Stein, to :math:`\max(0, 1 - v/\|d\|^2)\, d` for :math:`v = (K-1) s^2 + N(1 - \|q\|^2)`, which is what noise and
     sampling come to: what could well be by chance is left out. Weights that are estimated from the same records would
-    otherwise trust what leaves know by heart. Of few trees, whose weights are not estimated, the deviation is shrunk to :math:`\|d\|^2/(\|d\|^2 + (K-1) s^2)\, d`: noise alone might be half of it, and small deviations, which
+    otherwise trust what leaves know by heart. Of few trees, whose weights are not estimated, the deviation is shrunk to
+    :math:`\|d\|^2/(\|d\|^2 + (K-1) s^2)\, d`: noise alone might be half of it, and small deviations, which
     are all that there is, still tell the classes apart. With :math:`d'` for what remains of `d`, the distribution is
     proportional to :math:`q\,(Nq + d' + 2q + s)/(Nq + 2q + s)`.
 
