@@ -345,8 +345,8 @@ def _warn_of_labels(counted: Array, spread: float) -> None:
     declared, other = float(counted[:-1].sum()), float(counted[-1])
     if other - 9 * declared > 50 + 7.3 * spread * math.sqrt(81 * (len(counted) - 1) + 1):
         warn(
-            "by the released counts, fewer than a tenth of the records have a label that is in classes: compare their "
-            "spelling and type with those of y. This is so by chance of the noise with a probability of at most 0.001",
+            "the released counts show that fewer than a tenth of the records have a label that is in classes. Check "
+            "that the labels are spelled as y holds them, with the same type. The budget was charged",
             SchemaMismatchWarning,
         )
 
