@@ -369,7 +369,9 @@ def test_structure_has_bits_of_its_own(estimator, monkeypatch):
     monkeypatch.setattr(NoiseSource, "stream", note)
     monkeypatch.setattr(ReleaseSession, "release", releasing)
     monkeypatch.setattr(ReleaseSession, "steps", stepping)
-    model = declared(estimator).fit(*data_for(estimator))
+    # Without it, the plan reserves a part of the budget for releases that follow from class counts.
+    given = {"expected_n": 1000} if type(estimator).__name__ == "DPRandomTree" else {}
+    model = declared(estimator).set_params(**given).fit(*data_for(estimator))
     used = structure + noise
     assert len(used) == len(set(used))
     # Steps have a stream of samples, and one of noise.
