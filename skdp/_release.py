@@ -7,7 +7,7 @@ data, then lets each planned release happen once. What comes out of a session is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._warn import warn
-from .accounting import Budget, BudgetAccountant, PrivacyCost, PrivacyEvent, RecordedRelease, Relation
+from .accounting import (
+    Budget,
+    BudgetAccountant,
+    GaussianEvent,
+    PrivacyCost,
+    PrivacyEvent,
+    PureEvent,
+    RecordedRelease,
+    Relation,
+)
 from .exceptions import ReleaseError, SeededNoiseWarning
 from .mechanisms import Mechanism, NoiseSource, SampledGaussianMechanism
 
@@ -59,6 +68,47 @@ class Release:
         """
         m = self.mechanism
         return RecordedRelease(self.label, m.name, m.norm, float(m.sensitivity), float(m.scale))
+
+
+@dataclass(frozen=True)
+class Reserved(Mechanism):
+    """A part of the budget, for releases that are planned by what was released before.
+
+    Whatever they are, they cost no more than `event` together: `ReleaseSession.refine` sees to it. The composition is
+    adaptive, and its theorem allows the choice.
+
+    Parameters
+    ----------
+    event : GaussianEvent or PureEvent
+        The part.
+    """
+
+    event: GaussianEvent | PureEvent
+
+    name = "planned by what is released before"
+    sensitivity = 1.0
+
+    @property
+    def norm(self) -> str:  # type: ignore[override]
+        """The norm in which releases together are measured."""
+        return "L2" if isinstance(self.event, GaussianEvent) else "L1"
+
+    @property
+    def scale(self) -> float:
+        """Scale of the noise, for a release that moves by 1 and takes all of it."""
+        return 1 / (self.event.noise_mu if isinstance(self.event, GaussianEvent) else self.event.epsilon)
+
+    def covers(self, events: Sequence[PrivacyEvent]) -> bool:
+        """Tell whether such events cost no more, composed in any order."""
+        if isinstance(self.event, GaussianEvent):
+            gaussian = [event.noise_mu for event in events if isinstance(event, GaussianEvent)]
+            return len(gaussian) == len(events) and math.hypot(*gaussian) <= self.event.noise_mu
+        pure = [event.epsilon for event in events if isinstance(event, PureEvent)]
+        return len(pure) == len(events) and (self.event.epsilon == math.inf or math.fsum(pure) <= self.event.epsilon)
+
+    def release(self, value: ArrayLike, stream: object) -> NDArray:
+        """Refuse, since it is to be refined."""
+        raise ReleaseError("this part of the plan has to be refined before it is released")
 
 
 @dataclass(frozen=True)
@@ -249,6 +299,24 @@ class ReleaseSession:
         if size is not None and np.size(value) != size:
             raise ReleaseError(f"the release {label!r} is planned with {size} numbers, and has {np.size(value)}")
         return self._waiting.pop(label).release(value, self._source.stream(label))
+
+    def refine(self, label: str, releases: Sequence[Release], events: Sequence[PrivacyEvent]) -> None:
+        """Replace a reserved part by releases that cost no more.
+
+        Parameters
+        ----------
+        label : str
+            Label of the part.
+        releases : sequence of Release
+            Functions of public parameters, and of what this session has released.
+        events : sequence of PrivacyEvent
+            What these cost.
+        """
+        reserved = self._planned(label)
+        if not (isinstance(reserved, Reserved) and reserved.covers(events)):
+            raise ReleaseError(f"the releases that {label!r} is refined to cost more than was reserved for them")
+        del self._waiting[label]
+        self._waiting.update((release.label, release.mechanism) for release in releases)
 
     def steps(
         self, label: str, n_rows: int

@@ -107,7 +107,8 @@ class TreeClassifier:
         Returns
         -------
         leaves : ndarray of shape (n_samples, n_trees)
-            Positions in the second axis of ``leaf_counts_``.
+            Positions in the second axis of ``leaf_counts_``. In a forest, a row without a known category in a column
+            that a tree asks for stays in an inner node; these are numbered level by level after the leaves.
         """
         X = self._rows(X)
         route = self.structure_.router(len(X))

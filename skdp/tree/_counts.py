@@ -1,16 +1,16 @@
-"""Class counts of leaves: how far one record moves them, the mechanism for them, and the counting."""
+"""Class counts of leaves: how far one record moves them, the mechanism for them, and the counting; and choices."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
-from ..mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, Mechanism, NoNoise, pure_share
+from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, bounded_range_epsilon, gaussian_mu
+from ..mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, GroupChoices, Mechanism, NoNoise, pure_share
 from ..sensitivity import sum_over_rows
 from ._base import ROUTED
 
@@ -32,8 +32,9 @@ class Structure(Protocol):
 def leaf_counts_l1(n_trees: int) -> float:
     """Bound the L1 norm of what one record adds to the class counts of all leaves.
 
-    The trees do not depend on the data. A record reaches one leaf of each tree, and raises the count of its class there
-    by 1: `n_trees` entries change by 1. Every record attains the bound.
+    The trees do not depend on the data. A record reaches one leaf of each tree, or none where it has an unknown
+    category, and raises the count of its class there by 1: at most `n_trees` entries change by 1. Every record of known
+    categories attains the bound.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ def leaf_counts_l1(n_trees: int) -> float:
 def leaf_counts_l2(n_trees: int) -> float:
     """Bound the L2 norm of what one record adds to the class counts of all leaves.
 
-    `n_trees` entries change by 1, see `leaf_counts_l1`. Every record attains the bound.
+    At most `n_trees` entries change by 1, see `leaf_counts_l1`. Every record of known categories attains the bound.
 
     Parameters
     ----------
@@ -83,6 +84,30 @@ def count_mechanism(
     return DiscreteLaplaceMechanism(part, leaf_counts_l1(n_trees), size), PureEvent(part)
 
 
+class BestChoices(NoNoise):
+    """Choices without noise: the best candidates."""
+
+    def release(self, value: Any, stream: Any) -> Array:
+        return np.asarray(value).argmax(axis=1).astype(np.float64)
+
+
+def choice_mechanism(epsilon: float, delta: float, share: float, sensitivity: float) -> tuple[Mechanism, PrivacyEvent]:
+    """Return the mechanism for choices by scores that one record moves in one direction only."""
+    if epsilon == math.inf:
+        return BestChoices(sensitivity), PureEvent(epsilon)
+    if delta > 0:
+        mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
+        choice = GroupChoices(bounded_range_epsilon(mu), sensitivity, monotone=True, bounded_range=True)
+        return choice, GaussianEvent(mu)
+    part = pure_share(epsilon, share)
+    return GroupChoices(part, sensitivity, monotone=True), PureEvent(part)
+
+
+def class_counts(codes: NDArray[np.intp], n_classes: int) -> Array:
+    """Count classes, and last other labels: a record adds 1 to one count, as to those of one tree, `leaf_counts_l1`."""
+    return np.bincount(np.where(codes < 0, n_classes, codes), minlength=n_classes + 1).astype(np.float64)
+
+
 def leaf_counts(structure: Structure, X: NDArray, codes: NDArray[np.intp], n_classes: int) -> Array:
     """Count classes in the leaves of all trees, of shape (n_trees, n_leaves, n_classes)."""
     shape = structure.n_trees, structure.n_leaves, n_classes
@@ -93,7 +118,8 @@ def leaf_counts(structure: Structure, X: NDArray, codes: NDArray[np.intp], n_cla
         for counts, cells in zip(out, route(rows), strict=True):
             cells *= n_classes
             cells += classes
-            counts[:] = np.bincount(cells, minlength=size)
+            # What stays in an inner node comes after the leaves, and is not counted.
+            counts[:] = np.bincount(cells, minlength=size)[:size]
         return out
 
     return sum_over_rows(block, X, codes, block_rows=ROUTED).reshape(shape).astype(np.float64)

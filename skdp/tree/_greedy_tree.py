@@ -23,22 +23,13 @@ from .._mismatch import label_parts, warn_of_mismatch
 from .._params import check_boolean, check_choice, check_classes, check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from .._values import shown
-from ..accounting import (
-    GaussianEvent,
-    PrivacyCost,
-    PrivacyEvent,
-    PureEvent,
-    bounded_range_epsilon,
-    check_delta,
-    check_epsilon,
-    gaussian_mu,
-)
+from ..accounting import PrivacyCost, PrivacyEvent, check_delta, check_epsilon
 from ..base import DPEstimatorMixin
-from ..mechanisms import GroupChoices, Mechanism, NoiseSource, NoNoise, coordinate_variance, pure_share
+from ..mechanisms import NoiseSource, coordinate_variance
 from ..sensitivity import sum_over_rows
 from ._base import ROUTED, TreeClassifier, check_optional
 from ._columns import ColumnParameters, check_columns, columns_for
-from ._counts import count_mechanism, leaf_counts
+from ._counts import choice_mechanism, count_mechanism, leaf_counts
 from ._smoothing import class_distributions, few_records
 from ._structure import Columns
 
@@ -318,13 +309,6 @@ def histogram(candidates: Candidates, splits: Splits, X: NDArray, codes: NDArray
     return sum_over_rows(block, X, codes, block_rows=ROUTED).astype(np.float64)
 
 
-class BestChoices(NoNoise):
-    """Choices without noise: the best candidates."""
-
-    def release(self, value: Any, stream: Any) -> Array:
-        return np.asarray(value).argmax(axis=1).astype(np.float64)
-
-
 @dataclass(frozen=True)
 class Parameters:
     """The checked parameters of a fit, all public."""
@@ -346,17 +330,7 @@ def make_plan(parameters: Parameters, n_classes: int) -> PrivacyGuarantee:
     releases: list[Release] = []
     events: list[PrivacyEvent] = []
     for level in range(depth):
-        choice: Mechanism
-        part = pure_share(epsilon, share)
-        event: PrivacyEvent = PureEvent(part)
-        if epsilon == math.inf:
-            choice = BestChoices(sensitivity)
-        elif delta > 0:
-            mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
-            choice = GroupChoices(bounded_range_epsilon(mu), sensitivity, monotone=True, bounded_range=True)
-            event = GaussianEvent(mu)
-        else:
-            choice = GroupChoices(part, sensitivity, monotone=True)
+        choice, event = choice_mechanism(epsilon, delta, share, sensitivity)
         releases.append(Release(splits_of(level), choice, share, "Trees, theorem 4"))
         events.append(event)
     rest = 1 - _SPLIT_SHARE if depth else 1.0

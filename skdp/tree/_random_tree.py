@@ -2,9 +2,10 @@ r"""Random trees with noisy leaf counts (Jagannathan, Pillaipakkamnatt and Wrigh
 
 The trees are drawn from public numbers. Released: the class counts of all leaves of all trees, at once (see
 ``leaf_counts_l1`` and ``leaf_counts_l2``); by them, class distributions are smoothed from the root of each tree down,
-and turned into scores. Released besides, unless ``weights="equal"`` or the noise leaves few trees: the sums for one
-Newton step towards the weights that the trees' scores should have. With ``thresholds="quantile"``, cut points of the
-numeric features come first.
+and turned into scores. Released as well, unless ``weights="equal"``: the choice of a scale for equal weights, and,
+unless there is much noise, the sums for one step from there towards better weights and the choice of its length (see
+`_weights`). Without `expected_n` and `n_estimators`, noisy class counts come first, and the number of trees and their
+depth follow from them. With ``thresholds="quantile"``, cut points of the numeric features come before everything else.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
 
@@ -20,17 +21,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._data import classification_data
+from .._data import labelled_data
 from .._params import check_choice, check_classes, check_integer
-from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from .._release import PrivacyGuarantee, Release, ReleaseSession, Reserved, check_accountant
+from .._warn import warn
 from ..accounting import (
+    GaussianEvent,
     PrivacyCost,
     PrivacyEvent,
     PureEvent,
     check_delta,
     check_epsilon,
+    gaussian_mu,
 )
 from ..base import DPEstimatorMixin
+from ..exceptions import SchemaMismatchWarning
 from ..mechanisms import (
     Mechanism,
     NoiseSource,
@@ -38,17 +43,29 @@ from ..mechanisms import (
     coordinate_variance,
     even_levels,
     l2_mechanism,
+    pure_share,
     quantile_mechanism,
     within_reach,
 )
 from ..sensitivity import cell_counts
 from ._base import ROUTED, TreeClassifier, check_optional
 from ._columns import ColumnParameters, check_columns, columns_for
-from ._counts import count_mechanism, leaf_counts
+from ._counts import choice_mechanism, class_counts, count_mechanism, leaf_counts
 from ._routes import Routes
 from ._smoothing import class_distributions, log_odds, scores
 from ._structure import Columns, grow
-from ._weights import Step, decision, newton_step, newton_sums, probabilities, record_terms
+from ._weights import (
+    LENGTHS,
+    SCALES,
+    Line,
+    Step,
+    decision,
+    line_scores,
+    newton_step,
+    newton_sums,
+    probabilities,
+    record_terms,
+)
 
 Array = NDArray[np.float64]
 
@@ -59,11 +76,15 @@ THRESHOLDS = ("uniform", "quantile")
 WEIGHTS = ("newton", "equal")
 
 _CUTS = "cut points"
+_CLASSES = "class counts"
+_TREES = "leaf counts and weights"
 _COUNTS = "leaf counts"
+_SCALE = "scale of the weights"
 _STEP = "Newton step"
+_LENGTH = "length of the step"
 
 #: Shares of the budget, of epsilon or of the square of the GDP parameter; leaf counts get the rest.
-_CUT_SHARE, _STEP_SHARE = 0.1, 0.2
+_CUT_SHARE, _CLASS_SHARE, _SCALE_SHARE, _STEP_SHARE = 0.1, 0.04, 0.02, 0.2
 
 #: Cut points: levels of bisection, and cells of the grid.
 _LEVELS, _GRID = 3, 1024
@@ -71,12 +92,17 @@ _LEVELS, _GRID = 3, 1024
 #: Ridge of the Newton step, in units of the largest eigenvalue of the noise.
 _RIDGE = 0.5
 
-#: Depth without `expected_n`, and the deepest that is chosen with it.
+#: Depth where the number of trees is given and that of records is not, and the deepest that is chosen otherwise.
 _DEPTH, _DEEPEST = 5, 8
 
-#: Records that are expected without `expected_n`, for the number of trees; and how many of a class, on average, there
-#: have to be for each standard deviation of the noise in a count.
-_EXPECTED, _RECORDS_FOR_NOISE = 5000, 8
+#: How many records of a class, on average, there have to be for each standard deviation of the noise in a count.
+_RECORDS_FOR_NOISE = 8
+
+#: ... for a step of the weights to be worth its share.
+_RECORDS_FOR_STEP = 16
+
+#: Records of each class that count as much as one standard deviation of the noise, on average: labels are a sample.
+_RECORDS_IN_LEAF = 2.0
 
 #: The fewest trees, if nobody says otherwise.
 _FEWEST = 4
@@ -109,16 +135,27 @@ class Parameters:
             return min(n_features, 64)
         return min(2 * n_features, max(n_features, 64), 256)
 
-    def n_trees(self, n_features: int, n_classes: int, noise: Callable[[int], float]) -> int:
+    @property
+    def adaptive(self) -> bool:
+        """Whether noisy class counts say how many trees there are, and how deep."""
+        return self.n_estimators is None and self.expected_n is None
+
+    def n_trees(self, n_features: int, n_classes: int, n_rows: float | None, noise: Callable[[int], float]) -> int:
         """As many as leave each class eight standard deviations of a count's noise, which grows with their number.
 
         But four at least: what a single tree of random splits is worth is a matter of luck.
         """
         most = self.most_trees(n_features)
-        if self.n_estimators is not None or not self.private:
+        if n_rows is None or self.n_estimators is not None or not self.private:
             return most
-        tolerable = (self.expected_n or _EXPECTED) / (_RECORDS_FOR_NOISE * n_classes)
+        tolerable = n_rows / (_RECORDS_FOR_NOISE * n_classes)
         return max(min(_FEWEST, most), bisect.bisect_right(range(1, most + 1), tolerable, key=noise))
+
+    def noisy(self, n_rows: float | None, n_classes: int, noise: float) -> bool:
+        """Tell whether there is too much noise for a step of the weights."""
+        if n_rows is None or self.n_estimators is not None or not self.private:
+            return False
+        return noise * _RECORDS_FOR_STEP * n_classes > n_rows
 
     def n_seen(self, n_trees: int, n_features: int) -> list[int]:
         """How many features each tree sees: all are seen, and trees that come on top of that see two."""
@@ -128,76 +165,135 @@ class Parameters:
         on_top = min(max(2, fewest), n_features)
         return [fewest if t < n_features else on_top for t in range(n_trees)]
 
-    def depth(self, noise: float, n_features: int, n_trees: int) -> int:
+    def depth(self, noise: float, n_features: int, n_classes: int, n_trees: int, n_rows: float | None) -> int:
         """So deep that a leaf of a balanced tree is expected to hold four standard deviations of the noise.
 
         Fewer trees than features need more splits, to use what they see: down to one standard deviation.
         """
         if self.max_depth is not None:
             return self.max_depth
-        if self.expected_n is None:
+        if n_rows is None:
             return _DEPTH
         held = 4 / min(max(n_features / n_trees, 1.0), 4.0)
-        return min(max(math.floor(math.log2(self.expected_n / max(held * noise, 4.0))), 1), _DEEPEST)
+        return min(
+            max(math.floor(math.log2(max(n_rows / (held * max(noise, _RECORDS_IN_LEAF * n_classes)), 1.0))), 1),
+            _DEEPEST,
+        )
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Parts of the budget, by which mechanisms are made."""
+
+    epsilon: float
+    delta: float
+    releases: list[Release] = field(default_factory=list)
+    events: list[PrivacyEvent] = field(default_factory=list)
+
+    def add(self, label: str, made: tuple[Mechanism, PrivacyEvent], share: float, theorem: str) -> None:
+        self.releases.append(Release(label, made[0], share, f"Trees, theorem {theorem}"))
+        self.events.append(made[1] if self.epsilon < math.inf else PureEvent(self.epsilon))
+
+    def reserve(self, label: str, share: float) -> None:
+        event: GaussianEvent | PureEvent = PureEvent(pure_share(self.epsilon, share))
+        if self.epsilon < math.inf and self.delta > 0:
+            # A little more than the sum of its parts, which rounding might exceed; `gaussian_mu` leaves more than that.
+            event = GaussianEvent(gaussian_mu(self.epsilon, self.delta) * math.sqrt(share) * (1 + 2.0**-48))
+        elif self.epsilon < math.inf:
+            event = PureEvent(self.epsilon * share)
+        self.add(label, (Reserved(event), event), share, "6")
+
+    def guarantee(self) -> PrivacyGuarantee:
+        return PrivacyGuarantee(self.epsilon, self.delta, tuple(self.events), tuple(self.releases))
+
+
+@dataclass(frozen=True)
+class Trees:
+    """What is known of trees before they are drawn: functions of public and of released numbers."""
+
+    n_trees: int
+    depth: int
+    few: bool  # because of the noise, or nearly
+    mechanisms: dict[str, Mechanism]
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the noise in a leaf's count."""
+        return math.sqrt(coordinate_variance(self.mechanisms[_COUNTS]))
+
+
+def plan_trees(
+    parameters: Parameters, n_features: int, n_classes: int, n_rows: float | None, share: float, shares: Shares
+) -> Trees:
+    """Add the leaf counts, and what the weights follow from, to the releases; together, they take `share`."""
+    epsilon, delta = parameters.epsilon, parameters.delta
+
+    # The size of the vector depends on the depth, and on it a little of the noise; the choices only on its scale.
+    def noise(weight_share: float, n_trees: int) -> float:
+        return math.sqrt(coordinate_variance(count_mechanism(epsilon, delta, share - weight_share, n_trees, 1)[0]))
+
+    def trees(weight_share: float) -> int:
+        return parameters.n_trees(n_features, n_classes, n_rows, partial(noise, weight_share))
+
+    newton = parameters.weights == "newton"
+    weight_share = 2 * _SCALE_SHARE + _STEP_SHARE if newton else 0.0
+    n_trees = trees(weight_share)
+    enough = min(n_features, parameters.most_trees(n_features))
+    few = n_trees < enough or parameters.noisy(n_rows, n_classes, noise(weight_share, n_trees))
+    if newton and few:
+        # Noise costs trees already, or nearly: counts need the share more than weights do.
+        weight_share = _SCALE_SHARE
+        n_trees = trees(weight_share)
+    depth = parameters.depth(noise(weight_share, n_trees), n_features, n_classes, n_trees, n_rows)
+    before = len(shares.releases)
+    count_share = share - weight_share
+    size = n_trees * 2**depth * n_classes
+    shares.add(_COUNTS, count_mechanism(epsilon, delta, count_share, n_trees, size), count_share, "1")
+    if newton:
+        shares.add(_SCALE, choice_mechanism(epsilon, delta, _SCALE_SHARE, 1.0), _SCALE_SHARE, "7")
+    if weight_share > _SCALE_SHARE:
+        step = Step(n_trees, n_classes)
+        if parameters.private:
+            made = l2_mechanism(epsilon, delta, _STEP_SHARE, step.sensitivity, step.size)
+        else:
+            made = NoNoise(step.sensitivity), PureEvent(epsilon)
+        shares.add(_STEP, made, _STEP_SHARE, "2")
+        shares.add(_LENGTH, choice_mechanism(epsilon, delta, _SCALE_SHARE, 1.0), _SCALE_SHARE, "7")
+    mechanisms = {release.label: release.mechanism for release in shares.releases[before:]}
+    return Trees(n_trees, depth, few, mechanisms)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is going to be released, and what follows from it."""
+    """What is going to be released; the trees only if they depend on public numbers alone."""
 
     guarantee: PrivacyGuarantee
-    n_trees: int
-    depth: int
-    noise: float
-    few_trees: bool  # fewer than features, because of the noise
+    rest: float
+    trees: Trees | None
 
     def mechanism(self, label: str) -> Mechanism | None:
         return next((r.mechanism for r in self.guarantee.releases if r.label == label), None)
 
 
 def make_plan(parameters: Parameters, n_features: int, n_classes: int, n_numeric: int) -> Plan:
-    """Return the releases: cut points if wanted, leaf counts, the Newton step if wanted."""
+    """Return the releases: cut points if wanted, class counts if the trees are to follow from them, and the trees'."""
     epsilon, delta = parameters.epsilon, parameters.delta
-    cut_share = _CUT_SHARE if parameters.thresholds == "quantile" and n_numeric else 0.0
-
-    # The size of the vector depends on the depth, and on it a little of the noise; the choices only on its scale.
-    def noise(step_share: float, n_trees: int) -> float:
-        share = 1.0 - cut_share - step_share
-        return math.sqrt(coordinate_variance(count_mechanism(epsilon, delta, share, n_trees, 1)[0]))
-
-    def trees(step_share: float) -> int:
-        return parameters.n_trees(n_features, n_classes, partial(noise, step_share))
-
-    step_share = _STEP_SHARE if parameters.weights == "newton" else 0.0
-    n_trees = trees(step_share)
-    enough = min(n_features, parameters.most_trees(n_features))
-    if n_trees < enough and step_share:
-        # Noise costs trees already: counts need the share more than weights do.
-        step_share = 0.0
-        n_trees = trees(step_share)
-    count_share = 1.0 - cut_share - step_share
-    step = Step(n_trees, n_classes)
-    releases: list[Release] = []
-    events: list[PrivacyEvent] = []
-
-    def add(label: str, mechanism: Mechanism, event: PrivacyEvent, share: float, theorem: str) -> None:
-        releases.append(Release(label, mechanism, share, f"Trees, theorem {theorem}"))
-        events.append(event if parameters.private else PureEvent(epsilon))
-
-    if cut_share:
-        cuts, event = quantile_mechanism(epsilon, delta, cut_share, *even_levels(_LEVELS), n_numeric)
-        add(_CUTS, cuts, event, cut_share, "3")
-    depth = parameters.depth(noise(step_share, n_trees), n_features, n_trees)
-    counts, event = count_mechanism(epsilon, delta, count_share, n_trees, n_trees * 2**depth * n_classes)
-    add(_COUNTS, counts, event, count_share, "1")
-    if step_share:
-        if parameters.private:
-            mechanism, event = l2_mechanism(epsilon, delta, step_share, step.sensitivity, step.size)
-        else:
-            mechanism = NoNoise(step.sensitivity)
-        add(_STEP, mechanism, event, step_share, "2")
-    guarantee = PrivacyGuarantee(epsilon, delta, tuple(events), tuple(releases))
-    return Plan(guarantee, n_trees, depth, math.sqrt(coordinate_variance(counts)), n_trees < enough)
+    shares = Shares(epsilon, delta)
+    rest = 1.0
+    if parameters.thresholds == "quantile" and n_numeric:
+        rest -= _CUT_SHARE
+        shares.add(
+            _CUTS, quantile_mechanism(epsilon, delta, _CUT_SHARE, *even_levels(_LEVELS), n_numeric), _CUT_SHARE, "3"
+        )
+    trees = None
+    if parameters.adaptive:
+        rest -= _CLASS_SHARE
+        shares.add(_CLASSES, count_mechanism(epsilon, delta, _CLASS_SHARE, 1, n_classes + 1), _CLASS_SHARE, "1")
+        shares.reserve(_TREES, rest)
+    else:
+        n_rows = parameters.expected_n
+        trees = plan_trees(parameters, n_features, n_classes, n_rows, rest, shares)
+    return Plan(shares.guarantee(), rest, trees)
 
 
 def grid_counts(columns: Columns, X: NDArray) -> Array:
@@ -219,6 +315,11 @@ def leaf_scores(route: Routes, table: Array, X: NDArray) -> Iterator[Array]:
         yield values.T.take(leaves, axis=1)
 
 
+def node_scores(leaves: Array, inner: Array, prior: Array) -> Array:
+    """Return the scores of leaves and inner nodes, numbered as routes number them."""
+    return scores(np.concatenate([leaves, inner], axis=1), prior)
+
+
 def _postprocess_cuts(columns: Columns, edges: Array) -> dict[int, Array]:
     """Return, by numeric feature, values that count as evenly spaced: its bounds, and the cut points between them."""
     out = {}
@@ -229,22 +330,40 @@ def _postprocess_cuts(columns: Columns, edges: Array) -> dict[int, Array]:
     return out
 
 
-def _postprocess_weights(plan: Plan, step: Step, released: Array, start: Array) -> Array:
-    """Return weights of the trees, and constants, from the released sums."""
-    mechanism = plan.mechanism(_STEP)
-    if mechanism is None:
-        return start
+def _postprocess_rows(counts: Array, spread: float) -> float:
+    """Return the number of records, less one standard deviation of its noise: few trees for many do less harm."""
+    return max(float(counts.sum()) - spread * math.sqrt(len(counts)), 1.0)
+
+
+def _warn_of_labels(counted: Array, spread: float) -> None:
+    """Warn where fewer than a tenth of the records can have a declared label, by released counts.
+
+    If a tenth has, nine times their number is not below that of the others. The noise in the difference is symmetric
+    and log-concave, and hence below 7.3 standard deviations but for a probability of one in a thousand: for such noise,
+    the probability of more than `t` standard deviations is below exp(1 - t) for both sides together.
+    """
+    declared, other = float(counted[:-1].sum()), float(counted[-1])
+    if other - 9 * declared > 50 + 7.3 * spread * math.sqrt(81 * (len(counted) - 1) + 1):
+        warn(
+            "the released counts show that fewer than a tenth of the records have a label that is in classes. Check "
+            "that the labels are spelled as y holds them, with the same type. The budget was charged",
+            SchemaMismatchWarning,
+        )
+
+
+def _postprocess_step(mechanism: Mechanism, step: Step, released: Array) -> Array:
+    """Return the change of the weights of the trees, and of constants, from the released sums."""
     spread = math.sqrt(coordinate_variance(mechanism))
     # The largest eigenvalue of a symmetric Gaussian matrix of this size.
     largest = spread * math.sqrt(2 * step.n_weights) * step.curvature
-    return newton_step(step, released, start, _RIDGE * largest, spread * step.gradient)
+    return newton_step(step, released, _RIDGE * largest, spread * step.gradient)
 
 
 class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstimator):
     r"""Differentially private forest of random trees with noisy leaf counts.
 
     The trees are drawn at random from public numbers. The class counts of all their leaves are released with noise, and
-    then the sums for one Newton step towards the trees' weights. It takes two passes over the data, in blocks of rows,
+    then the sums for one step towards the trees' weights. It takes four passes over the data, in blocks of rows,
     whatever the number of classes, categories and features. By default, every feature has a tree of its own: the model
     is then additive in the features, as naive Bayes is, with weights that take into account what features share.
 
@@ -253,7 +372,8 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
     n_estimators : int, default=None
         Number of trees. None is the number of features, and at most 64 with ``delta=0``; otherwise at most 256, and
         twice as many trees as features if that does not exceed 64; but fewer, down to 4, where the noise in a count,
-        which grows with the number of trees, would exceed an eighth of `expected_n` over the number of classes.
+        which grows with the number of trees, would exceed an eighth of `expected_n` over the number of classes. If
+        `expected_n` is None, a noisy count stands for it.
     epsilon : float, default=1.0
         Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
     delta : float, default=0.0
@@ -267,23 +387,28 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         Categorical columns: positions, names, or a mask. None for none.
     n_categories : int or array-like of int, default=None
         Numbers of categories of these columns, in the same order; required with them. Categories are coded
-        0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value goes
-        left wherever the column is split.
+        0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value is
+        unknown: in `fit`, the record does not count in trees that split by this column; in `predict`, the row stays in
+        the node that does, and takes its class distribution.
     max_depth : int, default=None
-        Splits from root to leaf, from 0 to 16. None is 5, or a public function of `expected_n`, the noise and the
-        numbers of features and trees.
+        Splits from root to leaf, from 0 to 16. None is a function of `expected_n`, or of the noisy count that stands
+        for it, of the noise and of the numbers of classes, features and trees. If `n_estimators` is set and
+        `expected_n` is None, it is 5.
     max_features : int, default=None
         Number of features that a tree sees. None is 1, and 2 in trees that come on top of one for each feature, or as
         many as it takes to see each feature once.
     expected_n : int, default=None
         Roughly the number of records, from public knowledge, to choose the number of trees and the depth by. It need
-        not be right. None stands for 5000, and a depth of 5.
+        not be right. With None, and unless `n_estimators` is set, 4 % of the budget is spent on noisy class counts,
+        which are used instead.
     thresholds : {"uniform", "quantile"}, default="uniform"
         How numeric features are split: evenly within their bounds, at random, or evenly between cut points that take
         a tenth of the budget. ``"quantile"`` is for bounds that are far wider than what most records need.
     weights : {"newton", "equal"}, default="newton"
-        ``"newton"`` spends a fifth of the budget on the weights of the trees, unless noise leaves fewer trees than
-        features: then the counts get all, and weights are equal.
+        ``"newton"`` spends 2 % of the budget on a choice between equal weights of several sizes, 0 included, and 22 %
+        on a step from there to better ones, and on its length. Where there is much noise for the number of records,
+        there is no step, and leaf counts get its part. ``"equal"`` spends nothing on weights, and has no safeguard
+        against evidence that many columns repeat: it may be worse than a constant.
     structure_seed : int, default=0
         Seed of the trees' structure, which is public. It has nothing to do with the noise.
     classes : array-like, default=None
@@ -303,6 +428,8 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         Noisy counts; 0 in leaves that no record can reach.
     leaf_proba_ : ndarray of shape (n_trees, n_leaves, n_classes)
         Class distributions in the leaves, smoothed.
+    inner_proba_ : ndarray of shape (n_trees, n_leaves - 1, n_classes)
+        Class distributions in the other nodes, level by level, for rows with unknown categories.
     class_prior_ : ndarray of shape (n_classes,)
         Noisy class frequencies.
     tree_weights_ : ndarray of shape (n_trees,)
@@ -326,10 +453,14 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
     -----
     **Privacy.** The trees depend on public numbers only. One record adds 1 to one count of each of :math:`T` trees: it
     moves all counts together by :math:`T` in L1 norm and by :math:`\sqrt T` in L2 norm. Counts get discrete Laplace
-    noise for the first, or Gaussian noise for the second. In the Newton step, a record's curvature and gradient are
-    scaled down to a public norm, together. Each cut point is drawn by the exponential mechanism. Everything else is
-    computed from what was released. Not covered: that `fit` raises an error for values that are not finite, and how
-    long it takes.
+    noise for the first, or Gaussian noise for the second. In the step, a record's curvature and gradient are scaled
+    down to a public norm, together. The size of the weights and the length of the step are chosen by Brier scores,
+    which one record moves by at most 1, all in one direction. Each cut point is drawn by the exponential mechanism. One
+    record changes one class count by 1. What follows from class counts uses the same part of the budget whatever the
+    counts are, because noise grows with the number of trees: composition is adaptive. Everything else is computed from
+    what was released. A `SchemaMismatchWarning` that hardly any record has a declared label is computed from the
+    released class counts. Not covered: that `fit` raises an error for values that are not finite, and how long it
+    takes.
 
     References
     ----------
@@ -409,42 +540,69 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         accountant = check_accountant(self.accountant)
         parameters = self._check_parameters()
         source = NoiseSource(self.random_state)
-        X, codes, classes = classification_data(self, X, y, check_classes(self.classes))
+        X, codes, classes = labelled_data(self, X, y, check_classes(self.classes))
         columns = columns_for(parameters.columns, X.shape[1], getattr(self, "feature_names_in_", None))
         plan = make_plan(parameters, X.shape[1], len(classes), int(np.sum(~columns.categorical)))
 
         session = ReleaseSession(plan.guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
+        all_codes, known = codes, codes >= 0
+        if not known.all():
+            X, codes = X[known], codes[known]
         warps = {}
         if plan.mechanism(_CUTS) is not None:
             warps = _postprocess_cuts(columns, session.release(_CUTS, grid_counts(columns, X)))
-        n_seen = parameters.n_seen(plan.n_trees, X.shape[1])
+        trees, first = plan.trees, None
+        counter = plan.mechanism(_CLASSES)
+        if trees is None and counter is not None:
+            spread = math.sqrt(coordinate_variance(counter))
+            counted = session.release(_CLASSES, class_counts(all_codes, len(classes)))
+            _warn_of_labels(counted, spread)
+            first = counted[:-1], spread
+            chosen = Shares(parameters.epsilon, parameters.delta)
+            n_rows = _postprocess_rows(*first)
+            trees = plan_trees(parameters, X.shape[1], len(classes), n_rows, plan.rest, chosen)
+            session.refine(_TREES, chosen.releases, chosen.events)
+        assert trees is not None
+        n_seen = parameters.n_seen(trees.n_trees, X.shape[1])
         stream = NoiseSource(parameters.structure_seed).stream("structure of trees")
-        forest = grow(columns, n_seen, plan.depth, stream, warps)
+        forest = grow(columns, n_seen, trees.depth, stream, warps)
         reachable = forest.reachable()
         counts = session.release(_COUNTS, leaf_counts(forest, X, codes, len(classes))) * reachable[:, :, None]
-        levels = class_distributions(counts, reachable, plan.noise, plan.few_trees)
+        levels = class_distributions(counts, reachable, trees.noise, trees.few, first)
+        inner = np.concatenate([np.empty((trees.n_trees, 0, len(classes))), *levels[:-1]], axis=1)
         distributions, prior = np.array(levels[-1]), np.array(levels[0][0, 0])
 
-        step = Step(plan.n_trees, len(classes))
+        step = Step(trees.n_trees, len(classes))
         weights = step.first_weights(sum(n_seen) / X.shape[1])
-        mechanism = plan.mechanism(_STEP)
-        if mechanism is not None:
-            base, table, start = log_odds(np.log(prior)), scores(distributions, prior), weights
-
+        if _SCALE in trees.mechanisms:
+            base, table = log_odds(np.log(prior)), node_scores(distributions, inner, prior)
             route = forest.router(len(X))
 
-            def terms(rows: NDArray, labels: NDArray[np.intp]) -> tuple[Array, Array]:
-                return record_terms(step, np.stack(list(leaf_scores(route, table, rows))), base, start, labels)
+            def looked_up(rows: NDArray) -> Iterator[Array]:
+                return leaf_scores(route, table, rows)
 
-            sums = newton_sums(step, terms, X, codes)
-            released = session.release(_STEP, within_reach(mechanism, sums))
-            weights = _postprocess_weights(plan, step, released, start)
+            def choose(label: str, line: Line) -> Array:
+                found = line_scores(line, trees.mechanisms[label].scale, base, looked_up, X, codes)
+                return line.at(int(session.release(label, found)[0]))
+
+            weights = choose(_SCALE, Line(np.zeros_like(weights), weights, *SCALES))
+            mechanism = trees.mechanisms.get(_STEP)
+            if mechanism is not None:
+                start = weights
+
+                def terms(rows: NDArray, labels: NDArray[np.intp]) -> tuple[Array, Array]:
+                    return record_terms(step, np.stack(list(looked_up(rows))), base, start, labels)
+
+                released = session.release(_STEP, within_reach(mechanism, newton_sums(step, terms, X, codes)))
+                change = _postprocess_step(mechanism, step, released)
+                weights = choose(_LENGTH, Line(start, change, *LENGTHS))
         self.structure_ = forest
         self.leaf_counts_ = counts
         self.leaf_proba_ = distributions
+        self.inner_proba_ = inner
         self.class_prior_ = prior
-        self.tree_weights_ = weights[: plan.n_trees]
-        self.intercept_ = weights[plan.n_trees :]
+        self.tree_weights_ = weights[: trees.n_trees]
+        self.intercept_ = weights[trees.n_trees :]
         self.classes_ = classes
         self.privacy_ = plan.guarantee
         return self
@@ -474,7 +632,7 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         if parameters.thresholds == "quantile":
             # It matters whether there is a numeric column.
             return None
-        if parameters.weights == "newton" and parameters.n_estimators is None and parameters.private:
+        if parameters.weights == "newton" and parameters.expected_n is not None and parameters.private:
             # Whether there is a step depends on the numbers of features and classes.
             return None
         return make_plan(parameters, 1, 2, 0).guarantee.cost
@@ -507,7 +665,8 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
             In the order of ``classes_``.
         """
         X = self._rows(X)
-        table, base = scores(self.leaf_proba_, self.class_prior_), log_odds(np.log(self.class_prior_))
+        table = node_scores(self.leaf_proba_, self.inner_proba_, self.class_prior_)
+        base = log_odds(np.log(self.class_prior_))
         weights = np.concatenate([self.tree_weights_, self.intercept_])
         route, size = self.structure_.router(len(X)), min(ROUTED, max(16, _LOOKED_UP // len(base)))
         blocks = (X[start : start + size] for start in range(0, max(len(X), 1), size))

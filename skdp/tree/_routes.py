@@ -26,7 +26,8 @@ class Routes:
     """The leaves of rows, tree by tree.
 
     Each feature is put into bins once, between the thresholds of all trees. Trees that see one or two then look up the
-    leaf; rows walk down the others, level by level.
+    leaf; rows walk down the others, level by level. A row stays in the first node that splits a column in which it has
+    no category. Inner nodes are numbered level by level after the leaves.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ class Routes:
         Yields
         ------
         leaves : ndarray of shape (n_rows,)
-            Leaf of each row, from 0. The caller's own.
+            Leaf of each row, from 0, or the inner node that it stays in. The caller's own.
         """
         forest = self._forest
         across = np.ascontiguousarray(X.T)
@@ -89,6 +90,7 @@ class Routes:
         values = np.concatenate(seen) if len(seen) > 1 else seen[0]
         rows = np.arange(n_rows)
         node = np.zeros(n_rows, dtype=np.intp)
+        stays = np.full(n_rows, -1) if np.isnan(values).any() else None
         for level in range(forest.depth):
             slots = forest.level(forest.slots, level)[t]
             thresholds = forest.level(forest.thresholds, level)[t]
@@ -98,25 +100,34 @@ class Routes:
             else:
                 reached = values.take((slots * n_rows).take(node) + rows)
             # As an array, since NumPy 1 compares single precision with a number in single precision.
-            right = reached > (thresholds.take(node) if level else thresholds[:1])
+            known = thresholds.take(node) if level else thresholds[:1]
+            right = reached > known
+            if stays is not None:
+                forest.stay(stays, level, node, reached, known)
             node += node
             node += right
-        return node
+        return node if stays is None else np.where(stays < 0, node, stays)
 
     def _prepare(self) -> None:
         forest = self._forest
         split = np.isfinite(forest.thresholds)
         which = np.arange(forest.features.shape[1])[:, None]
         counts = np.stack([(split & (forest.slots == s)).sum(axis=1) for s in which[:, 0]], axis=1)
-        few = (np.count_nonzero(counts, axis=1) <= _MOST_SEEN) & (np.prod(counts + 1.0, axis=1) <= _MOST_ENTRIES)
+        # One more bin for what is no category.
+        extra = forest.columns.categorical[forest.features] & (counts > 0)
+        few = (np.count_nonzero(counts, axis=1) <= _MOST_SEEN) & (
+            np.prod(counts + 1.0 + extra, axis=1) <= _MOST_ENTRIES
+        )
         trees = np.flatnonzero(few)
         if len(trees) == 0:
             return
         counts, slots, features = counts[trees], forest.slots[trees], forest.features[trees]
         # The thresholds of each tree's features, increasing; what is beyond the last one is in the last bin.
         own = np.where(slots[:, None] == which, forest.thresholds[trees][:, None], np.inf)
-        own = np.concatenate([np.sort(own, axis=2)[:, :, : counts.max()], np.full((*counts.shape, 1), np.inf)], axis=2)
-        sizes = counts + 1
+        own = np.concatenate([np.sort(own, axis=2)[:, :, : counts.max()], np.full((*counts.shape, 2), np.inf)], axis=2)
+        extra = extra[trees]
+        np.put_along_axis(own, counts[:, :, None] + 1, np.where(extra, np.nan, np.inf)[:, :, None], axis=2)
+        sizes = counts + 1 + extra
         strides = np.cumprod(sizes, axis=1) // sizes
         tables = self._leaves_of_bins(trees, own, sizes, strides)
 
@@ -128,7 +139,8 @@ class Routes:
             for i, s in at:
                 t = int(trees[i])
                 values = forest.places[f][t] if f in forest.places else np.append(ends, np.inf)
-                part = np.searchsorted(own[i, s, : counts[i, s]], values) * strides[i, s]
+                bins = np.searchsorted(own[i, s, : counts[i, s]], values) + np.isnan(values)
+                part = bins * strides[i, s]
                 self._tables.setdefault(t, (tables[i], []))[1].append((f, part))
         for table, parts in self._tables.values():
             if len(parts) == 1:
@@ -145,8 +157,11 @@ class Routes:
         bins = entries // strides[:, :, None] % sizes[:, :, None]
         values = np.take_along_axis(own, bins, axis=2)
         node = np.zeros((len(trees), len(entries)), dtype=np.intp)
+        stays = np.full(node.shape, -1)
         for level in range(forest.depth):
             slots = np.take_along_axis(forest.level(forest.slots, level)[trees], node, axis=1)
             thresholds = np.take_along_axis(forest.level(forest.thresholds, level)[trees], node, axis=1)
-            node = 2 * node + (np.take_along_axis(values, slots[:, None], axis=1)[:, 0] > thresholds)
-        return node
+            reached = np.take_along_axis(values, slots[:, None], axis=1)[:, 0]
+            forest.stay(stays, level, node, reached, thresholds)
+            node = 2 * node + (reached > thresholds)
+        return np.where(stays < 0, node, stays)

@@ -14,15 +14,23 @@ PRIOR_RECORDS = 2.0
 LARGEST_LOG_ODDS = 3.0
 
 
-def class_distributions(counts: Array, reachable: NDArray[np.bool_], noise: float, few_trees: bool) -> list[Array]:
+def class_distributions(
+    counts: Array,
+    reachable: NDArray[np.bool_],
+    noise: float,
+    few_trees: bool,
+    first: tuple[Array, float] | None = None,
+) -> list[Array]:
     r"""Estimate class distributions in nodes, from the root down.
 
     A node's counts are the sums of its leaves'. With :math:`N` their total, :math:`q` the parent's distribution and
     :math:`s` the standard deviation of the noise in each, the deviation :math:`d = c - Nq` is shrunk as by James and
-    Stein, to :math:`\max(0, 1 - (K-1) s^2/\|d\|^2)\, d`: what could well be noise is left out. Of few trees, it is
-    shrunk to :math:`\|d\|^2/(\|d\|^2 + (K-1) s^2)\, d`: noise alone might be half of it, and small deviations, which
-    are all that there is, still tell the classes apart. The distribution is that of :math:`Nq` and what remains of `d`,
-    with :math:`s + 2` records of the parent's added.
+    Stein, to :math:`\max(0, 1 - v/\|d\|^2)\, d` for :math:`v = (K-1) s^2 + N(1 - \|q\|^2)`, which is what noise and
+    sampling come to: what could well be by chance is left out. Weights that are estimated from the same records would
+    otherwise trust what leaves know by heart. Of few trees, whose weights are not estimated, the deviation is shrunk to
+    :math:`\|d\|^2/(\|d\|^2 + (K-1) s^2)\, d`: noise alone might be half of it, and small deviations, which
+    are all that there is, still tell the classes apart. With :math:`d'` for what remains of `d`, the distribution is
+    proportional to :math:`q\,(Nq + d' + 2q + s)/(Nq + 2q + s)`.
 
     Parameters
     ----------
@@ -34,6 +42,8 @@ def class_distributions(counts: Array, reachable: NDArray[np.bool_], noise: floa
         Standard deviation of the noise in one count.
     few_trees : bool
         Whether every deviation is to count for something.
+    first : tuple (ndarray of shape (n_classes,), float), optional
+        Noisy counts of the classes that were released before, and the standard deviation of their noise.
 
     Returns
     -------
@@ -42,8 +52,14 @@ def class_distributions(counts: Array, reachable: NDArray[np.bool_], noise: floa
     """
     n_trees, n_leaves, n_classes = counts.shape
     # The trees count the same records, so that the mean of their totals has less noise.
-    prior = np.maximum(counts.sum(axis=1).mean(axis=0), 0.0)
+    prior = counts.sum(axis=1).mean(axis=0)
     root_noise = noise * np.sqrt(reachable.sum() / n_trees / n_trees)
+    if first is not None and root_noise > 0:
+        # In inverse proportion to the variances.
+        other, spread = first
+        share = root_noise**2 / (root_noise**2 + spread**2)
+        prior, root_noise = (1 - share) * prior + share * other, root_noise * np.sqrt(1 - share)
+    prior = np.maximum(prior, 0.0)
     flat = root_noise + PRIOR_RECORDS
     prior = (prior + flat / n_classes) / (prior.sum() + flat)
     parent = np.broadcast_to(prior, (n_trees, 1, n_classes))
@@ -59,13 +75,17 @@ def class_distributions(counts: Array, reachable: NDArray[np.bool_], noise: floa
         deviation = np.maximum(noisy, 0.0) - expected
         square = (deviation**2).sum(axis=2, keepdims=True)
         by_chance = (n_classes - 1) * spread**2
+        if not few_trees:
+            by_chance = by_chance + expected.sum(axis=2, keepdims=True) * (1 - (parent**2).sum(axis=2, keepdims=True))
         if few_trees:
             kept = square / np.maximum(square + by_chance, 1e-300)
         else:
             kept = 1 - by_chance / np.maximum(np.maximum(square, by_chance), 1e-300)
         totals = np.maximum(expected + kept * deviation, 0.0)
-        pull = spread + PRIOR_RECORDS
-        parent = (totals + pull * parent) / (totals.sum(axis=2, keepdims=True) + pull)
+        # Of a class that is rarer than the noise, a node says little: else noise would make it as likely as others.
+        pull = PRIOR_RECORDS * parent + spread
+        likely = parent * (totals + pull) / (expected + pull)
+        parent = likely / likely.sum(axis=2, keepdims=True)
         levels.append(parent)
     return levels
 

@@ -73,8 +73,7 @@ class Forest:
     thresholds : ndarray of shape (n_trees, n_inner)
         Values up to this one go left. Infinite where a cell is not split.
     places : dict of ndarray of shape (n_trees, n_categories + 1)
-        By categorical feature, the place of each category in the order of each tree; last, of what is no category,
-        which comes before all others.
+        By categorical feature, the place of each category in the order of each tree; last, NaN for what is no category.
     """
 
     columns: Columns
@@ -110,6 +109,13 @@ class Forest:
         """Return the part of an array of nodes that belongs to a level."""
         return nodes[:, 2**level - 1 : 2 ** (level + 1) - 1]
 
+    def stay(
+        self, stays: NDArray[np.intp], level: int, node: NDArray[np.intp], reached: Array, thresholds: Array
+    ) -> None:
+        """Note the inner nodes of rows that have no category where a level asks for one, after the leaves."""
+        here = np.isnan(reached) & np.isfinite(thresholds) & (stays < 0)
+        stays[here] = self.n_leaves + 2**level - 1 + node[here]
+
     def router(self, n_rows: int) -> Routes:
         """Return what yields the leaves of blocks of rows, `n_rows` in all, tree by tree.
 
@@ -118,7 +124,7 @@ class Forest:
         return Routes(self, tables=n_rows >= _FEWEST)
 
     def leaves(self, X: NDArray) -> NDArray[np.intp]:
-        """Return the leaf of each row in each tree, of shape (n_trees, n_rows)."""
+        """Return the leaf, or inner node, of each row in each tree, of shape (n_trees, n_rows)."""
         return np.stack(list(self.router(len(X))(X)))
 
     def question(self, tree: int, level: int, node: int, names: list[str], decimals: int) -> tuple[str, str] | None:
@@ -199,7 +205,7 @@ def grow(columns: Columns, n_seen: list[int], depth: int, stream: BitStream, war
     places = {}
     for f in np.flatnonzero(columns.categorical).tolist():
         order = np.argsort(uniforms((n_trees, int(columns.n_categories[f])), stream), axis=1)
-        places[f] = np.hstack([np.argsort(order, axis=1), np.full((n_trees, 1), -1)]).astype(np.float64)
+        places[f] = np.hstack([np.argsort(order, axis=1), np.full((n_trees, 1), np.nan)])
     seen = np.arange(most_seen) < np.array(n_seen)[:, None]
     # Cells in units in which numbers lie between 0 and 1, and categories are whole numbers.
     lower = np.zeros((n_trees, 1, most_seen))

@@ -1,14 +1,33 @@
-r"""Weights of the trees, by one private Newton step of logistic regression on their scores.
+r"""Weights of the trees, by one private step of logistic regression on their scores.
 
 Every tree scores the classes of a record (`_smoothing.scores`); the model is the softmax of the prior's log-odds, plus
-a weighted sum of the trees' scores, plus a constant for each class. From public weights, the step
-:math:`(H + \lambda I)^{-1} g` goes towards the most likely ones, for the sums over records of
+a weighted sum of the trees' scores, plus a constant for each class. From equal weights, whose scale is chosen
+privately, the step :math:`(H + \lambda I)^{-1} g` goes towards the most likely ones, for the sums over records of
 
-.. math:: g_i = Z_i^\top (e_{y_i} - p_i), \qquad H_i = Z_i^\top (\mathrm{diag}(p_i) - p_i p_i^\top) Z_i ,
+.. math:: g_i = Z_i^\top (e_{y_i} - p_i), \qquad H_i = \sum_k a(r_{ik})\, l_{ik} l_{ik}^\top,
+   \qquad a(r) = \frac{\tanh(r/2)}{2r} ,
 
-where the columns of :math:`Z_i` hold what the weights are multiplied with, and :math:`p_i` are the model's
-probabilities at the public weights. A record's pair :math:`(H_i, g_i)` is scaled down to a public norm as a whole: such
-a record counts less, and says the same.
+where the rows of :math:`Z_i` hold what the weights are multiplied with, for each class, and :math:`p_i` are the model's
+probabilities at the start. With the classes in the order of falling probability, :math:`l_{ik}` is the row of the
+`k`-th class less the mean of those before it by their probabilities, and :math:`r_{ik}` the logarithm of how its
+probability compares with theirs together. This :math:`H_i` is not the curvature of the log-likelihood
+:math:`\ell_i` but bounds it everywhere:
+
+.. math:: \ell_i(w + d) \ge \ell_i(w) + g_i^\top d - \tfrac12 d^\top H_i d \quad\text{for all } d .
+
+Proof (Jaakkola and Jordan 2000; Jebara and Choromanska 2012). For two terms,
+:math:`\log(e^u + e^v) = (u+v)/2 + \log 2\cosh((u-v)/2)`, whose last part is a concave function of :math:`(u-v)^2`, and
+lies below its tangent, of slope :math:`a(u-v)/2`. For more, add one class at a time. If
+:math:`\log Z_{k-1}(w+d) \le \log Z_{k-1} + \mu^\top d + \tfrac12 d^\top H d` with :math:`H` positive semi-definite,
+then :math:`Z_k(w+d) \le e^{d^\top H d/2}(Z_{k-1}e^{\mu^\top d} + e^{u_k + z_k^\top d})`, and the bound for two terms
+applies to the bracket, whose difference of exponents moves by :math:`(z_k - \mu)^\top d`.
+
+Hence, for any :math:`\lambda \ge 0` and :math:`0\le t\le2`, the step :math:`d = t(H+\lambda I)^{-1}g` does not lower
+the log-likelihood: it gains at least :math:`t(1-t/2)\,g^\top(H+\lambda I)^{-1}g`. The curvature itself promises no such
+thing: where trees repeat each other, probabilities are near 0 and 1, it vanishes, and its step leads anywhere.
+
+A record's pair :math:`(H_i, g_i)` is scaled down to a public norm as a whole: such a record counts less, and says the
+same, so that the likelihood that does not fall is the weighted one.
 
 What a record adds is computed by operations on single elements, in a fixed order, so that it is the same to the last
 bit wherever the record stands, and rounded to a lattice before it is summed.
@@ -17,7 +36,7 @@ bit wherever the record stands, and rounded to a lattice before it is summed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,13 +51,22 @@ Array = NDArray[np.float64]
 #: Norms that a record's curvature and gradient may have, by the number of weights and by its square root.
 CURVATURE, GRADIENT = 0.125, 0.5
 
-#: The trees' first weights add up to this for each feature. Evidence that features share is then hardly counted twice,
-#: and the step is not too long: from weights that are too large, curvature is too small, and it would be.
+#: The trees' first weights add up to this for each feature. Evidence that features share is then hardly counted twice.
 FIRST_WEIGHT = 0.5
 
 #: Records' worth of curvature that hold the weights to where they start, whatever the noise. Of few records and many
 #: trees that say the same, a step without would lead far beyond the best weights.
 HELD = 10.0
+
+#: What the first weights may be multiplied with, and the odds. With 0, all that is left is the prior.
+SCALES = (1.0, 2.0, 0.5, 0.25, 0.125, 0.0625, 0.0), (0.9, 0.02, 0.02, 0.02, 0.02, 0.01, 0.01)
+
+#: How far the step may go, of what would maximise the bound, and the odds. Up to 2, the bound itself says that the
+#: likelihood does not fall; further is as far as others say.
+LENGTHS = (1.5, 3.0, 6.0), (0.9, 0.05, 0.05)
+
+#: Losses are rounded to whole multiples of it.
+_LOSS_STEP = 2.0**-20
 
 _BITS = 20
 
@@ -191,23 +219,118 @@ def record_terms(
         A record's gradient.
     """
     n_rows = len(codes)
-    p = probabilities(decision(base, leaf_scores, weights))
+    level = decision(base, leaf_scores, weights)
+    p = probabilities(level)
     if step.n_scores == 1:
-        centred = np.concatenate([leaf_scores, np.ones((1, 1, n_rows))])
-        gradients = centred[:, 0] * ((codes == 1) - p[1])
-        factors = centred * np.sqrt(p[0] * p[1])
+        columns = np.concatenate([leaf_scores, np.ones((1, 1, n_rows))])
+        gradients = columns[:, 0] * ((codes == 1) - p[1])
+        factors = columns * np.sqrt(_majorant(p[1] / p[0]))
     else:
-        mean = _in_order(leaf_scores.transpose(1, 0, 2) * p[:, None])
-        constants = np.eye(step.n_scores)[:, :, None] - p[:, None]
-        centred = np.concatenate([leaf_scores - mean[:, None], constants])
-        gradients = np.take_along_axis(centred, codes[None, None, :], axis=1)[:, 0]
-        factors = centred * np.sqrt(p)
+        constants = np.broadcast_to(np.eye(step.n_scores)[:, :, None], (step.n_scores, step.n_scores, n_rows))
+        columns = np.concatenate([leaf_scores, constants])
+        mean = _in_order(columns.transpose(1, 0, 2) * p[:, None])
+        gradients = np.take_along_axis(columns, codes[None, None, :], axis=1)[:, 0] - mean
+        factors = _factors(columns, p)
     # The trace, which for two classes is the Frobenius norm, and otherwise more.
     curvature = _in_order(_in_order((factors**2).transpose(1, 0, 2))) / step.curvature
     gradient = np.sqrt(_in_order(gradients**2)) / step.gradient
     margin = max(2.0**-42, len(factors) * factors.shape[1] * 2.0**-50)
     weight = (1 - margin) / np.sqrt(np.maximum(curvature**2 + gradient**2, 1.0))
     return factors * np.sqrt(weight), gradients * weight
+
+
+def _majorant(odds: Array) -> Array:
+    """Return tanh(x / 2) / 2x for the logarithm x of odds; at 0, its limit of one quarter."""
+    # SciPy's functions treat each number alike, wherever it stands in an array.
+    logs = special.xlogy(1.0, odds)
+    near = np.abs(logs) < 1e-5
+    return np.where(near, 0.25, (odds - 1) / (odds + 1) / np.where(near, 1.0, 2 * logs))
+
+
+def _factors(columns: Array, p: Array) -> Array:
+    """Return factors of the bound on the curvature, from what weights are multiplied with; class by class."""
+    order = np.argsort(-p, axis=0, kind="stable")
+    columns, p = np.take_along_axis(columns, order[None], axis=1), np.take_along_axis(p, order, axis=0)
+    factors = np.zeros_like(columns)
+    mean, total = np.array(columns[:, 0]), np.array(p[0])
+    for k in range(1, len(p)):
+        apart = columns[:, k] - mean
+        factors[:, k - 1] = apart * np.sqrt(_majorant(np.maximum(p[k], 1e-300) / total))
+        total += p[k]
+        mean += apart * (p[k] / total)
+    return factors
+
+
+@dataclass(frozen=True)
+class Line:
+    """Weights on a line, of which one is chosen.
+
+    Parameters
+    ----------
+    start, direction : ndarray of shape (n_weights,)
+        The line: public, or released.
+    lengths : tuple of float
+        Where on the line the candidates are.
+    odds : tuple of float
+        How likely they are chosen where the noise is too large to see a difference.
+    """
+
+    start: Array
+    direction: Array
+    lengths: tuple[float, ...]
+    odds: tuple[float, ...]
+
+    def at(self, which: int) -> Array:
+        return self.start + self.lengths[which] * self.direction
+
+
+def line_scores(
+    line: Line, unit: float, base: Array, looked_up: Callable[[NDArray], Iterable[Array]], *data: NDArray
+) -> Array:
+    r"""Score weights on a line by their Brier scores, which one record moves by at most 1, all in one direction.
+
+    A record's loss is :math:`\|p - e_y\|^2/2`. Both are probability vectors, so that it lies in [0, 1], whatever the
+    weights. It is clipped to that range and rounded to a lattice that holds both ends, so that sums are exact. One
+    record more lowers each score by its loss. What the odds add is public.
+
+    Parameters
+    ----------
+    line : Line
+        The candidates.
+    unit : float
+        Difference of scores that counts as one in the exponent of the choice.
+    base : ndarray of shape (n_scores,)
+        The prior's scores.
+    looked_up : callable
+        Maps rows to the trees' scores of them, tree by tree.
+    *data : ndarray
+        Rows, and positions of classes.
+
+    Returns
+    -------
+    scores : ndarray of shape (1, n_candidates)
+        Larger is better.
+    """
+    k = len(base)
+
+    def block(rows: NDArray, codes: NDArray[np.intp]) -> Array:
+        origin, slope = np.zeros((2, k, len(codes)))
+        for start, direction, scores in zip(
+            line.start.tolist(), line.direction.tolist(), looked_up(rows), strict=False
+        ):
+            origin += start * scores
+            slope += direction * scores
+        origin += (base + line.start[-k:])[:, None]
+        slope += line.direction[-k:, None]
+        losses = []
+        for length in line.lengths:
+            p = probabilities(origin + length * slope)
+            right = np.take_along_axis(p, codes[None], axis=0)[0]
+            loss = (_in_order(p**2) + 1 - 2 * right) / 2
+            losses.append(np.rint(np.clip(loss, 0.0, 1.0) / _LOSS_STEP).sum())
+        return np.array(losses)
+
+    return (unit * np.log(line.odds) - exact_sum(block, *data) * _LOSS_STEP)[None]
 
 
 def newton_sums(step: Step, terms, *arrays: NDArray) -> Array:  # type: ignore[no-untyped-def]
@@ -239,8 +362,8 @@ def newton_sums(step: Step, terms, *arrays: NDArray) -> Array:  # type: ignore[n
     return step.pack(total[:, :p] * unit**2, total[:, p] * unit)
 
 
-def newton_step(step: Step, released: Array, start: Array, ridge: float, spread: float) -> Array:
-    """Return the weights that one step leads to, from released sums.
+def newton_step(step: Step, released: Array, ridge: float, spread: float) -> Array:
+    """Return the step that maximises the bound, from released sums.
 
     Parameters
     ----------
@@ -248,8 +371,6 @@ def newton_step(step: Step, released: Array, start: Array, ridge: float, spread:
         The release.
     released : ndarray of shape (size,)
         Curvature and gradient.
-    start : ndarray of shape (n_weights,)
-        Where the step starts.
     ridge : float
         Holds the weights to where they start; `HELD` is added.
     spread : float
@@ -257,11 +378,11 @@ def newton_step(step: Step, released: Array, start: Array, ridge: float, spread:
 
     Returns
     -------
-    weights : ndarray of shape (n_weights,)
-        Of the trees, and constants.
+    change : ndarray of shape (n_weights,)
+        Of the weights of trees, and of constants.
     """
     curvature, gradient = step.unpack(released)
     square, by_chance = float(gradient @ gradient), step.n_weights * spread**2
     shrunk = 1 - by_chance / square if square > by_chance else 0.0
     values, vectors = np.linalg.eigh(curvature)
-    return start + shrunk * vectors @ ((vectors.T @ gradient) / (np.maximum(values, 0.0) + ridge + HELD))
+    return shrunk * vectors @ ((vectors.T @ gradient) / (np.maximum(values, 0.0) + ridge + HELD))

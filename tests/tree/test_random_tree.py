@@ -15,15 +15,26 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from skdp import DPGreedyTree, DPRandomTree
-from skdp.accounting import gaussian_mu
+from skdp._release import ReleaseSession
+from skdp.accounting import GaussianEvent, PureEvent, gaussian_mu
+from skdp.exceptions import ReleaseError, SchemaMismatchWarning
 from skdp.mechanisms import NoiseSource
 from skdp.tree import _random_tree, export_text
 from skdp.tree._counts import leaf_counts, leaf_counts_l1, leaf_counts_l2
-from skdp.tree._random_tree import leaf_scores, make_plan
+from skdp.tree._random_tree import Shares, leaf_scores, make_plan, plan_trees
 from skdp.tree._routes import Routes
 from skdp.tree._smoothing import LARGEST_LOG_ODDS, class_distributions, log_odds, scores
 from skdp.tree._structure import Columns, grow
-from skdp.tree._weights import Step, decision, newton_step, newton_sums, probabilities, record_terms
+from skdp.tree._weights import (
+    Line,
+    Step,
+    decision,
+    line_scores,
+    newton_step,
+    newton_sums,
+    probabilities,
+    record_terms,
+)
 from tests.tree.data import MIXED, mixed
 
 FALSE_ALARM = 1e-6
@@ -58,7 +69,9 @@ def naive_leaf(forest, tree, row):
         if feature in forest.places:
             n = forest.columns.n_categories[feature]
             known = value == int(value) and 0 <= value < n
-            value = forest.places[feature][tree, int(value)] if known else -1.0
+            if not known and np.isfinite(forest.thresholds[tree, i]):
+                return forest.n_leaves + i
+            value = forest.places[feature][tree, int(value)] if known else 0.0
         node = 2 * node + (value > forest.thresholds[tree, i])
     return node
 
@@ -70,7 +83,7 @@ def test_routing_is_what_a_walk_down_the_tree_gives():
     forest = forest_of()
     expected = [[naive_leaf(forest, t, row) for row in X] for t in range(forest.n_trees)]
     np.testing.assert_array_equal(forest.leaves(X), expected)
-    assert np.all(forest.reachable()[np.arange(5)[:, None], forest.leaves(X)])
+    assert np.all(forest.reachable()[np.arange(5)[:, None], forest.leaves(X[5:])])
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3, 5, 9])
@@ -120,7 +133,7 @@ def test_splits_lie_within_cells_and_divide_categories():
     for feature, places in forest.places.items():
         n = COLUMNS.n_categories[feature]
         np.testing.assert_array_equal(np.sort(places[:, :n], axis=1), np.tile(np.arange(n), (50, 1)))
-        assert np.all(places[:, n] == -1)
+        assert np.all(np.isnan(places[:, n]))
 
 
 def test_all_features_are_seen_before_any_is_seen_again():
@@ -197,8 +210,10 @@ def test_counts_move_by_exactly_what_the_noise_is_made_for(n_trees):
         difference = leaf_counts(forest, np.delete(X, i, axis=0), np.delete(y, i), 2) - base
         moved.append((np.abs(difference).sum(), np.linalg.norm(difference)))
     l1, l2 = np.array(moved).T
-    np.testing.assert_array_equal(l1, leaf_counts_l1(n_trees))
-    np.testing.assert_allclose(l2, leaf_counts_l2(n_trees))
+    assert l1.max() == leaf_counts_l1(n_trees)
+    assert l2.max() == pytest.approx(leaf_counts_l2(n_trees))
+    # A record of known categories moves all trees.
+    np.testing.assert_array_equal(l1[:80], n_trees)
 
 
 def empty_counts(delta, epsilon=0.5):
@@ -281,7 +296,7 @@ def sums_of(step, table, base, start, codes):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
-def test_gradient_and_curvature_are_those_of_the_log_likelihood(n_classes, monkeypatch):
+def test_gradient_is_that_of_the_log_likelihood_and_curvature_bounds_it(n_classes, monkeypatch):
     monkeypatch.setattr("skdp.tree._weights.CURVATURE", 1e3)
     monkeypatch.setattr("skdp.tree._weights.GRADIENT", 1e3)
     step, table, base, start, codes = problem(n_classes)
@@ -295,17 +310,69 @@ def test_gradient_and_curvature_are_those_of_the_log_likelihood(n_classes, monke
     eye = h * np.eye(step.n_weights)
     numeric = [(likelihood(start + e) - likelihood(start - e)) / (2 * h) for e in eye]
     np.testing.assert_allclose(gradient, numeric, atol=2e-3)
-    second = [
-        [
-            likelihood(start + a + b)
-            - likelihood(start + a - b)
-            - likelihood(start - a + b)
-            + likelihood(start - a - b)
-            for a in eye
-        ]
-        for b in eye
-    ]
-    np.testing.assert_allclose(curvature, -np.array(second) / (4 * h * h), atol=2e-2)
+    # The bound lies below, near and far, and touches where the step starts.
+    rng = np.random.default_rng(1)
+    here = likelihood(start)
+    gains = []
+    for size in (1e-2, 0.1, 1.0, 10.0):
+        for change in size * rng.normal(size=(50, step.n_weights)):
+            gains.append(likelihood(start + change) - here - gradient @ change)
+            assert gains[-1] >= -0.5 * change @ curvature @ change - 1e-2
+    # ... and does so by no more than it takes: with half of it, some do not.
+    assert min(gains) < -1
+
+
+def test_bound_is_attained_where_log_odds_are_reflected(monkeypatch):
+    monkeypatch.setattr("skdp.tree._weights.CURVATURE", 1e3)
+    monkeypatch.setattr("skdp.tree._weights.GRADIENT", 1e3)
+    step, table, base, start = Step(1, 2), np.full((1, 1, 1), 3.0), np.zeros(1), np.array([1.0, 0.0])
+    curvature, gradient = step.unpack(sums_of(step, table, base, start, np.array([1])))
+    change = np.array([0.0, -6.0])
+    bound = gradient @ change - 0.5 * change @ curvature @ change
+    assert np.log(1 / (1 + math.exp(3)) / (1 / (1 + math.exp(-3)))) == pytest.approx(bound, abs=1e-3)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_steps_up_to_twice_the_bounds_own_never_lower_the_likelihood(n_classes, monkeypatch):
+    # Trees that are one tree: the Newton step of this data leads to a likelihood that is many times lower.
+    monkeypatch.setattr("skdp.tree._weights.CURVATURE", 1e6)
+    monkeypatch.setattr("skdp.tree._weights.GRADIENT", 1e6)
+    step, table, base, _, codes = problem(n_classes, n_rows=300, n_trees=12, spread=4.0)
+    table = np.repeat(table[:1], 12, axis=0)
+    for size in (0.0, 0.1, 0.5, 2.0):
+        start = np.r_[np.full(12, size), np.zeros(step.n_scores)]
+        change = newton_step(step, sums_of(step, table, base, start, codes), 0.0, 0.0)
+        found = []
+        for length in (0.0, 0.5, 1.0, 1.5, 2.0):
+            p = probabilities(decision(base, table, start + length * change))
+            found.append(np.log(p[codes, np.arange(len(codes))]).sum())
+        assert min(found[1:]) >= found[0] - 1e-2
+
+
+def brier_scores(line, base, table, codes, unit=0.0):
+    rows = np.arange(len(codes))
+    return line_scores(line, unit, base, lambda part: table[:, :, part], rows, codes)[0]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+def test_scores_of_weights_move_by_one_at_most_and_in_one_direction(n_classes):
+    step, table, base, start, codes = problem(n_classes, n_rows=40, spread=4.0)
+    line = Line(start, 50 * np.random.default_rng(0).normal(size=step.n_weights), (0.0, 1.0, -1.0), (0.8, 0.1, 0.1))
+    whole = brier_scores(line, base, table, codes)
+    moved = []
+    for i in range(len(codes)):
+        for label in range(n_classes):
+            less = brier_scores(line, base, np.delete(table, i, axis=2), np.delete(codes, i))
+            changed = brier_scores(line, base, table, np.where(np.arange(len(codes)) == i, label, codes))
+            moved += [*(less - changed)]
+    assert min(moved) >= 0
+    assert 0.9 < max(moved) <= 1
+    # A naive route; what the odds add is public.
+    for k, length in enumerate(line.lengths):
+        p = probabilities(decision(base, table, line.start + length * line.direction))
+        loss = ((p - np.eye(n_classes)[codes].T) ** 2).sum() / 2
+        assert whole[k] == pytest.approx(-loss, abs=1e-4)
+    np.testing.assert_allclose(brier_scores(line, base, table, codes, 7.0) - whole, 7 * np.log(line.odds))
 
 
 def test_repeated_steps_lead_to_logistic_regression(monkeypatch):
@@ -314,8 +381,8 @@ def test_repeated_steps_lead_to_logistic_regression(monkeypatch):
     step, table, _, start, codes = problem(2, n_rows=2000)
     codes = (table[0, 0] + np.random.default_rng(1).logistic(size=2000) > 0).astype(int)
     weights, base = start, np.zeros(1)
-    for _ in range(20):
-        weights = newton_step(step, sums_of(step, table, base, weights, codes), weights, 0.0, 0.0)
+    for _ in range(40):
+        weights = weights + 1.5 * newton_step(step, sums_of(step, table, base, weights, codes), 0.0, 0.0)
     theirs = LogisticRegression(C=1e6, tol=1e-10, max_iter=1000).fit(table[:, 0].T, codes)
     np.testing.assert_allclose(weights, np.append(theirs.coef_[0], theirs.intercept_[0]), atol=1e-3)
 
@@ -400,7 +467,7 @@ def test_step_does_not_overshoot_for_few_records_and_trees_that_say_the_same():
 
 
 def test_equal_weights_spend_nothing_on_them():
-    plan = DPRandomTree(**MIXED, classes=[0, 1], weights="equal").privacy_plan(n_features=4)
+    plan = DPRandomTree(**MIXED, classes=[0, 1], weights="equal", expected_n=5000).privacy_plan(n_features=4)
     assert [release.label for release in plan.releases] == ["leaf counts"]
     assert plan.releases[0].share == 1
 
@@ -427,7 +494,7 @@ def test_predictions_are_those_of_the_released_numbers():
 )
 def test_number_of_trees(delta, n_features, expected):
     parameters = DPRandomTree(bounds=(0, 1), delta=delta)._check_parameters()
-    assert parameters.n_trees(n_features, 2, lambda n_trees: 0.0) == expected
+    assert parameters.n_trees(n_features, 2, 1.0, lambda n_trees: 0.0) == expected
     seen = parameters.n_seen(expected, n_features)
     assert sum(seen) >= n_features
     assert max(seen) <= n_features
@@ -437,14 +504,14 @@ def test_number_of_trees(delta, n_features, expected):
 def test_trees_are_fewer_where_noise_is_large_for_few_records(delta):
     def n_trees(**parameters):
         model = DPRandomTree(bounds=(0, 1), delta=delta, classes=list(range(10)), **parameters)
-        return make_plan(model._check_parameters(), 64, 10, 64).n_trees
+        return make_plan(model._check_parameters(), 64, 10, 64).trees.n_trees
 
     numbers = [n_trees(epsilon=epsilon, expected_n=1437) for epsilon in (0.01, 0.5, 1.0, 100.0, np.inf)]
     assert numbers == sorted(numbers)
     assert numbers[0] == 4
     assert numbers[1] < 16
     assert numbers[-2:] == [64, 64] if delta == 0 else [128, 128]
-    assert n_trees(epsilon=0.5) > numbers[1]
+    assert n_trees(epsilon=0.5, expected_n=5000) > numbers[1]
     assert n_trees(epsilon=0.5, n_estimators=40, expected_n=1437) == 40
 
 
@@ -473,7 +540,7 @@ def test_depth_follows_the_number_of_records_and_the_noise():
 
 def test_trees_that_see_many_features_are_deeper():
     parameters = DPRandomTree(bounds=(0, 1), expected_n=1000)._check_parameters()
-    assert [parameters.depth(50.0, n_features, 4) for n_features in (2, 4, 8, 16, 1000)] == [2, 2, 3, 4, 4]
+    assert [parameters.depth(50.0, n_features, 2, 4, 1000) for n_features in (2, 4, 8, 16, 1000)] == [2, 2, 3, 4, 4]
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
@@ -486,17 +553,19 @@ def test_no_step_where_noise_leaves_fewer_trees_than_features(delta):
         return make_plan(model._check_parameters(), 64, 10, 64)
 
     few, many = plan(0.5), plan(100.0)
-    assert few.few_trees
-    assert not many.few_trees
-    assert [r.label for r in few.guarantee.releases] == ["leaf counts"]
-    assert [r.label for r in many.guarantee.releases] == ["leaf counts", "Newton step"]
-    assert few.guarantee.releases[0].share == 1.0
+    assert few.trees.few
+    assert not many.trees.few
+    of_weights = ["scale of the weights", "Newton step", "length of the step"]
+    assert [r.label for r in few.guarantee.releases] == ["leaf counts", "scale of the weights"]
+    assert [r.label for r in many.guarantee.releases] == ["leaf counts", *of_weights]
+    assert few.guarantee.releases[0].share == pytest.approx(0.98)
     # Of trees that somebody asked for, there are enough.
     asked = plan(0.5, n_estimators=4)
-    assert not asked.few_trees
-    assert len(asked.guarantee.releases) == 2
-    # What a fit costs is not known before the number of features is.
-    assert DPRandomTree(bounds=(0, 1), delta=delta)._fixed_cost() is None
+    assert not asked.trees.few
+    assert len(asked.guarantee.releases) == 4
+    # What a fit costs is not known before the number of features is; but if class counts say how many trees there are.
+    assert DPRandomTree(bounds=(0, 1), delta=delta, expected_n=1000)._fixed_cost() is None
+    assert DPRandomTree(bounds=(0, 1), delta=delta)._fixed_cost() is not None
     assert DPRandomTree(bounds=(0, 1), delta=delta, n_estimators=4)._fixed_cost() is not None
 
 
@@ -507,12 +576,12 @@ def test_few_trees_keep_small_deviations():
     many, _ = leaves_and_prior(counts, reachable, noise)
     few, _ = leaves_and_prior(counts, reachable, noise, few_trees=True)
     np.testing.assert_allclose(many, 0.5)
-    # d is (10, -10), of square 200, and noise comes to 400: a third is kept. 22 records of the parent's are added.
-    np.testing.assert_allclose(few[0, 0, 0], (50 + 10 / 3 + 11) / 122)
-    # Without noise, both keep everything; and of nothing, nothing.
-    for few_trees in (False, True):
+    # d is (10, -10), of square 200, and noise comes to 400: a third is kept. Each class has 21 records more.
+    np.testing.assert_allclose(few[0, 0, 0], (50 + 10 / 3 + 21) / 142)
+    # Without noise, few keep everything, and many what is more than sampling, of 50, may come to; of nothing, nothing.
+    for few_trees, kept in ((False, 7.5), (True, 10)):
         sharp, _ = leaves_and_prior(counts, reachable, 0.0, few_trees)
-        np.testing.assert_allclose(sharp[0, 0, 0], (60 + 1) / 102)
+        np.testing.assert_allclose(sharp[0, 0, 0], (50 + kept + 1) / 102)
         empty, _ = leaves_and_prior(0 * counts, reachable, 0.0, few_trees)
         np.testing.assert_allclose(empty, 0.5)
 
@@ -573,3 +642,84 @@ def test_text_shows_released_numbers_only(monkeypatch):
     shown = export_text(model, decimals=6)
     for leaf in model.leaf_counts_[0]:
         assert f"[{leaf[0]:.6f}, {leaf[1]:.6f}]" in shown
+
+
+# --- values that are no category ----------------------------------------------------------------------------------
+
+
+def test_unknown_categories_say_nothing_and_are_not_those_of_a_category():
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.uniform(size=4000), rng.integers(4, size=4000)]
+    y = (X[:, 1] == rng.integers(4)).astype(int)
+    public = {"bounds": (0, 1), "categorical_features": [1], "n_categories": [4], "classes": [0, 1]}
+    model = DPRandomTree(**public, epsilon=INF).fit(X, y)
+    rows = np.c_[np.full(8, 0.5), [0, 1, 2, 3, -1, 7, 0.5, 1e300]]
+    found = model.predict_proba(rows)[:, 1]
+    assert np.ptp(found[4:]) == 0
+    assert np.abs(found[:4] - found[4]).min() > 0.05
+    # A tree that asks for the column first leaves the row at its root, which says what the prior says.
+    alone = DPRandomTree(**public, epsilon=INF, max_features=1, n_estimators=2).fit(X, y)
+    (tree,) = np.flatnonzero(alone.structure_.features[:, 0] == 1)
+    leaves = alone.apply(rows)[:, tree]
+    assert np.all(leaves[4:] == alone.structure_.n_leaves)
+    np.testing.assert_allclose(alone.inner_proba_[tree, 0], alone.class_prior_)
+    # In fit, such a record counts in the other trees only, and pulls no category.
+    odd = X.copy()
+    odd[:100, 1] = -1
+    counts = alone.fit(odd, y).leaf_counts_.sum(axis=(1, 2))
+    assert counts[tree] == 3900
+    assert counts.sum() == 7900
+
+
+# --- plans that follow from class counts --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_parts_of_the_reserved_budget_cost_no_more_whatever_the_counts_are(delta):
+    for epsilon in (0.01, 1.0, 30.0, INF):
+        for n_features, n_classes in ((1, 2), (13, 2), (64, 10)):
+            model = DPRandomTree(bounds=(0, 1), classes=range(n_classes), epsilon=epsilon, delta=delta)
+            parameters = model._check_parameters()
+            plan = make_plan(parameters, n_features, n_classes, n_features)
+            reserved = plan.mechanism("leaf counts and weights")
+            for n_rows in (1.0, 150.0, 1e4, 1e9):
+                chosen = Shares(epsilon, delta)
+                plan_trees(parameters, n_features, n_classes, n_rows, plan.rest, chosen)
+                assert reserved.covers(chosen.events)
+                assert sum(r.share for r in chosen.releases) == pytest.approx(plan.rest)
+                if epsilon < INF:
+                    assert not reserved.covers([*chosen.events, chosen.events[-1]])
+
+
+def test_a_reserved_part_cannot_be_overdrawn_or_released():
+    guarantee = DPRandomTree(bounds=(0, 1), classes=[0, 1]).privacy_plan(n_features=3)
+    label = "leaf counts and weights"
+    session = ReleaseSession(guarantee, accountant=None, source=NoiseSource(0), estimator="test")
+    with pytest.raises(ReleaseError, match="refined"):
+        session.release(label, np.zeros(3))
+    session = ReleaseSession(guarantee, accountant=None, source=NoiseSource(0), estimator="test")
+    for wrong in ([PureEvent(0.97)], [PureEvent(0.5), PureEvent(0.5)], [GaussianEvent(0.1)]):
+        with pytest.raises(ReleaseError, match="cost more"):
+            session.refine(label, [], wrong)
+    with pytest.raises(ReleaseError, match="cost more"):
+        session.refine("class counts", [], [])
+
+
+def test_few_records_get_few_trees_without_being_told():
+    X, y = load_digits(return_X_y=True)
+    model = DPRandomTree(bounds=(0, 16), classes=range(10), random_state=0)
+    assert model.fit(X, y).score(X, y) > 0.6
+    assert 4 < len(model.leaf_proba_) < 30
+    many = model.set_params(epsilon=100.0).fit(X, y)
+    assert len(many.leaf_proba_) == 64
+    assert len(model.set_params(epsilon=1e-3).fit(X, y).leaf_proba_) == 4
+
+
+def test_labels_that_are_not_declared_are_noticed_by_released_counts():
+    X, _ = mixed(5000)
+    model = DPRandomTree(bounds=(0, 3), classes=["no", "yes"], epsilon=1.0, random_state=0)
+    with pytest.warns(SchemaMismatchWarning, match="classes"):
+        model.fit(X, np.full(5000, "n"))
+    # A fifth that is declared is enough, and so are few records.
+    for labels in (np.where(np.arange(5000) % 5 == 0, "no", "n"), np.full(100, "n")):
+        model.fit(X[: len(labels)], labels)
