@@ -1,0 +1,434 @@
+r"""Distributions of privacy losses, and their exact composition.
+
+The privacy of a pair of output laws is its *profile* :math:`h(t) = H_{e^t}(P\,\|\,Q)`, the least delta for each
+epsilon. As a function of :math:`x = e^t` it is convex and falls from 1. Choose points :math:`t_k = k\,\Delta` and join
+:math:`(e^{t_k}, h(t_k))` by line segments (Doroshenko and others 2022). The result lies above the profile, and it is
+the profile of a loss that takes the values :math:`t_k` with the probabilities
+
+.. math:: p_k = \frac{h_{k-1} - h_k}{1 - e^{-\Delta}} - \frac{h_k - h_{k+1}}{e^{\Delta} - 1}
+
+under :math:`P`. Beyond the last point the loss counts as infinite. Below 0 the profile follows from that of the
+reversed pair, :math:`h(-t) = 1 - e^{-t} + e^{-t} h'(t)`, so that nothing cancels.
+
+*Composition.* Losses of a fixed list of releases add up (Zhu, Dong and Wang 2022). Their distribution is a convolution,
+computed by a fast Fourier transform after tilting: the law :math:`p_l` is replaced by
+:math:`p_l e^{\theta l} / M(\theta)`, whose centre is near the epsilon that is asked for. What is out of the window of
+the transform wraps around, which can only add to delta inside the window; what is above it is bounded by Chernoff's
+inequality. The transform's rounding error is at most :math:`r` in each point of the tilted law, and hence at most
+:math:`r\,M(\theta)\,e^{-\theta\varepsilon} / (1 - e^{-\theta\Delta})` in delta, which is added. Because
+:math:`M(\theta)\,e^{-\theta\varepsilon}` is Chernoff's bound on delta itself, the error is relative to delta, however
+small delta is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import fft, optimize
+
+#: Losses with so little of the profile beyond them count as infinite.
+_NEGLIGIBLE = 1e-30
+
+#: Profiles are evaluated to about 1e-13. Raised by this factor they are upper bounds.
+_UP = 1 + 1e-12
+
+#: Losses beyond this count as infinite, because their exponentials have to be finite.
+_MOST_LOSS = 600.0
+
+#: No lattice and no transform is longer.
+_MOST_POINTS = 2**24
+
+#: A tilt beyond this changes nothing on a lattice.
+_MOST_TILT = 1e3
+
+#: Errors of a transform's outputs for inputs that sum to 1: for each of log2(n) passes, and for each factor of a power.
+_PASS_ERROR = 4 * 2.0**-52
+_POWER_ERROR = 8 * 2.0**-52
+
+#: The part of the tilted law that may lie outside the window, on either side.
+_OUTSIDE = 1e-10
+
+#: Further tilts for Chernoff's bound, times the standard deviation.
+_STEPS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 7.0)
+
+#: How many tilts are tried where delta is asked for at many epsilons.
+_TILTS = 12
+
+#: Exponents of the tilt that are taken back.
+_MOST_EXPONENT = 500.0
+
+#: A profile in both directions: what a removal of a record costs, and what an addition.
+Profile = Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Losses:
+    """The law of one release's loss on a lattice: ``probabilities[i]`` at ``lowest + i``."""
+
+    lowest: int
+    probabilities: NDArray[np.float64]
+    infinite: float
+
+    @property
+    def highest(self) -> int:
+        return self.lowest + len(self.probabilities) - 1
+
+    @cached_property
+    def points(self) -> NDArray[np.float64]:
+        return np.arange(self.lowest, self.highest + 1, dtype=np.float64)
+
+    @cached_property
+    def logs(self) -> NDArray[np.float64]:
+        with np.errstate(divide="ignore"):
+            return np.log(self.probabilities)
+
+    def tilted(self, tilt: float) -> tuple[NDArray[np.float64], float]:
+        """Return the law proportional to ``p * exp(tilt * point)``, and the logarithm of its sum."""
+        exponents = self.logs + tilt * self.points
+        largest = float(exponents.max())
+        weights = np.exp(exponents - largest)
+        total = float(weights.sum())
+        return weights / total, largest + math.log(total)
+
+
+_Factors = tuple[tuple[_Losses, int], ...]
+
+
+@dataclass(frozen=True)
+class _Cumulants:
+    """Logarithm of the moment generating function of a sum of losses, and its first two derivatives."""
+
+    log_moment: float
+    mean: float
+    deviation: float
+
+
+def _cumulants(factors: _Factors, tilt: float) -> _Cumulants:
+    log_moment = mean = variance = 0.0
+    for losses, count in factors:
+        law, log_one = losses.tilted(tilt)
+        centre = float(law @ losses.points)
+        log_moment += count * log_one
+        mean += count * centre
+        variance += count * float(law @ (losses.points - centre) ** 2)
+    return _Cumulants(log_moment, mean, max(math.sqrt(variance), 0.5))
+
+
+def _infinite(factors: _Factors) -> float:
+    """The probability that one of the losses is infinite."""
+    return -math.expm1(
+        math.fsum(count * math.log1p(-one.infinite) if one.infinite < 1 else -math.inf for one, count in factors)
+    )
+
+
+def _best_tilt(factors: _Factors, point: float) -> float:
+    """A tilt, at least 0, that brings the mean of the sum within a standard deviation of `point`."""
+    low, high, tilt = 0.0, math.inf, 0.0
+    for _ in range(60):
+        now = _cumulants(factors, tilt)
+        away = (point - now.mean) / now.deviation
+        if abs(away) < 0.5 or (tilt == 0 and away < 0) or tilt > _MOST_TILT:
+            break
+        low, high = (tilt, high) if away > 0 else (low, tilt)
+        newton = tilt + away / now.deviation
+        tilt = newton if low < newton < high else (low + high) / 2 if high < math.inf else 2 * tilt
+    return tilt
+
+
+def _window(factors: _Factors, tilt: float, centre: _Cumulants, sign: int, limit: int) -> tuple[int, float]:
+    """How far a window reaches on one side of the mean, at most `limit`, and a bound on what the tilted law has beyond.
+
+    By Chernoff's inequality, from further tilts: beyond ``width`` is at most exp(log M(step) / M(0) - step * end).
+    """
+    width = float(limit)
+    for multiple in _STEPS:
+        step = sign * multiple / centre.deviation
+        rise = sum(count * losses.tilted(tilt + step)[1] for losses, count in factors) - centre.log_moment
+        width = min(width, (rise - step * centre.mean - math.log(_OUTSIDE)) / abs(step) + 1)
+    return (limit, 0.0) if width >= limit else (max(math.ceil(width), 1), _OUTSIDE)
+
+
+def _finite_delta(factors: _Factors, points: NDArray[np.float64], interval: float, tilt: float) -> NDArray[np.float64]:
+    """Bound E[(1 - exp(t - L))_+] for the sum L of losses by one transform; `points` are t in units of the lattice."""
+    centre = _cumulants(factors, tilt)
+    middle = round(centre.mean)
+    highest = sum(count * losses.highest for losses, count in factors)
+    lowest = sum(count * losses.lowest for losses, count in factors)
+    above, beyond = _window(factors, tilt, centre, 1, highest - middle)
+    below, _ = _window(factors, tilt, centre, -1, middle - lowest)
+    size = int(fft.next_fast_len(above + below + 1, real=True))
+    if size > _MOST_POINTS:
+        raise OverflowError("the privacy loss distribution has too many points")
+    start = middle - below
+    law, rounding = _convolved(factors, tilt, size)
+    lattice = np.arange(start, start + size, dtype=np.float64)
+    # Another tilt serves what is below the window, or so far below the middle that taking the tilt back would overflow.
+    served = (tilt * (points - middle) > -_MOST_EXPONENT) & ((points >= start) | (start <= lowest))
+    keep = max(0, math.floor(-_MOST_EXPONENT / tilt) + middle - start) if tilt > 0 else 0
+    lattice, law = lattice[keep:], np.roll(law, -(start % size))[keep:]
+    weights = law * np.exp(-tilt * (lattice - middle))
+    first = np.searchsorted(lattice, points, side="right")
+    mass = _sums_from(weights)[first]
+    shrunk = _sums_from(weights * np.exp(-interval * (lattice - middle)))[first]
+    inside = (
+        np.maximum(mass - np.exp(interval * np.minimum(points - middle, above + 1)) * shrunk, 0.0)
+        + (size + 4096) * 2.0**-52 * mass
+    )
+    # The rounding error of each point of the window above t, with the tilt taken back.
+    errors = rounding * min(size, 1 / -math.expm1(-tilt) if tilt > 0 else math.inf)
+    inside += errors * np.exp(-tilt * np.maximum(points - middle, -below) * served)
+    outside = beyond * math.exp(-tilt * above)
+    return np.where(served, (inside + outside) * math.exp(centre.log_moment - tilt * middle), math.inf)
+
+
+def _convolved(factors: _Factors, tilt: float, size: int) -> tuple[NDArray[np.float64], float]:
+    """Return the tilted law of the sum modulo `size`, and a bound on the error of each of its values."""
+    passes = _PASS_ERROR * (math.log2(size) + 1)
+    spectrum = np.ones(size // 2 + 1, complex)
+    largest = np.ones(size // 2 + 1)
+    errors = np.zeros(size // 2 + 1)
+    relative = 0.0
+    for losses, count in factors:
+        law, _ = losses.tilted(tilt)
+        places = np.arange(losses.lowest, losses.highest + 1) % size
+        one = fft.rfft(np.bincount(places, weights=law, minlength=size))
+        most = np.abs(one) + passes
+        spectrum *= one**count
+        largest *= most**count
+        errors += count * (passes / most + _POWER_ERROR)
+        exponent = np.abs(losses.logs[losses.probabilities > 0]).max() + tilt * max(-losses.lowest, losses.highest)
+        relative += count * 2.0**-50 * (4 + float(exponent))
+    errors = largest * (errors + passes)
+    rounding = (2 * float(errors.sum()) - float(errors[0])) / size
+    return np.maximum(fft.irfft(spectrum, size), 0.0) * (1 + relative), rounding
+
+
+def _sums_from(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """For each place, the sum of the values from there to the end; 0 beyond the end."""
+    return np.concatenate([np.cumsum(values[::-1])[::-1], [0.0]])
+
+
+def _connect(curve: NDArray[np.float64], excess: NDArray[np.float64], interval: float) -> _Losses:
+    """Return the losses whose profile joins the points of a curve.
+
+    `curve` is the profile at 0, 1, ... intervals; `excess`, at the same points, the reversed pair's.
+    """
+    most = len(curve) - 1
+    down, up = -math.expm1(-interval), math.expm1(interval)
+    falls = curve[:-1] - curve[1:]
+    # At -k, with the profile's part 1 - exp(t), which is a straight line, left out.
+    left = np.exp(-interval * np.arange(most + 1)) * excess
+    rises = left[:-1] - left[1:]
+    law = np.zeros(2 * most + 1)
+    law[most + 1 : -1] = falls[:-1] / down - falls[1:] / up
+    law[-1] = falls[-1] / down
+    law[most] = 1 - rises[0] / down - falls[0] / up
+    law[1:most] = (rises[:-1] / up - rises[1:] / down)[::-1]
+    law[0] = rises[-1] / up - left[-1]
+    kept = np.flatnonzero(law > 0)
+    return _Losses(int(kept[0]) - most, np.maximum(law[kept[0] : kept[-1] + 1], 0.0), float(curve[-1]))
+
+
+class PrivacyLossDistribution:
+    """Privacy losses of a fixed list of releases, rounded to the safe side.
+
+    Made by events, costs and guarantees; see their method ``privacy_loss_distribution``.
+
+    Attributes
+    ----------
+    interval : float
+        Lattice on which losses are counted.
+
+    See Also
+    --------
+    skdp.accounting.PrivacyCost.privacy_loss_distribution : The distribution of one fit.
+
+    References
+    ----------
+    .. [1] Y. Zhu, J. Dong and Y.-X. Wang, "Optimal Accounting of Differential Privacy via Characteristic Function",
+       AISTATS 2022.
+    .. [2] V. Doroshenko, B. Ghazi, P. Kamath, R. Kumar and P. Manurangsi, "Connect the Dots: Tighter Discrete
+       Approximations of Privacy Loss Distributions", PoPETs 2022.
+    """
+
+    def __init__(self, interval: float, directions: tuple[_Factors, ...]) -> None:
+        self.interval = interval
+        self._directions = directions
+
+    @classmethod
+    def identity(cls, interval: float) -> PrivacyLossDistribution:
+        """Return the distribution of a release that depends on no record.
+
+        Parameters
+        ----------
+        interval : float
+            Lattice on which losses are counted.
+
+        Returns
+        -------
+        distribution : PrivacyLossDistribution
+            Without any loss.
+        """
+        return cls(interval, ((),))
+
+    @classmethod
+    def from_profile(cls, profile: Profile, interval: float, most: float = _MOST_LOSS) -> PrivacyLossDistribution:
+        """Return a distribution whose profile is at least a given one, and equal to it on a lattice.
+
+        Parameters
+        ----------
+        profile : callable
+            Maps an array of epsilons, at least 0, to two arrays of deltas: when a record is removed, and when one is
+            added.
+        interval : float
+            Lattice on which losses are counted.
+        most : float, default=600
+            Losses beyond this count as infinite.
+
+        Returns
+        -------
+        distribution : PrivacyLossDistribution
+            Of one release.
+        """
+        infinite = np.max([profile(np.array([_MOST_LOSS]))], axis=(0, 2))
+        # The smallest power of two steps, and then the smallest number of steps, with next to nothing beyond.
+        steps = [1, max(2, math.ceil(min(most, _MOST_LOSS) / interval))]
+        while steps[1] - steps[0] > 1 + steps[0] // 64:
+            middle = math.isqrt(steps[0] * steps[1])
+            at = np.max([profile(np.array([middle * interval]))], axis=(0, 2))
+            steps[bool(np.all(at <= infinite + _NEGLIGIBLE))] = middle
+        if 2 * steps[1] > _MOST_POINTS:
+            raise OverflowError("the privacy loss distribution has too many points")
+        removed, added = (
+            np.minimum(curve * _UP, 1.0) for curve in profile(np.arange(steps[1] + 1) * np.float64(interval))
+        )
+        if removed is added or np.array_equal(removed, added):
+            return cls(interval, (((_connect(removed, added, interval), 1),),))
+        return cls(interval, (((_connect(removed, added, interval), 1),), ((_connect(added, removed, interval), 1),)))
+
+    def compose(self, other: PrivacyLossDistribution) -> PrivacyLossDistribution:
+        """Return the distribution of both lists of releases together.
+
+        Parameters
+        ----------
+        other : PrivacyLossDistribution
+            On the same lattice.
+
+        Returns
+        -------
+        distribution : PrivacyLossDistribution
+            Of all releases.
+        """
+        if other.interval != self.interval:
+            raise ValueError("the distributions must be on the same lattice")
+        size = max(len(self._directions), len(other._directions))
+        mine, others = (d._directions * (size // len(d._directions)) for d in (self, other))
+        return type(self)(self.interval, tuple(a + b for a, b in zip(mine, others, strict=True)))
+
+    def self_compose(self, n_times: int) -> PrivacyLossDistribution:
+        """Return the distribution of the list carried out several times.
+
+        Parameters
+        ----------
+        n_times : int
+            How often.
+
+        Returns
+        -------
+        distribution : PrivacyLossDistribution
+            Of all releases.
+        """
+        directions = (tuple((losses, n_times * count) for losses, count in factors) for factors in self._directions)
+        return type(self)(self.interval, tuple(directions))
+
+    def get_delta_for_epsilon(self, epsilon: ArrayLike) -> Any:
+        """Return the least delta, rounded up, for each epsilon.
+
+        Parameters
+        ----------
+        epsilon : float or array-like
+            Any real numbers.
+
+        Returns
+        -------
+        delta : float or ndarray
+            In [0, 1], for additions and removals of a record.
+        """
+        epsilons = np.asarray(epsilon, dtype=np.float64)
+        flat = epsilons.ravel()
+        deltas = np.max([self._deltas(factors, flat) for factors in self._directions], axis=0).reshape(epsilons.shape)
+        return deltas if epsilons.ndim else float(deltas)
+
+    def _deltas(self, factors: _Factors, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
+        if not factors:
+            return np.maximum(-np.expm1(np.minimum(epsilons, 0.0)), 0.0)
+        points = epsilons / self.interval
+        highest = sum(count * losses.highest for losses, count in factors)
+        low, high = points.min(initial=math.inf), min(points.max(initial=-math.inf), highest)
+        found = np.where(points < highest, 1.0, 0.0)
+        for at in np.unique(np.linspace(low, high, _TILTS) if len(points) > 3 else points):
+            if at < highest or len(points) > 3:
+                tilt = _best_tilt(factors, float(at))
+                found = np.minimum(found, _finite_delta(factors, points, self.interval, tilt))
+        return np.minimum(_infinite(factors) + found, 1.0)
+
+    def get_epsilon_for_delta(self, delta: float) -> float:
+        """Return the least epsilon, rounded up, for a delta.
+
+        Parameters
+        ----------
+        delta : float
+            In [0, 1].
+
+        Returns
+        -------
+        epsilon : float
+            At least 0; infinite where there is none.
+        """
+        if self.get_delta_for_epsilon(0.0) <= delta:
+            return 0.0
+        if max(_infinite(factors) for factors in self._directions) > delta:
+            return math.inf
+
+        def excess(epsilon: float) -> float:
+            return math.log(max(self.get_delta_for_epsilon(epsilon), 1e-300)) - math.log(max(delta, 1e-300))
+
+        starts = [_cumulants(factors, 0.0) for factors in self._directions if factors]
+        low = high = self.interval * max(1.0, *(start.mean + 4 * start.deviation for start in starts))
+        while excess(high) > 0:
+            low, high = high, 2 * high
+        while low > self.interval / 2 and excess(low) <= 0:
+            low, high = low / 2, low
+        if excess(low) > 0 > excess(high):
+            low = float(optimize.brentq(excess, low, high, xtol=1e-9 * high, rtol=1e-9))
+            step = 2e-9 * high
+            while low < high and excess(low) > 0:
+                low, step = low + step, 2 * step
+        else:
+            low = high
+        return min(low, high)
+
+    def to_dp_accounting(self) -> Any:
+        """Hand the distribution to dp_accounting, which has to be installed (``pip install skdp[pld]``).
+
+        Returns
+        -------
+        distribution : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
+            To be composed with others there.
+        """
+        from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+
+        composed = []
+        for factors in self._directions:
+            whole = privacy_loss_distribution.identity(self.interval)._pmf_remove
+            for losses, count in factors:
+                one = pld_pmf.DensePLDPmf(self.interval, losses.lowest, losses.probabilities, losses.infinite, True)
+                whole = whole.compose(one.self_compose(count) if count > 1 else one)
+            composed.append(whole)
+        return privacy_loss_distribution.PrivacyLossDistribution(*composed)

@@ -1,0 +1,107 @@
+"""Composition of privacy losses, against closed forms, a contour integral, and dp_accounting."""
+
+import math
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as oracle
+from scipy import stats
+
+from skdp.accounting import GaussianEvent, PureEvent, SampledGaussianEvent, gaussian_delta, gaussian_epsilon
+from skdp.accounting._loss_distribution import PrivacyLossDistribution
+
+
+def step_losses(rate, mu):
+    """Points, the law without the record, and the loss when a record is removed, of one sampled Gaussian step."""
+    x = np.linspace(-13, 13 + 20 * mu, 4001)
+    return np.exp(-x * x / 2) / math.sqrt(2 * math.pi) * (x[1] - x[0]), np.log1p(rate * np.expm1(mu * x - mu * mu / 2))
+
+
+def contour_delta(rate, mu, n_steps, epsilon, tilt, removed=True):
+    """E[(1 - exp(epsilon - L))_+] of the sum of losses, by the inverse Laplace transform of its moments."""
+    weights, losses = step_losses(rate, mu)
+    s = tilt + 1j * np.linspace(0, 100, 10_001)
+    powers = [((one + 1) * losses if removed else -one * losses) for one in s]
+    moments = np.array([np.expm1(power) @ weights for power in powers])
+    values = np.exp(n_steps * np.log1p(moments) - s * epsilon) / (s * (s + 1))
+    return float((values.real.sum() - values.real[0] / 2) * 0.01 / math.pi)
+
+
+@pytest.mark.parametrize(("mu", "n_times"), [(0.3, 1), (0.05, 400)])
+def test_gaussian_losses_have_the_closed_form_down_to_tiny_deltas(mu, n_times):
+    whole = GaussianEvent(mu).privacy_loss_distribution(1e-3).self_compose(n_times)
+    together = mu * math.sqrt(n_times)
+    epsilons = np.linspace(0.0, together**2 / 2 + 9 * together, 60)
+    exact = gaussian_delta(epsilons, together)
+    found = whole.get_delta_for_epsilon(epsilons)
+    assert exact.min() < 1e-18
+    assert np.all(found >= exact)
+    assert np.all(found <= exact * 1.01)
+    # One by one, with a tilt of its own for each.
+    assert all(exact[i] <= whole.get_delta_for_epsilon(epsilons[i]) <= found[i] * (1 + 1e-6) for i in (0, 30, 59))
+    assert gaussian_epsilon(together, 1e-12) <= whole.get_epsilon_for_delta(1e-12)
+    assert whole.get_epsilon_for_delta(1e-12) <= gaussian_epsilon(together, 1e-12) * 1.001
+
+
+def test_pure_losses_are_binomial():
+    whole = PureEvent(0.1).privacy_loss_distribution(1e-4).self_compose(30)
+    successes = np.arange(31)
+    losses = 0.1 * (2 * successes - 30)
+    law = stats.binom.pmf(successes, 30, 1 / (1 + math.exp(-0.1)))
+    for epsilon in (-1.0, 0.0, 0.55, 2.0, 2.9):
+        exact = float(law @ np.maximum(-np.expm1(epsilon - losses), 0.0))
+        assert exact * (1 - 1e-12) <= whole.get_delta_for_epsilon(epsilon) <= exact * (1 + 1e-5) + 1e-30
+    assert whole.get_delta_for_epsilon(3.001) == 0
+    assert whole.get_epsilon_for_delta(0.0) == pytest.approx(3.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("removed", [True, False])
+def test_sampled_losses_against_a_contour_integral(removed):
+    event = SampledGaussianEvent(0.01, 1.0, 1)
+    whole = event.privacy_loss_distribution(5e-4).self_compose(1000)
+    one = PrivacyLossDistribution(whole.interval, whole._directions[:1] if removed else whole._directions[1:])
+    for epsilon, tilt in ((0.2, 3.0), (2.0, 10.0), (3.0, 14.0)):
+        exact = contour_delta(0.01, 1.0, 1000, epsilon, tilt, removed)
+        assert contour_delta(0.01, 1.0, 1000, epsilon, tilt * 1.3, removed) == pytest.approx(exact, rel=1e-7)
+        assert exact * (1 - 1e-8) <= one.get_delta_for_epsilon(epsilon) <= exact * 1.003
+
+
+def test_a_million_steps_are_not_understated():
+    # An allowance for rounding that counted events, not steps, admitted this plan.
+    event = SampledGaussianEvent(1e-3, 0.5, 10**6)
+    exact = contour_delta(1e-3, 0.5, 10**6, 3.51, 13.0)
+    assert exact == pytest.approx(1.05768e-11, rel=1e-5)
+    assert exact <= event.privacy_loss_distribution(2e-5).get_delta_for_epsilon(3.51) <= 1.03 * exact
+
+
+def test_agrees_with_dp_accounting_and_converts_to_it():
+    ours = SampledGaussianEvent(0.1, 0.5, 1).privacy_loss_distribution(1e-3)
+    theirs = oracle.from_gaussian_mechanism(2.0, value_discretization_interval=1e-3, sampling_prob=0.1)
+    for n_times in (1, 100):
+        for epsilon in (0.1, 1.0):
+            reference = theirs.self_compose(n_times).get_delta_for_epsilon(epsilon)
+            assert ours.self_compose(n_times).get_delta_for_epsilon(epsilon) == pytest.approx(reference, rel=1e-6)
+            converted = ours.self_compose(n_times).to_dp_accounting()
+            assert converted.get_delta_for_epsilon(epsilon) == pytest.approx(reference, rel=1e-6)
+    both = ours.compose(PureEvent(0.2).privacy_loss_distribution(1e-3))
+    reference = theirs.compose(oracle.from_privacy_parameters(_pair(0.2), 1e-3)).get_delta_for_epsilon(0.3)
+    assert both.get_delta_for_epsilon(0.3) == pytest.approx(reference, rel=1e-6)
+
+
+def _pair(epsilon):
+    from dp_accounting.pld import common
+
+    return common.DifferentialPrivacyParameters(epsilon, 0.0)
+
+
+def test_order_and_ends():
+    identity = PrivacyLossDistribution.identity(1e-3)
+    assert identity.get_delta_for_epsilon([-1.0, 0.0, 1.0]).tolist() == [-math.expm1(-1.0), 0.0, 0.0]
+    assert identity.get_epsilon_for_delta(0.0) == 0
+    one = GaussianEvent(0.5).privacy_loss_distribution(1e-3)
+    assert one.compose(identity).get_delta_for_epsilon(1.0) == one.get_delta_for_epsilon(1.0)
+    assert one.get_delta_for_epsilon(-0.3) == pytest.approx(float(gaussian_delta(-0.3, 0.5)), rel=1e-5)
+    with pytest.raises(ValueError, match="same lattice"):
+        one.compose(PrivacyLossDistribution.identity(1e-4))
+    # What is never proved has no epsilon.
+    assert one.get_epsilon_for_delta(0.0) == math.inf
