@@ -20,7 +20,8 @@ PYTHON := $(shell for p in python3.11 python3; do \
 	if $$p -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then echo $$p; break; fi; done)
 endif
 
-BIN := $(VENV)/bin
+# Windows' virtual environments have another folder for programs.
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BENCH := examples/benchmarks/harness
 REQUIREMENTS := $(foreach requirement,$(SKLEARN),'$(requirement)')
 # What a virtual environment was made for; when this changes, it is made anew.
@@ -28,7 +29,7 @@ MADE_FOR := $(strip $(SKLEARN))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all audit-long bench bench-report lint format wheel docs versions clean FORCE
+.PHONY: help demo test test-all audit-long bench bench-report lint format dist-check workflows docs versions clean FORCE
 
 help: ## show this text
 	@echo "make TARGET [VARIABLE=value ...]"
@@ -81,14 +82,21 @@ format: $(VENV)/.stamp-lint ## sort imports, apply safe fixes and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Where nothing but the wheel is installed, and from a folder that does not hold skdp.
-wheel: $(VENV)/.stamp-venv ## build a wheel, install it into a fresh environment (.venv-wheel), and fit an estimator there
-	rm -rf build dist/*.whl
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
-	$(BIN)/python -m venv --clear .venv-wheel
-	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
-	cd dist && ../.venv-wheel/bin/python -W error -c \
-	  'import skdp; skdp.DPStandardScaler(bounds=(0, 1)).fit([[0.5]]); print(skdp.__version__, skdp.__file__)'
+# The wheel is tried in an environment of its own, and the source distribution by its own tests.
+dist-check: $(VENV)/.stamp-dist ## build the wheel and the source distribution into dist/, install one and test the other
+	rm -rf dist build
+	$(BIN)/python -m build --quiet
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv --clear build/wheel
+	build/wheel/$(notdir $(BIN))/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd build/wheel && $(notdir $(BIN))/python -W error $(CURDIR)/.ci/first_fit.py
+	mkdir build/sdist && tar -xzf dist/*.tar.gz -C build/sdist --strip-components 1
+	$(MAKE) --no-print-directory -C build/sdist test
+
+workflows: $(VENV)/.stamp-workflows ## check the workflow files and the citation against their schemas
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.readthedocs .readthedocs.yaml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 
 docs: $(VENV)/.stamp-docs ## build the documentation into docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -j auto -b html -d docs/_build/doctrees docs docs/_build/html
@@ -99,7 +107,7 @@ versions: $(VENV)/.stamp-$(EXTRA) ## show which versions are in use (EXTRA=lint 
 	  '^(diffprivlib|dp-accounting|hypothesis|mypy|numpy|numpydoc|pandas|pytest|pytest-xdist|ruff|scikit-learn|scipy)=='
 
 clean: ## remove the virtual environments, caches and what was built
-	@for v in '$(VENV)' .venv .venv-oldest .venv-diffprivlib .venv-docs .venv-wheel .venv-bench-*; do \
+	@for v in '$(VENV)' .venv .venv-oldest .venv-diffprivlib .venv-docs .venv-dist .venv-bench-*; do \
 	  if test -f "$$v/pyvenv.cfg"; then rm -rf "$$v"; fi; done
 	rm -rf build dist skdp.egg-info docs/_build docs/generated docs/auto_examples docs/sg_execution_times.rst
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from .synthetic import HistogramClassifier, HistogramRegressor, NoisyHistogram
     from .tree import DPGreedyTree, DPRandomTree
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "DPPCA",

@@ -108,6 +108,13 @@ def test_no_tool_is_configured_twice():
     assert {"pytest", "ruff", "numpydoc_validation"} <= in_pyproject
 
 
+def test_version_is_that_of_the_citation():
+    import skdp
+
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {skdp.__version__}\n" in citation
+
+
 def test_import_is_light():
     code = (
         "import sys, skdp; "
