@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,15 +22,13 @@ from .accounting import (
     GaussianEvent,
     PrivacyCost,
     PrivacyEvent,
+    PrivacyLossDistribution,
     PureEvent,
     RecordedRelease,
     Relation,
 )
 from .exceptions import ReleaseError, SeededNoiseWarning
 from .mechanisms import Mechanism, NoiseSource, SampledGaussianMechanism
-
-if TYPE_CHECKING:
-    from dp_accounting.pld import privacy_loss_distribution
 
 
 @dataclass(frozen=True)
@@ -167,8 +165,8 @@ class PrivacyGuarantee:
         factor = 1 + math.exp(min(self.epsilon, 700.0))
         return Budget(2 * self.epsilon, min(1.0, factor * self.delta))
 
-    def privacy_loss_distribution(self, **kwargs: Any) -> privacy_loss_distribution.PrivacyLossDistribution:
-        """Hand the guarantee to dp_accounting, to be composed with others there.
+    def privacy_loss_distribution(self, **kwargs: Any) -> PrivacyLossDistribution:
+        """Return the distribution of the fit's privacy loss, to be composed with others.
 
         Parameters
         ----------
@@ -177,7 +175,7 @@ class PrivacyGuarantee:
 
         Returns
         -------
-        pld : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
+        distribution : PrivacyLossDistribution
             It dominates the fit's privacy loss.
         """
         return self.cost.privacy_loss_distribution(**kwargs)

@@ -22,6 +22,7 @@ from ._gaussian import (
     pure_dp_mu,
 )
 from ._largest import largest_epsilon
+from ._loss_distribution import PrivacyLossDistribution
 from ._nested import ParallelEvent, RepeatedSelectionEvent, renyi_epsilon, runs_parameter
 from ._objective import (
     ObjectiveCurve,
@@ -50,6 +51,7 @@ __all__ = [
     "Parts",
     "PrivacyCost",
     "PrivacyEvent",
+    "PrivacyLossDistribution",
     "PureEvent",
     "Record",
     "RecordedRelease",

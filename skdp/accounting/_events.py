@@ -11,17 +11,14 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._values import shown
 from ._gaussian import bounded_range_mu, gaussian_delta, pure_dp_mu
+from ._loss_distribution import PrivacyLossDistribution, Profiles
 from ._objective import ObjectiveCurve
-
-if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 #: Relative error that is forgiven between what a cost states and what its events prove.
 _ROUNDING = 1e-6
@@ -35,25 +32,12 @@ def _check(value: float, name: str) -> None:
         raise ValueError(f"{name} must be at least 0, got {shown(value)}")
 
 
-def pair_distribution(epsilon: float, delta: float, interval: float) -> PrivacyLossDistribution:
-    """Return the distribution of what is (epsilon, delta)-DP, and of which no more is known."""
-    from dp_accounting.pld import common, privacy_loss_distribution
-
-    parameters = common.DifferentialPrivacyParameters(epsilon, delta)
-    return privacy_loss_distribution.from_privacy_parameters(parameters, value_discretization_interval=interval)
-
-
-def profile_distribution(points: NDArray[np.int_], deltas: NDArray, interval: float) -> PrivacyLossDistribution:
-    """Return a distribution whose profile is at least `deltas` at multiples `points` of the interval.
-
-    The profile is rounded up by more than its rounding errors, but for the two ends.
-    """
-    from dp_accounting.pld import pld_pmf, privacy_loss_distribution
-
-    rounded = np.minimum(np.asarray(deltas, dtype=np.float64), 1.0)
-    rounded[1:-1] = np.minimum(rounded[1:-1] * (1 + 1e-12) + 1e-16, 1.0)
-    pmf = pld_pmf.create_pmf_pessimistic_connect_dots(interval, points, rounded)
-    return privacy_loss_distribution.PrivacyLossDistribution(pmf)
+def pair_profile(epsilon: float, delta: float, t: NDArray[np.float64]) -> Profiles:
+    """Return the profile of what is (epsilon, delta)-DP, and of which no more is known."""
+    # Randomised response, but for a part of the outcomes that tells all.
+    answer = -np.expm1(np.minimum(t - epsilon, 0.0)) / (1 + math.exp(-epsilon))
+    both = delta + (1 - delta) * answer
+    return both, both
 
 
 class PrivacyEvent(ABC):
@@ -100,6 +84,20 @@ class PrivacyEvent(ABC):
         return 0.0
 
     @abstractmethod
+    def profiles(self, t: NDArray[np.float64]) -> Profiles:
+        """Bound delta at every epsilon, in both directions.
+
+        Parameters
+        ----------
+        t : ndarray
+            Epsilons, at least 0.
+
+        Returns
+        -------
+        removed, added : ndarray
+            Deltas, rounded up, when a record is removed and when one is added.
+        """
+
     def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
         """Return a distribution that dominates the privacy loss in both directions.
 
@@ -110,20 +108,10 @@ class PrivacyEvent(ABC):
 
         Returns
         -------
-        distribution : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
+        distribution : PrivacyLossDistribution
             Rounded to the safe side.
         """
-
-    @property
-    def n_losses(self) -> int:
-        """How many distributions are composed numerically for its own; the rounding errors of a list grow with them.
-
-        Returns
-        -------
-        number : int
-            At least 1.
-        """
-        return 1
+        return PrivacyLossDistribution.from_profile(self.profiles, interval)
 
     def pure_epsilon(self) -> float:
         """Return an epsilon for which the event is epsilon-DP.
@@ -167,14 +155,9 @@ class GaussianEvent(PrivacyEvent):
     def rdp(self, order: float) -> float:
         return order * self.noise_mu**2 / 2
 
-    def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
-        from dp_accounting.pld import privacy_loss_distribution
-
-        if self.noise_mu == 0:
-            return privacy_loss_distribution.identity(interval)
-        return privacy_loss_distribution.from_gaussian_mechanism(
-            1 / self.noise_mu, value_discretization_interval=interval
-        )
+    def profiles(self, t: NDArray[np.float64]) -> Profiles:
+        both = gaussian_delta(t, self.noise_mu)
+        return both, both
 
 
 @dataclass(frozen=True)
@@ -212,8 +195,8 @@ class PureEvent(PrivacyEvent):
         above = t + math.log1p(math.exp((1 - 2 * order) * e)) - math.log1p(math.exp(-e))
         return min(e, above / (order - 1) * (1 + 2.0**-40))
 
-    def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
-        return pair_distribution(self.epsilon, 0.0, interval)
+    def profiles(self, t: NDArray[np.float64]) -> Profiles:
+        return pair_profile(self.epsilon, 0.0, t)
 
 
 @dataclass(frozen=True)
@@ -276,16 +259,11 @@ class BoundedRangeEvent(PureEvent):
         beyond = np.where(t > 0, 0.0, -np.expm1(np.minimum(t, 0.0)))
         return np.where(inside, np.maximum(p - np.exp(u) * q, 0.0), beyond)
 
-    def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
-        from dp_accounting.pld import privacy_loss_distribution
-
-        if self.epsilon == 0:
-            return privacy_loss_distribution.identity(interval)
-        if self.epsilon > _MOST_RANGE:
-            return super().privacy_loss_distribution(interval)
-        most = math.ceil(self.epsilon / interval)
-        points = np.arange(-most, most + 1)
-        return profile_distribution(points, self.profile(points * np.float64(interval)), interval)
+    def profiles(self, t: NDArray[np.float64]) -> Profiles:
+        if not 0 < self.epsilon <= _MOST_RANGE:
+            return super().profiles(t)
+        both = self.profile(t)
+        return both, both
 
 
 @dataclass(frozen=True)
@@ -312,8 +290,8 @@ class ApproximateEvent(PrivacyEvent):
     def rdp(self, order: float) -> float:
         return math.inf
 
-    def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
-        return pair_distribution(self.epsilon, self.delta, interval)
+    def profiles(self, t: NDArray[np.float64]) -> Profiles:
+        return pair_profile(self.epsilon, self.delta, t)
 
 
 @dataclass(frozen=True)
@@ -340,8 +318,9 @@ class ObjectiveEvent(PrivacyEvent):
     def rdp(self, order: float) -> float:
         return self.curve.rdp(order, self.noise_mu)
 
-    def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
-        return self.curve.privacy_loss_distribution(self.noise_mu, interval)
+    def profiles(self, t: NDArray[np.float64]) -> Profiles:
+        both = self.curve.convex_profile(t, self.noise_mu)
+        return both, both
 
 
 @dataclass(frozen=True)
@@ -467,7 +446,7 @@ class PrivacyCost:
         return math.fsum(event.rdp(order) for event in self.events) * (1 + 2.0**-50)
 
     def privacy_loss_distribution(self, value_discretization_interval: float = 1e-4) -> PrivacyLossDistribution:
-        """Hand the cost to dp_accounting, to be composed with others there.
+        """Return the distribution of the fit's privacy loss, to be composed with others.
 
         Parameters
         ----------
@@ -476,44 +455,14 @@ class PrivacyCost:
 
         Returns
         -------
-        distribution : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
+        distribution : PrivacyLossDistribution
             It dominates the privacy loss in both directions. Losses without a bound have none: ValueError.
-
-        Notes
-        -----
-        **Privacy.** dp_accounting rounds losses to the safe side, but its convolutions have rounding errors that can
-        make delta too small. If several distributions are composed, an allowance for these errors (about 1e-15 for
-        each step) is added as an infinite loss. Errors of what is composed afterwards are not included.
         """
-        events = Counter(self.events)
-        whole, allowance = compose_events(events, value_discretization_interval), rounding_allowance(events)
-        if allowance == 0:
-            return whole
-        return whole.compose(pair_distribution(0.0, min(allowance, 1.0), value_discretization_interval))
-
-
-def rounding_allowance(counts: Counter[PrivacyEvent]) -> float:
-    """Return what the rounding errors of `compose_events` are allowed to take from delta.
-
-    A transform that is raised to the power T has a relative error of T units in the last place, so that errors grow
-    with the number of steps and not with that of the events. Up to 4e-15, and 1.4e-18 for each step, were seen.
-
-    Parameters
-    ----------
-    counts : Counter of PrivacyEvent
-        The events, and how often each occurs.
-
-    Returns
-    -------
-    allowance : float
-        0 for one distribution that is not composed with another.
-    """
-    steps = sum(event.n_losses * count for event, count in counts.items())
-    return 2e-14 + 1e-15 * steps if steps > 1 else 0.0
+        return compose_events(Counter(self.events), value_discretization_interval)
 
 
 def compose_events(counts: Counter[PrivacyEvent], interval: float) -> PrivacyLossDistribution:
-    """Return the distribution of a fixed list of events, by dp_accounting.
+    """Return the distribution of a fixed list of events.
 
     Parameters
     ----------
@@ -524,15 +473,12 @@ def compose_events(counts: Counter[PrivacyEvent], interval: float) -> PrivacyLos
 
     Returns
     -------
-    distribution : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
+    distribution : PrivacyLossDistribution
         It dominates the privacy loss of all together.
     """
-    from dp_accounting.pld import privacy_loss_distribution
-
-    whole = privacy_loss_distribution.identity(interval)
+    whole = PrivacyLossDistribution.identity(interval)
     for event, count in counts.items():
         if PureEvent(math.inf) == event:
             raise ValueError("a fit with epsilon=inf has no privacy loss distribution")
-        one = event.privacy_loss_distribution(interval)
-        whole = whole.compose(one.self_compose(count) if count > 1 else one)
+        whole = whole.compose(event.privacy_loss_distribution(interval).self_compose(count))
     return whole

@@ -63,8 +63,8 @@ _TILTS = 12
 #: Exponents of the tilt that are taken back.
 _MOST_EXPONENT = 500.0
 
-#: A profile in both directions: what a removal of a record costs, and what an addition.
-Profile = Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]]
+#: Deltas when a record is removed, and when one is added.
+Profiles = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +127,11 @@ def _infinite(factors: _Factors) -> float:
     )
 
 
+def _highest(factors: _Factors) -> int:
+    """The largest finite loss."""
+    return sum(count * losses.highest for losses, count in factors)
+
+
 def _best_tilt(factors: _Factors, point: float) -> float:
     """A tilt, at least 0, that brings the mean of the sum within a standard deviation of `point`."""
     low, high, tilt = 0.0, math.inf, 0.0
@@ -158,7 +163,7 @@ def _finite_delta(factors: _Factors, points: NDArray[np.float64], interval: floa
     """Bound E[(1 - exp(t - L))_+] for the sum L of losses by one transform; `points` are t in units of the lattice."""
     centre = _cumulants(factors, tilt)
     middle = round(centre.mean)
-    highest = sum(count * losses.highest for losses, count in factors)
+    highest = _highest(factors)
     lowest = sum(count * losses.lowest for losses, count in factors)
     above, beyond = _window(factors, tilt, centre, 1, highest - middle)
     below, _ = _window(factors, tilt, centre, -1, middle - lowest)
@@ -278,7 +283,9 @@ class PrivacyLossDistribution:
         return cls(interval, ((),))
 
     @classmethod
-    def from_profile(cls, profile: Profile, interval: float, most: float = _MOST_LOSS) -> PrivacyLossDistribution:
+    def from_profile(
+        cls, profile: Callable[[NDArray[np.float64]], Profiles], interval: float, most: float = _MOST_LOSS
+    ) -> PrivacyLossDistribution:
         """Return a distribution whose profile is at least a given one, and equal to it on a lattice.
 
         Parameters
@@ -361,15 +368,30 @@ class PrivacyLossDistribution:
             In [0, 1], for additions and removals of a record.
         """
         epsilons = np.asarray(epsilon, dtype=np.float64)
-        flat = epsilons.ravel()
-        deltas = np.max([self._deltas(factors, flat) for factors in self._directions], axis=0).reshape(epsilons.shape)
+        deltas = np.max(self.profiles(epsilons.ravel()), axis=0).reshape(epsilons.shape)
         return deltas if epsilons.ndim else float(deltas)
+
+    def profiles(self, t: NDArray[np.float64]) -> Profiles:
+        """Return the least deltas, rounded up, in both directions.
+
+        Parameters
+        ----------
+        t : ndarray
+            Epsilons, any real numbers.
+
+        Returns
+        -------
+        removed, added : ndarray
+            Deltas when a record is removed, and when one is added.
+        """
+        found = [self._deltas(factors, t) for factors in self._directions]
+        return found[0], found[-1]
 
     def _deltas(self, factors: _Factors, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
         if not factors:
             return np.maximum(-np.expm1(np.minimum(epsilons, 0.0)), 0.0)
         points = epsilons / self.interval
-        highest = sum(count * losses.highest for losses, count in factors)
+        highest = _highest(factors)
         low, high = points.min(initial=math.inf), min(points.max(initial=-math.inf), highest)
         found = np.where(points < highest, 1.0, 0.0)
         for at in np.unique(np.linspace(low, high, _TILTS) if len(points) > 3 else points):
@@ -395,9 +417,11 @@ class PrivacyLossDistribution:
             return 0.0
         if max(_infinite(factors) for factors in self._directions) > delta:
             return math.inf
+        if delta == 0:
+            return self.interval * max(_highest(factors) for factors in self._directions)
 
         def excess(epsilon: float) -> float:
-            return math.log(max(self.get_delta_for_epsilon(epsilon), 1e-300)) - math.log(max(delta, 1e-300))
+            return math.log(max(self.get_delta_for_epsilon(epsilon), 1e-300)) - math.log(delta)
 
         starts = [_cumulants(factors, 0.0) for factors in self._directions if factors]
         low = high = self.interval * max(1.0, *(start.mean + 4 * start.deviation for start in starts))

@@ -6,19 +6,17 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize
 
-from ._events import PrivacyEvent, PureEvent, compose_events, pair_distribution, profile_distribution
+from ._events import PrivacyEvent, PureEvent, compose_events, pair_profile
 from ._gaussian import pure_dp_mu
+from ._loss_distribution import PrivacyLossDistribution, Profiles
 
-if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-
-#: Losses beyond the point where so little is left of delta are counted as infinite.
-_TAIL = 1e-18
+#: Lattice on which the profiles of several lists are compared.
+_INTERVAL = 1e-4
 
 #: Orders over which the second order of a repeated selection is minimised; 1 is one of them.
 _SECOND_ORDERS = np.concatenate([[1.0], 1 + 2.0 ** np.arange(-5, 12, 0.25)])
@@ -85,30 +83,28 @@ class ParallelEvent(PrivacyEvent):
     def alternatives(self) -> tuple[tuple[PrivacyEvent, ...], ...]:
         return self.parts
 
-    @property
-    def n_losses(self) -> int:
-        # Each profile has the errors of its own list, and the largest of them is taken.
-        return max(1, *(sum(event.n_losses for event in part) for part in self.parts))
-
     def mu(self) -> float:
         return max(_composed_mu(part) for part in self.parts)
 
     def rdp(self, order: float) -> float:
         return max(math.fsum(event.rdp(order) for event in part) * (1 + 2.0**-50) for part in self.parts)
 
+    def profiles(self, t: NDArray[np.float64]) -> Profiles:
+        return self._largest(t, _INTERVAL)
+
     def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
-        counts = {frozenset(Counter(part).items()): Counter(part) for part in self.parts}
-        parts = [compose_events(count, interval) for count in counts.values()]
+        parts = self._distributions(interval)
         if len(parts) == 1:
             return parts[0]
-        farthest = 0.0
-        for part in parts:
-            infinite = float(part.get_delta_for_epsilon(1e6))
-            farthest = max(farthest, float(part.get_epsilon_for_delta(min(infinite * _UP + _TAIL, 1.0))))
-        points = np.arange(-math.ceil(farthest / interval) - 1, math.ceil(farthest / interval) + 2)
-        losses = points * np.float64(interval)
-        deltas = np.max([part.get_delta_for_epsilon(losses) for part in parts], axis=0)
-        return profile_distribution(points, deltas, interval)
+        return PrivacyLossDistribution.from_profile(lambda t: self._largest(t, interval), interval)
+
+    def _distributions(self, interval: float) -> list[PrivacyLossDistribution]:
+        counts = {frozenset(Counter(part).items()): Counter(part) for part in self.parts}
+        return [compose_events(count, interval) for count in counts.values()]
+
+    def _largest(self, t: NDArray[np.float64], interval: float) -> Profiles:
+        removed, added = np.max([part.profiles(t) for part in self._distributions(interval)], axis=0)
+        return removed, added
 
 
 def _composed_mu(part: tuple[PrivacyEvent, ...]) -> float:
@@ -181,11 +177,11 @@ class RepeatedSelectionEvent(PrivacyEvent):
         """The terms of the second order, at their least."""
         return _second_order(self.events, self.mean, self.shape)
 
-    def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
+    def profiles(self, t: NDArray[np.float64]) -> Profiles:
         pure = self.pure_epsilon()
         if math.isfinite(pure):
-            return pair_distribution(pure, 0.0, interval)
-        return pair_distribution(renyi_epsilon((self,), _PAIR_DELTA), _PAIR_DELTA, interval)
+            return pair_profile(pure, 0.0, t)
+        return pair_profile(renyi_epsilon((self,), _PAIR_DELTA), _PAIR_DELTA, t)
 
 
 @lru_cache(maxsize=4096)

@@ -18,16 +18,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
 from ._gaussian import SAFETY, gaussian_delta, gaussian_mu
-
-if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 _GRID = 1200
 _HULL = 2000
@@ -204,30 +200,23 @@ class ObjectiveCurve:
         divergence = self.shift + (math.log(moment) + largest) / (order - 1)
         return max(0.0, divergence) * (1 + 1e-9)
 
-    def privacy_loss_distribution(self, mu: float, interval: float) -> PrivacyLossDistribution:
-        """Return a distribution that dominates the privacy loss in both directions.
-
-        It is the one whose curve is the lower convex hull of the profile at the points of a grid.
+    def convex_profile(self, t: NDArray[np.float64], mu: float) -> NDArray[np.float64]:
+        """Bound delta at every epsilon, in both directions, by the lower convex hull of the profile on a grid.
 
         Parameters
         ----------
+        t : ndarray
+            Epsilons, at least 0.
         mu : float
             Sensitivity of the gradient over standard deviation.
-        interval : float
-            Lattice on which losses are counted.
 
         Returns
         -------
-        distribution : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-            Rounded to the safe side.
+        delta : ndarray
+            One for each of `t`, at most about that of `profile`.
         """
-        from dp_accounting.pld import pld_pmf, privacy_loss_distribution
-
-        steps = np.unique(np.ceil(np.linspace(0.0, self._reach(mu, 12.0), _HULL) / interval).astype(np.int64))
-        epsilons, deltas = self.hull(steps * np.float64(interval), mu)
-        points = np.rint(epsilons / interval).astype(np.int64)
-        pmf = pld_pmf.create_pmf_pessimistic_connect_dots(interval, points, deltas)
-        return privacy_loss_distribution.PrivacyLossDistribution(pmf)
+        epsilons, deltas = self.hull(np.linspace(0.0, self._reach(mu, 12.0), _HULL), mu)
+        return np.interp(np.exp(np.minimum(t, epsilons[-1])), np.exp(epsilons), deltas)
 
     def hull(self, t: NDArray[np.float64], mu: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the lower convex hull of the profile, which is a bound as well.

@@ -16,7 +16,7 @@ from .._values import shown
 from ..exceptions import BudgetError
 from ._budget import Budget, check_same_unit
 from ._composition import Composition
-from ._events import ApproximateEvent, GaussianEvent, PrivacyCost, PrivacyEvent, compose_events, rounding_allowance
+from ._events import ApproximateEvent, GaussianEvent, PrivacyCost, PrivacyEvent, compose_events
 from ._gaussian import gaussian_epsilon
 from ._nested import renyi_epsilon
 from ._state import PartKey, State, decimal
@@ -193,9 +193,8 @@ def _by_filters(entries: tuple[PrivacyCost, ...], ceiling: Budget) -> list[float
 
 
 def _numerical(events: Counter[PrivacyEvent], ceiling: Budget) -> float | None:
-    """The epsilon that dp_accounting finds, with an allowance for its rounding; None where that is no use."""
-    allowance = rounding_allowance(events)
-    if allowance > ceiling.delta / 2 or ceiling.epsilon > _MOST_EPSILON:
+    """The epsilon of the composed distributions; None where it is of no use."""
+    if ceiling.epsilon > _MOST_EPSILON:
         return None
     if all(isinstance(event, GaussianEvent) for event in events):
         # The sum of squares is exact.
@@ -204,4 +203,4 @@ def _numerical(events: Counter[PrivacyEvent], ceiling: Budget) -> float | None:
         distribution = compose_events(events, _INTERVAL)
     except OverflowError:
         return None
-    return float(distribution.get_epsilon_for_delta(ceiling.delta - allowance)) * (1 + 1e-9)
+    return float(distribution.get_epsilon_for_delta(ceiling.delta))

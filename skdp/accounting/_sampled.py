@@ -13,7 +13,7 @@ dominated by that of
 when :math:`z` is removed, and with the two exchanged when it is added. A step may depend on what the steps before it
 released, so that the pairs compose, each direction by itself (Zhu, Dong and Wang 2022).
 
-Three statements follow. The *distribution* of the loss is composed numerically by dp_accounting, with every rounding to
+Three statements follow. The *distribution* of the loss is composed numerically, with every rounding to
 the safe side. The *Rényi divergence* of :math:`P` from :math:`Q` is the larger of the two (Mironov, Talwar and Zhang
 2019). And *Gaussian DP*: in the far tails the mixture looks like :math:`N(\mu, 1)`, so that no parameter below
 :math:`\sqrt T\mu` is right for all deltas. But a small one is right up to an additive :math:`10^{-40}` in delta, and is
@@ -28,7 +28,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +36,7 @@ from scipy import optimize, special
 from .._values import shown
 from ._events import GaussianEvent, PrivacyEvent, compose_events
 from ._gaussian import gaussian_delta, gaussian_mu
-
-if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+from ._loss_distribution import PrivacyLossDistribution, Profiles
 
 # Steps of the lattice of losses per standard deviation of one step's loss. The noise is then within a few parts in ten
 # thousand of what the finest lattice gives.
@@ -49,11 +46,7 @@ _RESOLUTION = 20.0
 _MOST_POINTS = 4e5
 _MOST_STEPS = 10**5
 
-# The numerical composition has an absolute error of up to a unit in the last place of 1 for each step. Eight are added
-# to the delta that it finds, and it is not asked where they are more than a hundredth of delta. The relative margin is
-# for what comes after.
-_STEP_ERROR = 2.0**-50
-_LEAST_RATIO = 100.0
+# For the comparison of curves.
 _MARGIN = 1e-6
 
 # How closely the noise is found.
@@ -116,27 +109,33 @@ class SampledGaussianEvent(PrivacyEvent):
         cut = (math.log(above / rate) + mu * mu / 2) / mu
         return max(0.0, float(rate * special.ndtr(mu - cut) - above * special.ndtr(-cut)) - 1e-12)
 
-    @property
-    def n_losses(self) -> int:
-        # Steps without sampling are one Gaussian release.
-        return 1 if self.rate == 1 or self.noise_mu == 0 else self.n_steps
-
     def rdp(self, order: float) -> float:
         return self.n_steps * _step_rdp(self.rate, self.noise_mu, float(order))
 
-    def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
-        from dp_accounting.pld import privacy_loss_distribution
+    def profiles(self, t: NDArray[np.float64]) -> Profiles:
+        return self.privacy_loss_distribution(self._spread() / _RESOLUTION).profiles(t)
 
+    def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
         if self.noise_mu == 0:
-            return privacy_loss_distribution.identity(interval)
-        # T Gaussian releases are one.
-        together = self.n_steps if self.rate == 1 else 1
-        one = privacy_loss_distribution.from_gaussian_mechanism(
-            1 / (self.noise_mu * math.sqrt(together)),
-            value_discretization_interval=interval,
-            sampling_prob=self.rate,
-        )
-        return one if together == self.n_steps else one.self_compose(self.n_steps)
+            return PrivacyLossDistribution.identity(interval)
+        if self.rate == 1:
+            # T Gaussian releases are one.
+            return GaussianEvent(self.noise_mu * math.sqrt(self.n_steps)).privacy_loss_distribution(interval)
+        return PrivacyLossDistribution.from_profile(self._step_profiles, interval).self_compose(self.n_steps)
+
+    def _step_profiles(self, t: NDArray[np.float64]) -> Profiles:
+        """The profiles of one step: those of Gaussian noise at another epsilon."""
+        q, mu = self.rate, self.noise_mu
+        removed = q * gaussian_delta(np.log1p(np.expm1(t) / q), mu)
+        # Against the mixture, what is left of the law without the record at this epsilon.
+        left = -np.expm1(np.minimum(t + math.log1p(-q), 0.0))
+        some = np.where(left > 0, left, 1.0)
+        added = np.where(left > 0, left * gaussian_delta(math.log(q) + t - np.log(some), mu), 0.0)
+        return removed, added
+
+    def _spread(self) -> float:
+        """About the standard deviation of one step's loss."""
+        return self.rate * math.sqrt(math.expm1(min(self.noise_mu, MOST_MU) ** 2))
 
 
 @lru_cache(maxsize=4096)
@@ -172,7 +171,7 @@ def _gdp(event: SampledGaussianEvent) -> float:
     """Return a mu for which the steps are mu-GDP, but for a delta that is negligible; infinite if none is found."""
     if event.noise_mu > MOST_MU:
         return math.inf
-    spread = event.rate * math.sqrt(math.expm1(event.noise_mu**2))
+    spread = event._spread()
     together = spread * math.sqrt(event.n_steps)
     if together > _LARGEST_EPSILON / 10:
         return math.inf
@@ -185,8 +184,7 @@ def _gdp(event: SampledGaussianEvent) -> float:
     deltas = _delta_by_divergences(divergences, grid)
     interval = spread / _RESOLUTION
     if event.n_steps <= _MOST_STEPS and 20 * event.noise_mu / interval <= _MOST_POINTS:
-        numerical = np.asarray(event.privacy_loss_distribution(interval).get_delta_for_epsilon(grid))
-        deltas = np.minimum(deltas, numerical * (1 + _MARGIN) + event.n_steps * _STEP_ERROR)
+        deltas = np.minimum(deltas, event.privacy_loss_distribution(interval).get_delta_for_epsilon(grid))
     if not deltas[-1] <= _NEGLIGIBLE:
         return math.inf
 
@@ -223,7 +221,7 @@ def sampled_gaussian_mu(epsilon: float, delta: float, rate: float, n_steps: int,
     Returns
     -------
     mu : float
-        One step's. In closed form if `rate` is 1, by dp_accounting otherwise: within about a thousandth of the best.
+        One step's. In closed form if `rate` is 1, numerically otherwise: within about a thousandth of the best.
     """
     whole = gaussian_mu(epsilon, delta)
     if not 0 <= other_mu < whole:
@@ -237,20 +235,19 @@ def sampled_gaussian_mu(epsilon: float, delta: float, rate: float, n_steps: int,
     most = max(full_batch, MOST_MU)
     guess = min(max(full_batch, math.sqrt(math.log1p((spread / rate) ** 2))), most)
     interval = spread / _RESOLUTION
-    rounding = n_steps * _STEP_ERROR
 
     def events(mu: float) -> Counter[PrivacyEvent]:
         others: list[PrivacyEvent] = [GaussianEvent(other_mu)] if other_mu > 0 else []
         return Counter([SampledGaussianEvent(rate, mu, n_steps), *others])
 
     def by_distribution(mu: float) -> float:
-        return float(compose_events(events(mu), interval).get_delta_for_epsilon(epsilon)) * (1 + _MARGIN) + rounding
+        return float(compose_events(events(mu), interval).get_delta_for_epsilon(epsilon))
 
     def by_divergences(mu: float) -> float:
         divergences = np.array([sum(event.rdp(order) for event in events(mu)) for order in _ORDERS])
         return float(_delta_by_divergences(divergences, np.array([epsilon]))[0])
 
-    quick = n_steps > _MOST_STEPS or 20 * guess / interval > _MOST_POINTS or rounding * _LEAST_RATIO > delta
+    quick = n_steps > _MOST_STEPS or 20 * guess / interval > _MOST_POINTS
     # Sampling only helps.
     return _largest(by_divergences if quick else by_distribution, delta, guess, (full_batch, most))
 
