@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -448,11 +448,15 @@ class PrivacyLossDistribution:
         """
         from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
-        composed = []
-        for factors in self._directions:
-            whole = privacy_loss_distribution.identity(self.interval)._pmf_remove
-            for losses, count in factors:
-                one = pld_pmf.DensePLDPmf(self.interval, losses.lowest, losses.probabilities, losses.infinite, True)
-                whole = whole.compose(one.self_compose(count) if count > 1 else one)
-            composed.append(whole)
+        if not any(self._directions):
+            return privacy_loss_distribution.identity(self.interval)
+
+        def converted(losses: _Losses, count: int) -> Any:
+            one = pld_pmf.DensePLDPmf(self.interval, losses.lowest, losses.probabilities, losses.infinite, True)
+            return one.self_compose(count) if count > 1 else one
+
+        composed = [
+            reduce(lambda a, b: a.compose(b), (converted(*factor) for factor in factors))
+            for factors in self._directions
+        ]
         return privacy_loss_distribution.PrivacyLossDistribution(*composed)
