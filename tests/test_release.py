@@ -87,7 +87,7 @@ def test_no_privacy_is_said_plainly():
 def test_privacy_loss_distribution_agrees_with_the_claim(estimator, epsilon, delta):
     guarantee = estimator(epsilon=epsilon, delta=delta, data_norm=1.0, classes=[0, 1]).privacy_plan(n_features=9)
     distribution = guarantee.privacy_loss_distribution()
-    assert isinstance(distribution, privacy_loss_distribution.PrivacyLossDistribution)
+    assert isinstance(distribution.to_dp_accounting(), privacy_loss_distribution.PrivacyLossDistribution)
     from_distribution = distribution.get_epsilon_for_delta(delta)
     if estimator is OutputPertLogReg or delta == 0:
         assert from_distribution == pytest.approx(epsilon, abs=2e-4)
@@ -125,7 +125,8 @@ def test_parts_of_a_pure_budget_are_never_more_than_the_whole(estimator):
         n_classes = classes_up_to(estimator, 3)
         plan = of_many_columns(estimator, epsilon=epsilon).privacy_plan(n_features=n_features, n_classes=n_classes)
         assert sum(pure_epsilon(event) for event in plan.events) <= epsilon
-        assert sum(Fraction(release.mechanism.epsilon) for release in plan.releases) <= epsilon
+        mechanisms = [release.mechanism for release in plan.releases]
+        assert sum(Fraction(getattr(one, "epsilon", None) or one.event.epsilon) for one in mechanisms) <= epsilon
 
 
 def pure_epsilon(event):

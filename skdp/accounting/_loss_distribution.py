@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import fft, optimize
 
 #: Losses with so little of the profile beyond them count as infinite.
-_NEGLIGIBLE = 1e-30
+NEGLIGIBLE = 1e-30
 
 #: Profiles are evaluated to about 1e-13. Raised by this factor they are upper bounds.
 _UP = 1 + 1e-12
@@ -175,7 +175,7 @@ def _finite_delta(factors: _Factors, points: NDArray[np.float64], interval: floa
     lattice = np.arange(start, start + size, dtype=np.float64)
     # Another tilt serves what is below the window, or so far below the middle that taking the tilt back would overflow.
     served = (tilt * (points - middle) > -_MOST_EXPONENT) & ((points >= start) | (start <= lowest))
-    keep = max(0, math.floor(-_MOST_EXPONENT / tilt) + middle - start) if tilt > 0 else 0
+    keep = max(0, math.ceil(-_MOST_EXPONENT / tilt) + middle - start) if tilt > 0 else 0
     lattice, law = lattice[keep:], np.roll(law, -(start % size))[keep:]
     weights = law * np.exp(-tilt * (lattice - middle))
     first = np.searchsorted(lattice, points, side="right")
@@ -304,12 +304,12 @@ class PrivacyLossDistribution:
             Of one release.
         """
         infinite = np.max([profile(np.array([_MOST_LOSS]))], axis=(0, 2))
-        # The smallest power of two steps, and then the smallest number of steps, with next to nothing beyond.
+        # About the smallest number of steps with next to nothing beyond.
         steps = [1, max(2, math.ceil(min(most, _MOST_LOSS) / interval))]
         while steps[1] - steps[0] > 1 + steps[0] // 64:
-            middle = math.isqrt(steps[0] * steps[1])
+            middle = max(math.isqrt(steps[0] * steps[1]), steps[0] + 1)
             at = np.max([profile(np.array([middle * interval]))], axis=(0, 2))
-            steps[bool(np.all(at <= infinite + _NEGLIGIBLE))] = middle
+            steps[bool(np.all(at <= infinite + NEGLIGIBLE))] = middle
         if 2 * steps[1] > _MOST_POINTS:
             raise OverflowError("the privacy loss distribution has too many points")
         removed, added = (

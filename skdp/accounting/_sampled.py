@@ -36,7 +36,7 @@ from scipy import optimize, special
 from .._values import shown
 from ._events import GaussianEvent, PrivacyEvent, compose_events
 from ._gaussian import gaussian_delta, gaussian_mu
-from ._loss_distribution import PrivacyLossDistribution, Profiles
+from ._loss_distribution import NEGLIGIBLE, PrivacyLossDistribution, Profiles
 
 # Steps of the lattice of losses per standard deviation of one step's loss. The noise is then within a few parts in ten
 # thousand of what the finest lattice gives.
@@ -247,7 +247,8 @@ def sampled_gaussian_mu(epsilon: float, delta: float, rate: float, n_steps: int,
         divergences = np.array([sum(event.rdp(order) for event in events(mu)) for order in _ORDERS])
         return float(_delta_by_divergences(divergences, np.array([epsilon]))[0])
 
-    quick = n_steps > _MOST_STEPS or 20 * guess / interval > _MOST_POINTS
+    # What distributions count as infinite has to be a small part of delta.
+    quick = n_steps > _MOST_STEPS or 20 * guess / interval > _MOST_POINTS or 1e4 * n_steps * NEGLIGIBLE > delta
     # Sampling only helps.
     return _largest(by_divergences if quick else by_distribution, delta, guess, (full_batch, most))
 
