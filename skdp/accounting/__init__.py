@@ -24,6 +24,7 @@ from ._gaussian import (
 from ._largest import largest_epsilon
 from ._nested import ParallelEvent, RepeatedSelectionEvent, renyi_epsilon, runs_parameter
 from ._objective import (
+    GAUSSIAN_RATIO,
     ObjectiveCurve,
     binary_log_loss,
     huber_hinge,
@@ -38,6 +39,7 @@ from ._sampled import SampledGaussianEvent, sampled_gaussian_mu
 from ._state import largest_share
 
 __all__ = [
+    "GAUSSIAN_RATIO",
     "ApproximateEvent",
     "BoundedRangeEvent",
     "Budget",
