@@ -269,9 +269,10 @@ class ObjPertLogReg(ObjectivePerturbation, PrivateLinearClassifier):
     calibrated to an L2 sensitivity of :math:`C L`, where :math:`L` is :math:`R_a` for two classes and
     :math:`\sqrt{2} R_a` for the multinomial loss; the Huber hinge has one problem a class. The density of the minimiser
     also carries a determinant, which adds to the privacy loss [1]_, [2]_. For the binary log loss, as long as
-    :math:`C R_a^2` stays below epsilon, that addition is nothing at all: objective perturbation then costs what the
-    Gaussian mechanism costs. This, the price for the other losses, and the treatment of the residual [3]_ are
-    proved in the user guide. Not covered: that `fit` raises an error for values that are not finite, and how long
+    :math:`C R_a^2` stays below epsilon, that addition is nothing at all for ``delta=0``. With a positive `delta`, and
+    :math:`C R_a^2` of at most 3.7 times the GDP parameter of the noise, objective perturbation is exactly as private as
+    the Gaussian mechanism, also in composition with other releases. This, the price for the other losses, and the
+    treatment of the residual [3]_ are proved in the user guide. Not covered: that `fit` raises an error for values that are not finite, and how long
     it takes.
 
     References

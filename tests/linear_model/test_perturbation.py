@@ -269,7 +269,9 @@ def test_a_large_weight_is_counted_by_the_curve(epsilon, delta):
         assert objective.curve.delta(epsilon, objective.noise_mu, solution.mu()) <= delta
         # The corollary of theorem 8.
         assert objective.mu() <= objective.curve.kappa / GAUSSIAN_RATIO
-    (slightly_less, _) = objective_plan(epsilon=epsilon, delta=delta, C=3.69 * gaussian_mu(epsilon, delta) / 1.09).events
+    (slightly_less, _) = objective_plan(
+        epsilon=epsilon, delta=delta, C=3.69 * gaussian_mu(epsilon, delta) / 1.09
+    ).events
     assert isinstance(slightly_less, GaussianEvent)
 
 
