@@ -11,8 +11,8 @@ This example computes the worst case within this ratio and beyond it.
 # The problem in one dimension
 # ----------------------------
 # Let :math:`t` be the noise in the direction of the added record, in units of its standard deviation. Without the
-# record, :math:`t` has a standard normal law. With the record, :math:`t + \mu u(t)` has it, where :math:`u(t)` between 0
-# and 1 is the derivative of the record's loss. Other records decide which increasing function :math:`u` is. The
+# record, :math:`t` has a standard normal law. With the record, :math:`t + \mu u(t)` has it, where :math:`u(t)` between
+# 0 and 1 is the derivative of the record's loss. Other records decide which increasing function :math:`u` is. The
 # regulariser limits how fast it grows: the logarithm of :math:`u / (1 - u)` grows at a rate of at most
 # :math:`\kappa/\mu`. The delta for a given epsilon is therefore the maximum of a dynamic program: on each cell of a
 # grid, :math:`u` stands still or grows as fast as it can.

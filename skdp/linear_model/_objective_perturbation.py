@@ -272,8 +272,8 @@ class ObjPertLogReg(ObjectivePerturbation, PrivateLinearClassifier):
     :math:`C R_a^2` stays below epsilon, that addition is nothing at all for ``delta=0``. With a positive `delta`, and
     :math:`C R_a^2` of at most 3.7 times the GDP parameter of the noise, objective perturbation is exactly as private as
     the Gaussian mechanism, also in composition with other releases. This, the price for the other losses, and the
-    treatment of the residual [3]_ are proved in the user guide. Not covered: that `fit` raises an error for values that are not finite, and how long
-    it takes.
+    treatment of the residual [3]_ are proved in the user guide. Not covered: that `fit` raises an error for values
+    that are not finite, and how long it takes.
 
     References
     ----------
