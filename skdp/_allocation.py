@@ -10,6 +10,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, Context
 from fractions import Fraction
 from typing import Any
 
@@ -646,6 +647,8 @@ def _searched(search: Any, variants: Variants) -> Variants:
 #: Steps of the search for the largest budgets.
 _HALVINGS = 14
 
+_NINE_DIGITS = Context(prec=9, rounding=ROUND_DOWN)
+
 #: What check_epsilon takes for a number.
 _LEAST_EPSILON = 1e-6
 
@@ -919,5 +922,4 @@ def _holds(accountant: BudgetAccountant, whole: Budget) -> bool:
 
 def _digits(value: float) -> float:
     """Round down to nine digits, which are enough to read."""
-    rounded = float(f"{value:.9g}")
-    return rounded if rounded <= value else float(f"{value * (1 - 1e-9):.9g}")
+    return float(_NINE_DIGITS.create_decimal(value))

@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from skdp import BudgetAccountant, DPRandomTree, ObjPertLogReg, OutputPertLogReg, allocate
+from skdp import BudgetAccountant, DPAdditiveClassifier, DPRandomTree, ObjPertLogReg, OutputPertLogReg, allocate
 from skdp.accounting import Budget, PrivacyCost
 from skdp.exceptions import BudgetError
 from skdp.model_selection import DPRandomizedSearchCV
@@ -67,9 +67,26 @@ def test_the_rest_can_be_spent_on_the_recommended_classifier():
     accountant = BudgetAccountant(3.0, DELTA)
     model(accountant=accountant).fit(X, y)
     rest = accountant.remaining(like=model())
-    assert rest.epsilon < accountant.remaining().epsilon
+    assert rest.epsilon == pytest.approx(accountant.remaining().epsilon, rel=2e-4)
     model(epsilon=rest.epsilon, accountant=accountant).fit(X, y)
     assert accountant.remaining(like=model()).epsilon < 0.05
+
+
+@pytest.mark.parametrize("composition", ["gdp", "rdp"])
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize(
+    "recommended",
+    [model(), model(C=0.01), DPAdditiveClassifier(categories={0: 2, 1: 3}, delta=DELTA, classes=[0, 1])],
+    ids=["ObjPertLogReg", "small C", "DPAdditiveClassifier"],
+)
+def test_what_remains_for_gaussian_noise_can_be_spent_on_what_is_recommended(recommended, k, composition):
+    accountant = used(composition)
+    left = accountant.remaining(k)
+    estimator = clone(recommended).set_params(delta=left.delta)
+    for _ in range(k):
+        accountant.charge(plan_at(estimator, left.epsilon * (1 - 2e-4), 2).cost)
+    with pytest.raises(BudgetError):
+        accountant.charge(plan_at(estimator, 0.05 * left.epsilon, 2).cost)
 
 
 @pytest.mark.parametrize("composition", ["auto", "basic", "gdp", "rdp"])

@@ -25,6 +25,7 @@ from ._largest import largest_epsilon
 from ._loss_distribution import PrivacyLossDistribution
 from ._nested import ParallelEvent, RepeatedSelectionEvent, renyi_epsilon, runs_parameter
 from ._objective import (
+    GAUSSIAN_RATIO,
     ObjectiveCurve,
     binary_log_loss,
     huber_hinge,
@@ -39,6 +40,7 @@ from ._sampled import SampledGaussianEvent, sampled_gaussian_mu
 from ._state import largest_share
 
 __all__ = [
+    "GAUSSIAN_RATIO",
     "ApproximateEvent",
     "BoundedRangeEvent",
     "Budget",

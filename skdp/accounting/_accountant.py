@@ -452,11 +452,11 @@ class BudgetAccountant:
 
         Examples
         --------
-        >>> from skdp import BudgetAccountant, ObjPertLogReg
+        >>> from skdp import BudgetAccountant, ObjPertSVC
         >>> acc = BudgetAccountant(epsilon=3.0, delta=1e-6, composition="rdp")
-        >>> model = ObjPertLogReg(delta=1e-6, data_norm=1.0, classes=[0, 1])
+        >>> model = ObjPertSVC(delta=1e-6, data_norm=1.0, classes=[0, 1])
         >>> print(f"{acc.remaining().epsilon:.3f} {acc.remaining(like=model).epsilon:.3f}")
-        2.799 2.798
+        2.799 2.806
         """
         if isinstance(k, bool) or not hasattr(k, "__index__"):
             raise TypeError(f"k must be an integer, got {shown(k)}")

@@ -10,13 +10,17 @@ determinants. The user guide (*Objective perturbation*) proves that, with :math:
 
 for Gaussian losses :math:`G \sim N(\mu^2/2, \mu^2)` (several problems: with multiples of :math:`\mu`), and the loss
 when one is removed is at most :math:`\max(0, G_1, \ldots)`. Hence, at the epsilons named below, delta is a weighted
-sum of the Gaussian mechanism's.
+sum of the Gaussian mechanism's. Two losses are Gaussian DP by a direct comparison of the output laws:
+
+- binary log loss: with the parameter :math:`\max(\mu, \kappa/3.7)` (theorem 6, and theorem 8 for the second number);
+- Huber hinges: with the parameter :math:`\sqrt K(\mu + \sqrt{\pi/2}\,\kappa\beta)` for :math:`K` problems of curvature
+  :math:`\beta` (theorem 7).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -24,6 +28,9 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from ._gaussian import SAFETY, gaussian_delta, gaussian_mu
+
+#: Up to this ratio of kappa to mu, the binary log loss is mu-GDP (theorem 6 of the user guide).
+GAUSSIAN_RATIO = 3.7
 
 _GRID = 1200
 _HULL = 2000
@@ -52,6 +59,24 @@ class ObjectiveCurve:
     shift: float
     terms: tuple[tuple[float, float], ...]
     tied: bool
+
+    @property
+    def _n_problems(self) -> int:
+        """Number of binary problems with independent noise; 0 for the multinomial log loss."""
+        n = len(self.terms)
+        return n if self.terms[0] == (n, 1.0) else 0
+
+    @property
+    def _single(self) -> ObjectiveCurve:
+        """The curve of one of several binary problems."""
+        return replace(self, shift=self.shift / self._n_problems, terms=((1.0, 1.0),))
+
+    @property
+    def _surplus(self) -> float:
+        """What theorem 7 adds to mu in each problem, rounded up; infinite for the multinomial log loss."""
+        if self._n_problems == 0:
+            return math.inf
+        return math.sqrt(math.pi / 2) * math.expm1(self.shift / self._n_problems) * (1 + 1e-12)
 
     def threshold(self, mu: float) -> float:
         """Return the epsilon from which on the curve is a sum of Gaussian ones.
@@ -149,12 +174,49 @@ class ObjectiveCurve:
             below = 1 - np.exp(np.minimum(t - c, 0.0)) * (1 - min(at_zero, 1.0))
         return np.clip(np.where(t >= c, above, below), 0.0, 1.0)
 
-    def gdp(self, mu: float) -> float:
-        """Return the smallest mu' for which the perturbation is mu'-GDP.
+    def mu_of_noise(self, mu: float) -> float:
+        """Return the GDP parameter that theorems 6 to 8 state for the perturbation.
 
-        GDP asks for the Gaussian delta at every epsilon, below the threshold too. On each cell of a grid the left
-        end of the bound is held against the Gaussian curve's right end. Beyond the grid the profile is below 1e-40
-        (log loss: it is Gaussian there).
+        Parameters
+        ----------
+        mu : float
+            Sensitivity of the gradient over standard deviation.
+
+        Returns
+        -------
+        mu : float
+            Rounded up; infinite for the multinomial log loss.
+        """
+        if self.tied:
+            return max(mu, self.kappa / GAUSSIAN_RATIO)
+        return math.sqrt(self._n_problems) * (mu + self._surplus) * (1 + 1e-12) if self._n_problems else math.inf
+
+    def noise_of_mu(self, mu: float) -> float:
+        """Return the largest parameter of the noise for which theorems 6 to 8 state that the perturbation is mu-GDP.
+
+        Parameters
+        ----------
+        mu : float
+            Parameter that the perturbation is to have.
+
+        Returns
+        -------
+        mu : float
+            Sensitivity of the gradient over standard deviation, rounded down; 0 if no noise is enough.
+        """
+        if self.tied:
+            return mu if self.kappa <= GAUSSIAN_RATIO * mu else 0.0
+        if self._n_problems == 0:
+            return 0.0
+        return max(0.0, mu / math.sqrt(self._n_problems) * (1 - 1e-11) - self._surplus)
+
+    def gdp(self, mu: float) -> float:
+        """Return the smallest mu' for which the perturbation is known to be mu'-GDP.
+
+        This is the parameter of theorems 6 to 8, or the smallest Gaussian curve above the profile. Several problems
+        are also compared as a composition of single ones. GDP asks for the Gaussian delta at every epsilon, below the
+        threshold too. On each cell of a grid the left end of the bound is held against the Gaussian curve's right end.
+        Beyond the grid the profile is below 1e-40 (log loss: it is Gaussian there).
 
         Parameters
         ----------
@@ -166,7 +228,12 @@ class ObjectiveCurve:
         mu : float
             Rounded up.
         """
-        return _gdp(self, mu)
+        stated = self.mu_of_noise(mu)
+        if stated <= mu:
+            return stated
+        if self._n_problems > 1:
+            stated = min(stated, math.sqrt(self._n_problems) * _gdp(self._single, mu) * (1 + 1e-12))
+        return min(stated, _gdp(self, mu))
 
     def rdp(self, order: float, mu: float) -> float:
         """Bound the Rényi divergence in both directions.
@@ -183,22 +250,22 @@ class ObjectiveCurve:
         divergence : float
             Rounded up.
         """
-        scaled = [
-            (weight, multiple * mu, order * (order - 1) * (multiple * mu) ** 2 / 2) for weight, multiple in self.terms
-        ]
+        if self._n_problems > 1:
+            # The problems have independent noise, so that their divergences add up.
+            return self._n_problems * self._single.rdp(order, mu)
+        ((weight, multiple),) = self.terms
+        m = multiple * mu
         # Everything is divided by the exponential of the largest exponent.
-        largest = max(exponent for _, _, exponent in scaled)
+        largest = order * (order - 1) * m**2 / 2
         c = self.threshold(mu)
         if self.tied and c > 0:
             moment = _tied_moment(order, c, mu, largest)
         else:
-            # E exp((order - 1) max(0, G)) - 1, summed over the Gaussian losses; then the 1 again.
-            moment = math.exp(-largest)
-            for weight, m, exponent in scaled:
-                above = math.exp(exponent - largest) * special.ndtr((order - 0.5) * m)
-                moment += weight * (above - math.exp(-largest) * special.ndtr(m / 2))
+            # E exp((order - 1) max(0, G)) - 1, times the number of Gaussian losses; then the 1 again.
+            moment = weight * (special.ndtr((order - 0.5) * m) - math.exp(-largest) * special.ndtr(m / 2))
+            moment += math.exp(-largest)
         divergence = self.shift + (math.log(moment) + largest) / (order - 1)
-        return max(0.0, divergence) * (1 + 1e-9)
+        return min(max(0.0, divergence), order * self.mu_of_noise(mu) ** 2 / 2) * (1 + 1e-9)
 
     def convex_profile(self, t: NDArray[np.float64], mu: float) -> NDArray[np.float64]:
         """Bound delta at every epsilon, in both directions, by the lower convex hull of the profile on a grid.

@@ -15,7 +15,6 @@ from ..accounting import (
     GaussianEvent,
     PrivacyEvent,
     PureEvent,
-    gaussian_epsilon,
     gaussian_mu,
     gaussian_noise_multiplier,
     sampled_gaussian_mu,
@@ -43,12 +42,6 @@ Array = NDArray[np.float64]
 
 #: The margin, under margin="auto", is this times the logarithm of 1 plus the noise multiplier.
 MARGIN = 0.6
-
-# What remains of delta for the releases beside objective perturbation, where their loss and the determinant's meet.
-_REST = 0.01
-
-# The least part of epsilon that the determinant may use.
-_LEAST_KAPPA = 0.2
 
 # As those of ObjPertLogReg.
 _TOL, _MAX_ITER = 1e-6, 100
@@ -118,15 +111,11 @@ class ObjectiveEngine:
 
     @cached_property
     def weight(self) -> float:
-        """The weight of the losses: as for objective perturbation alone, and such that the rest has room beside."""
-        parameters, most, norm = self.parameters, math.inf, self.geometry.norm
+        """The weight of the losses: as for objective perturbation with what is left of the budget."""
+        parameters, norm, beside = self.parameters, self.geometry.norm, self.beside
         if self.epsilon < math.inf and self.delta == 0:
-            parameters = replace(parameters, epsilon=pure_share(self.epsilon, 1 - self.beside))
-        elif self.epsilon < math.inf:
-            mu = gaussian_mu(self.epsilon, self.delta) * math.sqrt(self.beside)
-            room = self.epsilon - gaussian_epsilon(mu, _REST * self.delta)
-            most = max(_LEAST_KAPPA * self.epsilon, room) / norm**2
-        C = min(effective_weight(parameters, self.geometry), most)
+            parameters, beside = replace(parameters, epsilon=pure_share(self.epsilon, 1 - self.beside)), 0.0
+        C = effective_weight(parameters, self.geometry, beside)
         if self.C is None:
             # Half way between two numbers to which the curve rounds, so that its events are the same for all shapes.
             mantissa, exponent = math.frexp(C * norm**2 * (1 - 2.0**-30))

@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from .._release import PrivacyGuarantee, Release, ReleaseSession
 from ..accounting import (
+    GAUSSIAN_RATIO,
     GaussianEvent,
     ObjectiveCurve,
     ObjectiveEvent,
     PrivacyEvent,
     PureEvent,
     binary_log_loss,
+    gaussian_mu,
     gaussian_noise_multiplier,
     huber_hinge,
     huber_price,
@@ -40,6 +42,9 @@ _SLACK_EPSILON = 0.005
 #: C R_a^2 under C="auto" is this over the noise multiplier, within the limit below.
 _AUTOMATIC = 3.0
 
+# Kappa is rounded up before it is compared with the noise.
+_BELOW = 1 - 2.0**-30
+
 # The objective's noise is rounded more finely than a release, because its rounding adds to the residual.
 _OBJECTIVE_BITS = 36
 
@@ -50,9 +55,19 @@ _OBJECTIVE = "objective"
 _SOLUTION = "solution"
 
 
-def largest_kappa(parameters: Parameters, geometry: Geometry) -> float:
+def objective_mu(parameters: Parameters, beside: float) -> float:
+    """Return the GDP parameter that is left for the objective: all squares add up to that of the whole budget."""
+    # Rounded down, so that an empty budget of the same size admits the fit.
+    return gaussian_mu(parameters.epsilon, parameters.delta) * math.sqrt(1 - _SLACK_MU**2 - beside) * (1 - 2.0**-40)
+
+
+def largest_kappa(parameters: Parameters, geometry: Geometry, beside: float) -> float:
     """Return the limit on C R_a^2 that keeps the determinant's price at nothing, or at a small part of epsilon."""
     epsilon = parameters.epsilon
+    if isinstance(geometry.loss, LogLoss) and parameters.delta > 0 and parameters.private:
+        free = GAUSSIAN_RATIO * objective_mu(parameters, beside) * _BELOW
+        # Theorem 2 admits more for a small delta, but leaves less to releases beside.
+        return free if beside else max(free, 0.9 * epsilon)
     if isinstance(geometry.loss, LogLoss):
         return 0.9 * epsilon
     if isinstance(geometry.loss, MultinomialLogLoss):
@@ -60,9 +75,9 @@ def largest_kappa(parameters: Parameters, geometry: Geometry) -> float:
     return 0.1 * epsilon / geometry.n_problems
 
 
-def effective_weight(parameters: Parameters, geometry: Geometry) -> float:
+def effective_weight(parameters: Parameters, geometry: Geometry, beside: float = 0.0) -> float:
     """Return C, or the public formula for it, within what the guarantee admits."""
-    most = largest_kappa(parameters, geometry) / geometry.norm**2
+    most = largest_kappa(parameters, geometry, beside) / geometry.norm**2
     if parameters.C is not None:
         return min(parameters.C, most)
     most = min(most, LARGEST_KAPPA / geometry.norm**2)
@@ -77,7 +92,7 @@ def effective_weight(parameters: Parameters, geometry: Geometry) -> float:
 
 
 def gaussian_curve(geometry: Geometry, C: float) -> ObjectiveCurve:
-    """Return the privacy curve that holds for this loss (theorems 2 to 4).
+    """Return the privacy curve that holds for this loss (theorems 2 to 4, and 6 to 8).
 
     Kappa is rounded up to 40 bits, so that it does not depend on how the product of its factors is rounded.
     """
@@ -110,21 +125,31 @@ def plan(parameters: Parameters, geometry: Geometry, C: float, beside: float = 0
     sensitivity = C * geometry.lipschitz
     tau = geometry.joint(parameters.tol * sensitivity)
     events: tuple[PrivacyEvent, ...]
+    event: PrivacyEvent
     objective: Mechanism
     solution: Mechanism
+    number = 1
     if not parameters.private:
         objective, solution = NoNoise(sensitivity), NoNoise(solver_slack_sensitivity(1.0, tau))
         events, slack_share = (PureEvent(epsilon),), 0.0
     elif delta > 0:
         curve = gaussian_curve(geometry, C)
-        # Rounded up, where there is anything beside.
-        rest = math.hypot(_SLACK_MU, math.sqrt(beside) * (1 + 2.0**-40)) if beside else _SLACK_MU
-        mu_objective, mu_rest = curve.calibrate(epsilon, delta, rest)
-        mu_solution = mu_rest * (_SLACK_MU / rest)
+        mu_solution = _SLACK_MU * gaussian_mu(epsilon, delta)
+        mu_left = objective_mu(parameters, beside)
+        mu_objective, event = curve.noise_of_mu(mu_left), GaussianEvent(mu_left)
+        is_log_loss = isinstance(geometry.loss, LogLoss)
+        number = 6 if is_log_loss else 7
+        if not is_log_loss or mu_objective == 0:
+            # Rounded up, where there is anything beside.
+            rest = math.hypot(_SLACK_MU, math.sqrt(beside) * (1 + 2.0**-40)) if beside else _SLACK_MU
+            mu_curve, _ = curve.calibrate(epsilon, delta, rest)
+            if mu_curve > mu_objective:
+                mu_objective, event = mu_curve, ObjectiveEvent(curve, mu_curve)
+                number = 2 if is_log_loss else 3 if isinstance(geometry.loss, MultinomialLogLoss) else 4
         objective = GaussianMechanism(mu_objective, sensitivity, geometry.size, _OBJECTIVE_BITS)
         slack = solver_slack_sensitivity(1.0, tau + objective.rounding)
         solution = GaussianMechanism(mu_solution, slack, geometry.size)
-        events = ObjectiveEvent(curve, mu_objective), GaussianEvent(mu_solution)
+        events = event, GaussianEvent(mu_solution)
         slack_share = mu_solution**2 / (mu_objective**2 + mu_solution**2)
     else:
         own = pure_share(epsilon, 1 - beside)
@@ -136,7 +161,7 @@ def plan(parameters: Parameters, geometry: Geometry, C: float, beside: float = 0
         solution = GammaMechanism(pure_share(own, _SLACK_EPSILON), slack, geometry.size)
         events, slack_share = (PureEvent(own),), _SLACK_EPSILON
     releases = (
-        Release(_OBJECTIVE, objective, (1 - beside) * (1 - slack_share), "Objective perturbation, theorems 1 to 4"),
+        Release(_OBJECTIVE, objective, (1 - beside) * (1 - slack_share), f"Objective perturbation, theorem {number}"),
         Release(_SOLUTION, solution, (1 - beside) * slack_share, "Objective perturbation, theorem 5"),
     )
     return PrivacyGuarantee(epsilon, delta, events, releases)
@@ -244,10 +269,11 @@ class ObjPertLogReg(ObjectivePerturbation, PrivateLinearClassifier):
     calibrated to an L2 sensitivity of :math:`C L`, where :math:`L` is :math:`R_a` for two classes and
     :math:`\sqrt{2} R_a` for the multinomial loss; the Huber hinge has one problem a class. The density of the minimiser
     also carries a determinant, which adds to the privacy loss [1]_, [2]_. For the binary log loss, as long as
-    :math:`C R_a^2` stays below epsilon, that addition is nothing at all: objective perturbation then costs what the
-    Gaussian mechanism costs. This, the price for the other losses, and the treatment of the residual [3]_ are
-    proved in the user guide. Not covered: that `fit` raises an error for values that are not finite, and how long
-    it takes.
+    :math:`C R_a^2` stays below epsilon, that addition is nothing at all for ``delta=0``. With a positive `delta`, and
+    :math:`C R_a^2` of at most 3.7 times the GDP parameter of the noise, objective perturbation is exactly as private as
+    the Gaussian mechanism, also in composition with other releases. This, the price for the other losses, and the
+    treatment of the residual [3]_ are proved in the user guide. Not covered: that `fit` raises an error for values
+    that are not finite, and how long it takes.
 
     References
     ----------

@@ -180,7 +180,7 @@ def test_renyi_admits_less_gaussian_noise_and_more_objective_perturbation():
 
     assert count("rdp", gaussian_cost(0.03)) < count("gdp", gaussian_cost(0.03))
     assert count("gdp", gaussian_cost(0.03)) < 1.3 * count("rdp", gaussian_cost(0.03))
-    assert count("rdp", objective_cost(0.3, 0.08)) > count("gdp", objective_cost(0.3, 0.08)) > 0
+    assert count("rdp", objective_cost(0.6, 0.08)) > count("gdp", objective_cost(0.6, 0.08)) > 0
 
 
 @pytest.mark.parametrize("rule", ["gdp", "rdp"])
@@ -235,7 +235,7 @@ def test_bare_pairs_do_not_compose_under_these_rules(rule):
     [
         (gaussian_cost(0.01), "gdp"),
         (gaussian_cost(0.2, 5e-6), "gdp"),
-        (objective_cost(0.3, 0.08), "rdp"),
+        (objective_cost(0.6, 0.08), "rdp"),
         (objective_cost(0.05, 0.02), "gdp"),
         (approximate_cost(0.1, 1e-6), "basic"),
         (pure_cost(0.01), "rdp"),

@@ -22,6 +22,7 @@ from skdp.accounting import (
     multinomial_log_loss,
     multinomial_price,
 )
+from skdp.accounting._objective import _gdp
 from tests.accounting import precise
 from tests.accounting.exact_objective import density, exact_delta
 
@@ -161,8 +162,9 @@ def test_renyi_divergence_of_the_log_loss_against_integration(kappa, mu, order):
     g, log_weight = normal_grid(mu, tilt=order)
     moment = special.logsumexp((order - 1) * loss_bound(g, max(0.0, kappa - mu**2 / 2)) + log_weight)
     got = ObjectiveEvent(curve, mu).rdp(order)
-    assert got == pytest.approx(moment / (order - 1), rel=1e-5, abs=1e-9)
-    assert got >= moment / (order - 1) - 1e-9
+    exact = min(moment / (order - 1), order * max(mu, kappa / 3.7) ** 2 / 2)
+    assert got == pytest.approx(exact, rel=1e-5, abs=1e-9)
+    assert got >= exact - 1e-9
     # At least the Gaussian mechanism's: objective perturbation is never better than its noise.
     assert got >= order * mu**2 / 2 * (1 - 1e-12)
 
@@ -176,10 +178,8 @@ def test_renyi_divergence_of_hinges_against_integration(n_problems, order):
     # E exp((order - 1) sum of max(0, G_j)) is a product.
     g, log_weight = normal_grid(mu, tilt=order)
     moment = n_problems * special.logsumexp((order - 1) * np.maximum(g, 0) + log_weight)
-    exact = curve.shift + moment / (order - 1)
-    assert got >= exact * (1 - 1e-9)
-    # For several hinges it is a union bound over their subsets, tight at high orders.
-    assert got <= exact * (1 + 1e-5 if n_problems == 1 else 1 + 2 / (order - 0.5))
+    exact = min(curve.shift + moment / (order - 1), order * n_problems * (mu + math.sqrt(math.pi / 2) * 0.05) ** 2 / 2)
+    assert exact * (1 - 1e-9) <= got <= exact * (1 + 1e-5)
 
 
 @pytest.mark.parametrize("order", [1.5, 6.0, 17.8])
@@ -326,7 +326,7 @@ def test_hull_is_the_largest_convex_curve_below_the_profile(curve, mu):
 
 @pytest.mark.parametrize(("curve", "mu"), GDP_CASES)
 def test_gdp_parameter_covers_the_hull_at_every_epsilon(curve, mu):
-    parameter = ObjectiveEvent(curve, mu).mu()
+    parameter = _gdp(curve, mu)
     assert math.isfinite(parameter)
     assert parameter >= mu
     c = curve.threshold(mu)
@@ -348,8 +348,32 @@ def test_gdp_parameter_is_below_that_of_the_profile():
     # At (1, 1e-5), relative to the noise's own, for kappa of .1, .2, .5, .9: what the loss gives without convexity.
     mu = gaussian_mu(1.0, 1e-5)
     for kappa, factor in ((0.1, 1.01), (0.2, 1.06), (0.5, 1.37), (0.9, 1.92)):
-        assert 1 <= binary_log_loss(kappa).gdp(mu) / mu <= factor
-    assert binary_log_loss(0.9).gdp(mu) / mu == pytest.approx(1.58, abs=0.01)
+        assert 1 <= _gdp(binary_log_loss(kappa), mu) / mu <= factor
+    assert _gdp(binary_log_loss(0.9), mu) / mu == pytest.approx(1.58, abs=0.01)
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.27, 1.0])
+def test_gdp_parameter_is_the_least_of_what_is_proved(mu):
+    for ratio in (1.0, 3.7, 4.0, 5.0, 40.0):
+        curve = binary_log_loss(ratio * mu)
+        assert curve.gdp(mu) == min(max(mu, curve.kappa / 3.7), _gdp(curve, mu))
+        assert (curve.gdp(mu) == pytest.approx(mu, rel=1e-12)) == (ratio <= 3.7)
+        # The inverse: noise with this parameter is enough for it, and there is none for less than kappa / 3.7.
+        assert curve.noise_of_mu(curve.kappa) == curve.kappa
+        assert curve.noise_of_mu(curve.kappa / 3.8) == 0
+    for n in (1, 3, 10):
+        for kappa in (0.01 * mu, 0.2 * mu):
+            curve = huber_hinge(kappa, 1.0, n)
+            single = min(mu + math.sqrt(math.pi / 2) * kappa, _gdp(huber_hinge(kappa, 1.0, 1), mu))
+            proved = min(math.sqrt(n) * single, _gdp(curve, mu))
+            assert proved <= curve.gdp(mu) <= proved * (1 + 1e-9)
+            noise = curve.noise_of_mu(2 * math.sqrt(n) * mu)
+            assert curve.mu_of_noise(noise) == pytest.approx(2 * math.sqrt(n) * mu, rel=1e-9)
+            assert curve.mu_of_noise(noise) <= 2 * math.sqrt(n) * mu
+            assert curve.noise_of_mu(kappa) == 0
+    curve = multinomial_log_loss(0.1 * mu, 4)
+    assert curve.gdp(mu) == _gdp(curve, mu)
+    assert curve.noise_of_mu(100.0) == 0
 
 
 @pytest.mark.parametrize(("curve", "mu"), GDP_CASES)

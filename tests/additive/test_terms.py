@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 
+from skdp.accounting import GAUSSIAN_RATIO, gaussian_mu
 from skdp.additive import _columns, _engines, _plans, _terms
 from skdp.additive._columns import Columns
 from skdp.additive._gradients import CellGradients
@@ -241,10 +242,12 @@ def test_there_is_room_for_what_is_beside(epsilon, delta, beside):
     for n_classes in (2, 3):
         engine = _engines.ObjectiveEngine(epsilon, delta, beside, layout, n_classes, None, None)
         objective, solution = engine.plan().events
-        curve, mu = objective.curve, objective.noise_mu
-        whole = _engines.gaussian_mu(epsilon, delta)
-        rest = math.hypot(solution.noise_mu, whole * math.sqrt(beside))
-        assert curve.delta(epsilon, mu, rest) <= delta
-        # And little is lost for it.
+        whole = gaussian_mu(epsilon, delta)
         if n_classes == 2:
-            assert mu >= whole * math.sqrt(1 - beside) * (0.97 if delta < 1e-3 else 0.75)
+            # Squares add up to the whole, as for Gaussian mechanisms.
+            used = math.fsum([objective.noise_mu**2, solution.noise_mu**2, beside * whole**2])
+            assert (1 - 1e-9) * whole**2 <= used <= whole**2
+            assert engine.weight * engine.geometry.norm**2 <= GAUSSIAN_RATIO * objective.noise_mu
+        else:
+            rest = math.hypot(solution.noise_mu, whole * math.sqrt(beside))
+            assert objective.curve.delta(epsilon, objective.noise_mu, rest) <= delta

@@ -12,7 +12,14 @@ from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
 from skdp import BudgetAccountant, ObjPertLogReg, OutputPertLogReg
-from skdp.accounting import gaussian_delta, gaussian_noise_multiplier
+from skdp.accounting import (
+    GAUSSIAN_RATIO,
+    GaussianEvent,
+    ObjectiveEvent,
+    gaussian_delta,
+    gaussian_mu,
+    gaussian_noise_multiplier,
+)
 from skdp.linear_model._logistic import INTERCEPT_CONSTANT, Geometry, solve
 from skdp.linear_model._objective_perturbation import largest_kappa, pure_price
 from skdp.sensitivity import clip_rows
@@ -236,10 +243,50 @@ def test_pure_multinomial_price_is_nothing_up_to_four_kappa_equal_epsilon(n_clas
 def test_gaussian_plan_meets_its_delta(loss, n_classes, epsilon, delta):
     plan = objective_plan(epsilon=epsilon, delta=delta, loss=loss, n_classes=n_classes)
     objective, solution = plan.events
-    total = objective.curve.delta(epsilon, objective.noise_mu, solution.mu())
+    if (loss, n_classes) == ("log_loss", 2):
+        # All of it is Gaussian, and the accountant counts it as such.
+        assert isinstance(objective, GaussianEvent)
+        assert plan.cost.mu() <= gaussian_mu(epsilon, delta)
+        total = float(gaussian_delta(epsilon, math.hypot(objective.noise_mu, solution.noise_mu)))
+    else:
+        total = objective.curve.delta(epsilon, objective.noise_mu, solution.mu())
     assert (1 - 1e-6) * delta <= total <= delta
     # An independent lower bound: a Gaussian mechanism with the same noise and no determinant.
-    assert float(gaussian_delta(epsilon, objective.noise_mu)) <= delta
+    assert float(gaussian_delta(epsilon, plan.releases[0].mechanism.mu)) <= delta
+
+
+@pytest.mark.parametrize("delta", [1e-5, 1e-6, 1e-9])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_a_large_weight_is_counted_by_the_curve(epsilon, delta):
+    # C is cut where theorem 6 ends, or at .9 epsilon, whichever is more; a smaller C is booked as Gaussian.
+    plan = objective_plan(epsilon=epsilon, delta=delta, C=1e6)
+    objective, solution = plan.events
+    beyond = 0.9 * epsilon > GAUSSIAN_RATIO * gaussian_mu(epsilon, delta)
+    assert isinstance(objective, ObjectiveEvent if beyond else GaussianEvent)
+    assert plan.releases[0].theorem.endswith("theorem 2" if beyond else "theorem 6")
+    if beyond:
+        assert objective.curve.kappa == pytest.approx(0.9 * epsilon)
+        assert objective.curve.delta(epsilon, objective.noise_mu, solution.mu()) <= delta
+        # The corollary of theorem 8.
+        assert objective.mu() <= objective.curve.kappa / GAUSSIAN_RATIO
+    (slightly_less, _) = objective_plan(
+        epsilon=epsilon, delta=delta, C=3.69 * gaussian_mu(epsilon, delta) / 1.09
+    ).events
+    assert isinstance(slightly_less, GaussianEvent)
+
+
+def test_many_hinges_have_the_noise_of_theorem_7_where_it_is_less():
+    # The sum over subsets of theorem 4 grows with the number of problems.
+    for n_classes, theorem in ((2, 4), (3, 4), (20, 7)):
+        plan = objective_plan(epsilon=1.0, delta=1e-5, loss="huber", n_classes=n_classes)
+        n_problems = 1 if n_classes == 2 else n_classes
+        mu, kappa = plan.releases[0].mechanism.mu, 0.1 / n_problems
+        surplus = math.sqrt(math.pi / 2) * kappa
+        assert plan.releases[0].theorem.endswith(f"theorem {theorem}")
+        assert plan.events[0].mu() <= math.sqrt(n_problems) * (mu + surplus) * (1 + 1e-9)
+        if theorem == 7:
+            assert plan.cost.mu() == pytest.approx(gaussian_mu(1.0, 1e-5), rel=1e-9)
+            assert plan.events[0].mu() == pytest.approx(math.sqrt(n_problems) * (mu + surplus), rel=1e-9)
 
 
 @pytest.mark.parametrize(("loss", "n_classes"), CASES)
@@ -247,7 +294,7 @@ def test_gaussian_plan_meets_its_delta(loss, n_classes, epsilon, delta):
 def test_weight_is_used_as_given_within_what_the_proof_admits(loss, n_classes, delta):
     model = ObjPertLogReg(epsilon=1.0, delta=delta, data_norm=2.0, loss=loss, classes=range(n_classes))
     geometry = Geometry.of(model._check_parameters(), 5, n_classes)
-    most = largest_kappa(model._check_parameters(), geometry) / geometry.norm**2
+    most = largest_kappa(model._check_parameters(), geometry, 0.0) / geometry.norm**2
     X, y = blobs(n_classes)
     used = [model.set_params(C=C).fit(X, y).C_ for C in (0.5 * most, 50.0)]
     assert used == [0.5 * most, most]

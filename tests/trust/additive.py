@@ -1,10 +1,8 @@
 """Additive models: cells are counted, then an objective is perturbed, or steps are taken, or moments are released."""
 
 import math
-from contextlib import contextmanager
 from dataclasses import replace as changed
 from functools import partial
-from unittest.mock import patch
 
 import numpy as np
 
@@ -102,12 +100,6 @@ def counts_not_paid():
     return replaced(_plans.Before, "of", whole)
 
 
-@contextmanager
-def any_weight_at_all():
-    with any_weight(), patch.object(_engines, "gaussian_epsilon", lambda mu, delta: -1e9):
-        yield
-
-
 def steps_forgotten():
     def of_one(true):
         return lambda mu, sensitivity, size, n_steps: true(mu * math.sqrt(n_steps), sensitivity, size, n_steps)
@@ -165,7 +157,7 @@ SUBJECTS = [
             "half of the sensitivity": half_sensitivity,
             "long rows": long_rows,
             "counts not paid": counts_not_paid,
-            "any weight": (any_weight_at_all, {"make": partial(classifier, C=100.0), "pair": alone}),
+            "any weight": (any_weight, {"make": partial(classifier, C=100.0), "pair": alone}),
         },
         survives={("counts not paid", (1.0, 1e-5)): "densities and noise are not read together"},
     ),
