@@ -81,7 +81,7 @@ def test_the_rule_is_open_until_an_event_does_not_suit_the_sum():
 
 @pytest.mark.parametrize(
     ("cost", "rule"),
-    [(SMALL, "gdp"), (objective_cost(0.3, 0.04, DELTA), "rdp"), (approximate_cost(0.1, 1e-7), "basic")],
+    [(SMALL, "gdp"), (objective_cost(0.6, 0.04, DELTA), "rdp"), (approximate_cost(0.1, 1e-7), "basic")],
 )
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.BudgetWarning")
 def test_the_first_other_event_settles_the_rule_by_its_smallest_part_of_the_rest(cost, rule):
