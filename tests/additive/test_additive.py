@@ -322,7 +322,8 @@ def test_the_weight_is_limited_as_the_proof_wants_it():
     X, y, _ = table(300)
     model = classifier(C=1e6, epsilon=1.0).fit(X, y)
     norm = model._engine.geometry.norm
-    assert 0.2 <= model.C_ * norm**2 <= 0.9
+    # Theorem 6: kappa is at most 3.7 mu.
+    assert 3.6 * gaussian_mu(1.0, 1e-5) <= model.C_ * norm**2 <= 3.7 * gaussian_mu(1.0, 1e-5)
     assert classifier(C=1e-4, epsilon=1.0).fit(X, y).C_ == 1e-4
     with pytest.raises(ValueError, match="C must be at most"):
         classifier(C=1e50, epsilon=INF).fit(X, y)
