@@ -136,7 +136,7 @@ def _quietly(validate: Callable[[], Any], X: Any = None) -> Any:
         if message.startswith("Sparse"):
             failure = TypeError(f"{message} {_DENSE}")
         elif "NAType" in message:
-            failure = ValueError(f"Input X contains NaN, or pandas.NA. {_LEAVE_OUT}")
+            failure = ValueError(f"The data contain missing values (NaN, pandas.NA). {_LEAVE_OUT}")
     except MemoryError:
         # NumPy says how many rows there are.
         failure = MemoryError("the data do not fit into memory as numbers")

@@ -304,7 +304,7 @@ PARAMETERS = {
     "n_teachers": integer(2**31, 2**62, 10**400, optional=True),
     "n_thresholds": integer(2**20, 10**400),
     "numeric": choice("kde"),
-    "param_distributions": Bad((None, "ab", b"ab", 3, ["C"], [1], {"C": []}, Hostile()), ([],), TypeError),
+    "param_distributions": Bad((None, "ab", b"ab", 3, ["C"], [1], Hostile()), ([], {"C": []}), TypeError),
     "param_grid": Bad((None, "ab", b"ab", 3, ["C"], [1], {"C": 3}, Hostile()), ([], {"C": []}), TypeError),
     "penalty": Bad(tuple(v for v in choice().types if v is not None), choice("l3").values, ValueError),
     "priors": Bad((3, *VECTOR), ([], [1.0], [0.5, 0.6], [-0.5, 1.5], [NAN, 1.0], [INF, 0.0], [[0.5, 0.5]]), ValueError),
@@ -478,7 +478,7 @@ BAD_SHAPES = [
 
 _ENTRIES = {
     "None": (None, ValueError, "NaN"),
-    "NA": (pd.NA, TypeError, _NO_NUMBER),
+    "NA": (pd.NA, ValueError, "NaN"),
     "NaT": (pd.NaT, TypeError, _NO_NUMBER),
     "dict": ({"patient": 7731}, TypeError, _NO_NUMBER),
     "set": ({7731}, TypeError, _NO_NUMBER),
@@ -640,7 +640,7 @@ BAD_TARGETS = [
     Data("targets complex", lambda X, y: (X, y + 7731j), ValueError, "Complex"),
     Data("targets points in time", lambda X, y: (X, np.zeros(len(y), dtype="M8[s]")), TypeError, "datetime64"),
     Data("target beyond doubles", lambda X, y: strange(X, y, 10**400), ValueError, "too large"),
-    Data("target NA", lambda X, y: strange(X, y, pd.NA), TypeError, _NO_NUMBER),
+    Data("target NA", lambda X, y: strange(X, y, pd.NA), ValueError, "NaN"),
     Data("target odd", lambda X, y: strange(X, y, Odd()), ValueError, _NO_NUMBER),
 ]
 

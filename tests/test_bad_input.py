@@ -460,7 +460,7 @@ def test_form_of_the_data_does_not_matter(subject):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             # Of few records.
-            warnings.filterwarnings("ignore", "the released counts")
+            warnings.filterwarnings("ignore", "the released counts|all released quantiles")
             warnings.simplefilter("ignore", DataConversionWarning)
             try:
                 other = numbers_of(run(seeded(quick(declared(subject))), data, target, subject), data)
@@ -486,7 +486,7 @@ def test_numbers_of_any_size_and_any_number_of_rows_are_fitted(estimator):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             # Of few records.
-            warnings.filterwarnings("ignore", "the released counts")
+            warnings.filterwarnings("ignore", "the released counts|all released quantiles")
             model = quick(declared(estimator))
             try:
                 run(model, data, target, estimator)
@@ -506,7 +506,7 @@ def test_a_label_that_is_not_declared_is_left_out_with_its_row(estimator):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             # Of few records.
-            warnings.filterwarnings("ignore", "the released counts")
+            warnings.filterwarnings("ignore", "the released counts|all released quantiles")
             mixed = quick(declared(estimator, random_state=3)).fit(np.vstack([X, X[:1]]), [*y.tolist(), odd])
         # In the local model the number of rows is public, and a row without a known label reports all the same.
         if not is_local(estimator) and not np.array_equal(released(mixed), plain):

@@ -241,7 +241,10 @@ def sampled_gaussian_mu(epsilon: float, delta: float, rate: float, n_steps: int,
         return Counter([SampledGaussianEvent(rate, mu, n_steps), *others])
 
     def by_distribution(mu: float) -> float:
-        return float(compose_events(events(mu), interval).get_delta_for_epsilon(epsilon))
+        try:
+            return float(compose_events(events(mu), interval).get_delta_for_epsilon(epsilon))
+        except OverflowError:
+            return by_divergences(mu)
 
     def by_divergences(mu: float) -> float:
         divergences = np.array([sum(event.rdp(order) for event in events(mu)) for order in _ORDERS])

@@ -50,7 +50,7 @@ def test_numbers(y):
 @both
 def test_nothing_told_of_is_an_outcome_that_was_paid_for(parameters):
     for y in ([], ["a"]):
-        accountant = BudgetAccountant(2.0, 1e-5)
+        accountant = BudgetAccountant(2.0, 1e-5, composition="basic")
         model = PrivateLabelSet(**parameters, accountant=accountant)
         with pytest.raises(NotEnoughDataError, match="paid"):
             model.fit(y)
@@ -60,7 +60,7 @@ def test_nothing_told_of_is_an_outcome_that_was_paid_for(parameters):
 
 @both
 def test_a_second_fit_that_tells_of_nothing_leaves_nothing_of_the_first(parameters):
-    accountant = BudgetAccountant(10.0, 1e-4)
+    accountant = BudgetAccountant(10.0, 1e-4, composition="basic")
     model = PrivateLabelSet(**parameters, accountant=accountant).fit(many(a=500))
     first = model.privacy_
     model.set_params(epsilon=0.5)
@@ -155,7 +155,9 @@ def test_noise_is_new_without_a_seed_and_the_same_with_one(parameters):
     assert len(set(fits(range(30)))) > 1
     assert len(set(fits([None] * 30))) > 1
     with pytest.warns(SeededNoiseWarning):
-        PrivateLabelSet(**parameters, random_state=0, accountant=BudgetAccountant(2.0, 1e-5)).fit(y)
+        PrivateLabelSet(**parameters, random_state=0, accountant=BudgetAccountant(2.0, 1e-5, composition="basic")).fit(
+            y
+        )
 
 
 def test_universe_is_all_that_is_asked_about():
@@ -222,7 +224,7 @@ def test_bad_parameters_are_named(parameters, error, name):
 def test_bad_labels_cost_nothing_and_are_not_repeated(y, parameters):
     if "universe" in parameters and isinstance(y, np.ndarray) and None not in y:
         pytest.skip("labels that are no candidates are left out")
-    accountant = BudgetAccountant(2.0, 1e-5)
+    accountant = BudgetAccountant(2.0, 1e-5, composition="basic")
     with pytest.raises((ValueError, TypeError)) as failure:
         PrivateLabelSet(**parameters, accountant=accountant).fit(y)
     assert "7731" not in str(failure.value)
