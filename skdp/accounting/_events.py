@@ -23,8 +23,8 @@ from ._objective import ObjectiveCurve
 #: Relative error that is forgiven between what a cost states and what its events prove.
 _ROUNDING = 1e-6
 
-#: Ranges beyond this have no distribution of their own: there is nothing to gain any more.
-_MOST_RANGE = 50.0
+#: Ranges beyond this have no distribution of their own: little is to be gained, and the profile would lose digits.
+_MOST_RANGE = 20.0
 
 
 def _check(value: float, name: str) -> None:

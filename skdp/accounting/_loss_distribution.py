@@ -173,9 +173,10 @@ def _finite_delta(factors: _Factors, points: NDArray[np.float64], interval: floa
     start = middle - below
     law, rounding = _convolved(factors, tilt, size)
     lattice = np.arange(start, start + size, dtype=np.float64)
-    # Another tilt serves what is below the window, or so far below the middle that taking the tilt back would overflow.
-    served = (tilt * (points - middle) > -_MOST_EXPONENT) & ((points >= start) | (start <= lowest))
-    keep = max(0, math.ceil(-_MOST_EXPONENT / tilt) + middle - start) if tilt > 0 else 0
+    # Another tilt serves what is below the window, or so far below the middle that exponentials would overflow.
+    rate = max(tilt, interval)
+    served = (rate * (points - middle) > -_MOST_EXPONENT) & ((points >= start) | (start <= lowest))
+    keep = max(0, math.ceil(-_MOST_EXPONENT / rate) + middle - start)
     lattice, law = lattice[keep:], np.roll(law, -(start % size))[keep:]
     weights = law * np.exp(-tilt * (lattice - middle))
     first = np.searchsorted(lattice, points, side="right")
@@ -351,7 +352,11 @@ class PrivacyLossDistribution:
         distribution : PrivacyLossDistribution
             Of all releases.
         """
-        directions = (tuple((losses, n_times * count) for losses, count in factors) for factors in self._directions)
+        if n_times != int(n_times) or n_times < 1:
+            raise ValueError("n_times must be a positive integer")
+        directions = (
+            tuple((losses, int(n_times) * count) for losses, count in factors) for factors in self._directions
+        )
         return type(self)(self.interval, tuple(directions))
 
     def get_delta_for_epsilon(self, epsilon: ArrayLike) -> Any:

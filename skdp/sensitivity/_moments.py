@@ -191,6 +191,9 @@ def exact_sum(statistic, *arrays: NDArray, block_rows: int = BLOCK_ROWS) -> NDAr
 
     def block(*parts: NDArray) -> NDArray:
         total = statistic(*parts)
+        if not np.all(np.isfinite(total)):
+            # As integers, these would be arbitrary numbers, which no bound on a record covers.
+            raise FloatingPointError("a statistic of the records is not finite")
         high = np.floor(total / _LIMB)
         return np.stack([high, total - high * _LIMB]).astype(np.int64)
 

@@ -241,7 +241,8 @@ def record_terms(
 
 def _majorant(odds: Array) -> Array:
     """Return tanh(x / 2) / 2x for the logarithm x of odds; at 0, its limit of one quarter."""
-    # SciPy's functions treat each number alike, wherever it stands in an array.
+    # Infinite odds would give NaN. SciPy's functions treat each number alike, wherever it stands in an array.
+    odds = np.minimum(odds, 1e300)
     logs = special.xlogy(1.0, odds)
     near = np.abs(logs) < 1e-5
     return np.where(near, 0.25, (odds - 1) / (odds + 1) / np.where(near, 1.0, 2 * logs))

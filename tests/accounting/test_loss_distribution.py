@@ -1,6 +1,7 @@
 """Composition of privacy losses, against closed forms, a contour integral, and dp_accounting."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from dp_accounting.pld import privacy_loss_distribution as oracle
 from scipy import stats
 
 from skdp.accounting import GaussianEvent, PureEvent, SampledGaussianEvent, gaussian_delta, gaussian_epsilon
+from skdp.accounting._events import compose_events
 from skdp.accounting._loss_distribution import PrivacyLossDistribution
 from tests.accounting.contour import contour_delta
 
@@ -92,3 +94,19 @@ def test_order_and_ends():
         one.compose(PrivacyLossDistribution.identity(1e-4))
     # What is never proved has no epsilon.
     assert one.get_epsilon_for_delta(0.0) == math.inf
+
+
+def test_losses_far_above_epsilon_are_not_lost():
+    # The exponentials of such losses overflow, and delta is nearly 1.
+    counts = Counter([SampledGaussianEvent(0.6, 28.41, 3), GaussianEvent(3.0)])
+    assert compose_events(counts, 1e-2).get_delta_for_epsilon(19.0) > 0.9
+    deltas = (
+        SampledGaussianEvent(0.5, 25.0, 6).privacy_loss_distribution(1e-2).get_delta_for_epsilon([0.0, 10.0, 100.0])
+    )
+    assert np.all(deltas > 0.9)
+
+
+@pytest.mark.parametrize("n_times", [0, -1, 0.5])
+def test_repetitions_are_counted_by_positive_integers(n_times):
+    with pytest.raises(ValueError, match="n_times"):
+        GaussianEvent(1.0).privacy_loss_distribution(1e-3).self_compose(n_times)

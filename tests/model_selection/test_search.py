@@ -37,6 +37,7 @@ from skdp.exceptions import (
 )
 from skdp.local import LocalDPNaiveBayes, RandomizedResponse
 from skdp.model_selection import _strategies
+from skdp.model_selection._search import rows_for_steps
 from skdp.preprocessing import DPStandardScaler, NormClipper
 from tests.linear_model.data import blobs
 from tests.model_selection.stubs import NoisyCount, UnknownCost, records
@@ -654,3 +655,11 @@ def test_naive_bayes():
     X, y = blobs()
     model = DPNaiveBayes(bounds=(-5.0, 5.0), classes=[0, 1])
     DPGridSearchCV(model, {"numeric": ["gaussian"], "bounds": [(-5.0, 5.0), (-3.0, 3.0)]}, epsilon=3.0).fit(X, y)
+
+
+def test_one_entry_of_text_in_a_list_of_numbers_moves_no_other_record():
+    # NumPy would make text of all entries of the list.
+    with pytest.raises(TypeError, match="text and numbers"):
+        rows_for_steps([[0.0], [1.0], ["patient-7731"]])
+    assert rows_for_steps([[0], [1]]).dtype.kind == "i"
+    assert rows_for_steps([["a"], ["b"]]).dtype.kind == "U"

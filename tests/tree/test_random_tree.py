@@ -19,6 +19,7 @@ from skdp._release import ReleaseSession
 from skdp.accounting import GaussianEvent, PureEvent, gaussian_mu
 from skdp.exceptions import ReleaseError, SchemaMismatchWarning
 from skdp.mechanisms import NoiseSource
+from skdp.sensitivity import exact_sum
 from skdp.tree import _random_tree, export_text
 from skdp.tree._counts import leaf_counts, leaf_counts_l1, leaf_counts_l2
 from skdp.tree._random_tree import Shares, leaf_scores, make_plan, plan_trees
@@ -28,6 +29,7 @@ from skdp.tree._structure import Columns, grow
 from skdp.tree._weights import (
     Line,
     Step,
+    _majorant,
     decision,
     line_scores,
     newton_step,
@@ -723,3 +725,13 @@ def test_labels_that_are_not_declared_are_noticed_by_released_counts():
     # A fifth that is declared is enough, and so are few records.
     for labels in (np.where(np.arange(5000) % 5 == 0, "no", "n"), np.full(100, "n")):
         model.fit(X[: len(labels)], labels)
+
+
+def test_the_bound_on_the_curvature_is_finite_for_all_odds():
+    # Infinite odds made it NaN, and a sum of integers of it an arbitrary number.
+    odds = np.array([0.0, 5e-324, 1e-300, 1.0, 1e300, 1e308, np.inf])
+    values = _majorant(odds)
+    assert np.all((values >= 0) & (values <= 0.25))
+    assert values[3] == 0.25
+    with pytest.raises(FloatingPointError, match="not finite"):
+        exact_sum(lambda part: part.sum(axis=0), np.array([[np.nan]]))
