@@ -246,10 +246,12 @@ class PrivacyLossDistribution:
 
     Made by events, costs and guarantees; see their method ``privacy_loss_distribution``.
 
-    Attributes
+    Parameters
     ----------
     interval : float
         Lattice on which losses are counted.
+    directions : tuple
+        Laws of the losses when a record is removed and when one is added; one, if they are the same.
 
     See Also
     --------

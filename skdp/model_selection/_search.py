@@ -412,10 +412,10 @@ def rows_for_steps(X: Any, text: bool = False) -> Any:
         raise TypeError(
             "X holds bytes, whose width depends on single entries: decode them to text, as X.astype(str) does"
         )
-    if not hasattr(X, "dtype") and getattr(getattr(array, "dtype", None), "kind", None) == "U":
-        # NumPy has made text of all entries, those of other records included, if one of them is text.
-        if not all(isinstance(entry, str) for entry in entries_of(X).ravel()):
-            raise TypeError("X is a list with text and numbers: pass a dataframe, or an array with dtype=object")
+    made_text = not hasattr(X, "dtype") and getattr(getattr(array, "dtype", None), "kind", None) == "U"
+    # NumPy makes text of all entries, those of other records included, if one of them is text.
+    if made_text and not all(isinstance(entry, str) for entry in entries_of(X).ravel()):
+        raise TypeError("X is a list with text and numbers: pass a dataframe, or an array with dtype=object")
     numeric = array
     if hasattr(array, "select_dtypes"):
         numeric = array.select_dtypes("number")
