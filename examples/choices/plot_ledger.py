@@ -80,7 +80,7 @@ print(f"\n{budget}")
 
 print(f"one more release could have epsilon {budget.remaining().epsilon:.2f}, at the ceiling's delta")
 try:
-    ObjPertLogReg(epsilon=2.5, delta=1e-6, accountant=budget, **declared).fit(X, y)
+    ObjPertLogReg(epsilon=2.9, delta=1e-6, accountant=budget, **declared).fit(X, y)
 except BudgetError as error:
     print(f"refused: {error}")
 
