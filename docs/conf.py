@@ -97,7 +97,9 @@ def skip_member(app, what, name, obj, skip, options):
     """Leave out what scikit-learn's base classes bring along: those docstrings point into its own guide."""
     inherited = getattr(obj, "__module__", None) or ""
     routing = name.startswith("set_") and name.endswith("_request")
-    return True if routing or inherited.split(".")[0] == "sklearn" else None
+    # The methods of text, which enumerations of text have.
+    of_text = obj is getattr(str, name, None)
+    return True if routing or of_text or inherited.split(".")[0] == "sklearn" else None
 
 
 def write_benchmarks(app):

@@ -263,6 +263,13 @@ class PrivacyLossDistribution:
        AISTATS 2022.
     .. [2] V. Doroshenko, B. Ghazi, P. Kamath, R. Kumar and P. Manurangsi, "Connect the Dots: Tighter Discrete
        Approximations of Privacy Loss Distributions", PoPETs 2022.
+
+    Examples
+    --------
+    >>> from skdp.accounting import GaussianEvent
+    >>> ten_fits = GaussianEvent(0.1).privacy_loss_distribution(1e-3).self_compose(10)
+    >>> round(ten_fits.get_epsilon_for_delta(1e-5), 3)
+    1.199
     """
 
     def __init__(self, interval: float, directions: tuple[_Factors, ...]) -> None:
