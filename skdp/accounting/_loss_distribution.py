@@ -255,7 +255,7 @@ class PrivacyLossDistribution:
 
     See Also
     --------
-    skdp.accounting.PrivacyCost.privacy_loss_distribution : The distribution of one fit.
+    skdp.accounting.PrivacyCost : Its method ``privacy_loss_distribution`` returns that of one fit.
 
     References
     ----------
