@@ -195,7 +195,7 @@ def test_ledger_of_a_plan_and_of_nothing():
 
 @pytest.mark.sample(every=3)
 def test_pictures(pyplot):
-    accountant = BudgetAccountant(3.0, 1e-5)
+    accountant = BudgetAccountant(3.0, 1e-5, composition="basic")
     model = OutputPertLogReg(data_norm=3.0, classes=[0, 1], random_state=0).fit(X, y)
     for _ in range(3):
         accountant.spend(0.1, 1e-6)
