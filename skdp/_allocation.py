@@ -181,8 +181,8 @@ def allocate(
     proportion, or so that the squares of Gaussian-DP parameters or the Rényi divergences of all fits add up to those of
     (epsilon, delta). Each step then has more than its proportional part, and the epsilons of all fits add up to more
     than the whole. An accountant whose rule is open settles on the one of the split. A single step that is fitted once
-    gets the whole, whatever the rule is, and leaves the rule open; only if the accountant does not admit that, it gets
-    the most that is admitted as a part of the whole.
+    gets the whole budget under every rule, and leaves the rule open. If the accountant does not admit the whole, the
+    step gets the largest part that is admitted.
 
     A transformer of the local model (:mod:`skdp.local`) charges what it transforms: once when the whole is fitted, and
     again whenever the whole predicts. What comes after it in a pipeline, and has no use for labels, sees reports alone:

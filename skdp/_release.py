@@ -70,10 +70,10 @@ class Release:
 
 @dataclass(frozen=True)
 class Reserved(Mechanism):
-    """A part of the budget, for releases that are planned by what was released before.
+    """A part of the budget for releases whose plan depends on earlier releases.
 
-    Whatever they are, they cost no more than `event` together: `ReleaseSession.refine` sees to it. The composition is
-    adaptive, and its theorem allows the choice.
+    `ReleaseSession.refine` refuses releases that together cost more than `event`. Adaptive composition allows the
+    choice.
 
     Parameters
     ----------

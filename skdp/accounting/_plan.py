@@ -181,7 +181,7 @@ def _guarantee(entries: tuple[PrivacyCost, ...], ceiling: Budget) -> Budget:
 
 
 def _by_filters(entries: tuple[PrivacyCost, ...], ceiling: Budget) -> list[float]:
-    """What the filters say of the list, with pure entries first; a plan admits whatever one of them admits."""
+    """The epsilons that filters prove for the list, with pure entries first."""
     counts = sorted(Counter(entries).items(), key=lambda item: (not item[0].pure, -item[0].epsilon))
     found = []
     for name in ("rdp", "auto") if math.isfinite(ceiling.epsilon) else ():

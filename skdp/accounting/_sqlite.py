@@ -132,8 +132,12 @@ class _Place:
         here, own = os.path.normcase(path), os.path.normcase(self.path)
         if here == own:
             return True
-        same_name = os.path.basename(here) == os.path.basename(own)
-        return same_name and self.directory == os.stat(path.parent).st_ino != 0
+        if os.path.basename(here) != os.path.basename(own):
+            return False
+        if os.path.isdir(os.path.dirname(self.path)):
+            # Directories of two file systems can have the same number.
+            return os.path.samefile(os.path.dirname(self.path), path.parent)
+        return self.directory == os.stat(path.parent).st_ino != 0
 
 
 def _journal(path: str | Path) -> Path:
@@ -176,7 +180,7 @@ class SQLiteLedger:
             handle, draft = tempfile.mkstemp(prefix=_DRAFT[0], suffix=_DRAFT[1], dir=path.parent)
             os.close(handle)
             ledger._use(lambda connection: ledger._write_new(connection, rule, state, records), Path(draft))
-            # For a moment the file has two names, which whoever opens it then understands.
+            # The file has two names for a moment. A process that opens it in this moment recognises the draft.
             os.link(draft, path)
         except FileExistsError:
             return None

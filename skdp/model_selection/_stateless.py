@@ -45,7 +45,7 @@ _COMPOSED = (Pipeline, ColumnTransformer, FeatureUnion)
 _FAR = 1e300
 
 _STATELESS = (BoundsScaler, NormClipper, PublicBinner, Normalizer, Binarizer, OneHotEncoder, OrdinalEncoder)
-# Of which a row has the same bits whatever rows surround it.
+# No bit of a row of their results depends on the other rows.
 _EXACT = (
     *(kind for kind in _STATELESS if kind is not Normalizer),
     *(DPStandardScaler, DPQuantileBinner, DPPCA, ExpMechPCA, DPKMeans, SampleAggKMeans),

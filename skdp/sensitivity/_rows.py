@@ -54,7 +54,7 @@ def sum_over_rows(
 
 
 def row_products(X: NDArray, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    r"""Return ``X @ matrix``, in which each row has the same bits whatever rows surround it.
+    r"""Return ``X @ matrix``, in which no bit of a row depends on the other rows.
 
     A library for linear algebra chooses the order of its additions by the number of rows, so that one more record could
     change the last bits of all others. Here, no order matters: each row of `X`, and each column of `matrix`, is scaled

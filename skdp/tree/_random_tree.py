@@ -456,9 +456,9 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
     noise for the first, or Gaussian noise for the second. In the step, a record's curvature and gradient are scaled
     down to a public norm, together. The size of the weights and the length of the step are chosen by Brier scores,
     which one record moves by at most 1, all in one direction. Each cut point is drawn by the exponential mechanism. One
-    record changes one class count by 1. What follows from class counts uses the same part of the budget whatever the
-    counts are, because noise grows with the number of trees: composition is adaptive. Everything else is computed from
-    what was released. A `SchemaMismatchWarning` that hardly any record has a declared label is computed from the
+    record changes one class count by 1. The releases that depend on the class counts use the same part of the budget
+    for all counts, because noise grows with the number of trees: composition is adaptive. Everything else is computed
+    from what was released. A `SchemaMismatchWarning` that hardly any record has a declared label is computed from the
     released class counts. Not covered: that `fit` raises an error for values that are not finite, and how long it
     takes.
 

@@ -290,7 +290,7 @@ def line_scores(
 ) -> Array:
     r"""Score weights on a line by their Brier scores, which one record moves by at most 1, all in one direction.
 
-    A record's loss is :math:`\|p - e_y\|^2/2`. Both are probability vectors, so that it lies in [0, 1], whatever the
+    A record's loss is :math:`\|p - e_y\|^2/2`. Both are probability vectors, so that it lies in [0, 1] for all
     weights. It is clipped to that range and rounded to a lattice that holds both ends, so that sums are exact. One
     record more lowers each score by its loss. What the odds add is public.
 
@@ -331,7 +331,9 @@ def line_scores(
             losses.append(np.rint(np.clip(loss, 0.0, 1.0) / _LOSS_STEP).sum())
         return np.array(losses)
 
-    return (unit * np.log(line.odds) - exact_sum(block, *data) * _LOSS_STEP)[None]
+    # On the lattice of the losses, so that no rounding of the difference adds to what a record moves.
+    public = np.rint(unit * np.log(line.odds) / _LOSS_STEP)
+    return ((public - exact_sum(block, *data)) * _LOSS_STEP)[None]
 
 
 def newton_sums(step: Step, terms, *arrays: NDArray) -> Array:  # type: ignore[no-untyped-def]

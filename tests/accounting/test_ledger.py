@@ -35,6 +35,7 @@ from skdp.accounting._record import (
     state_from_json,
     state_to_json,
 )
+from skdp.accounting._sqlite import _Place
 from skdp.exceptions import BudgetError, LedgerError
 from tests.accounting.costs import approximate_cost, gaussian_cost, objective_cost, pure_cost
 
@@ -333,3 +334,15 @@ def test_nothing_is_taken_that_could_not_be_handed_over(tmp_path, durable):
     assert len(accountant) == 0
     assert accountant.total() == Budget(0.0, 0.0)
     assert len(pickle.loads(pickle.dumps(accountant))) == 0
+
+
+def test_directories_with_the_same_number_are_not_the_same_place(tmp_path):
+    # Numbers of directories are unique in one file system only.
+    own, other = tmp_path / "own", tmp_path / "other"
+    own.mkdir()
+    other.mkdir()
+    place = _Place(str(own / "budget.db"), other.stat().st_ino)
+    assert place.is_at(own / "budget.db")
+    assert not place.is_at(other / "budget.db")
+    own.rmdir()
+    assert place.is_at(other / "budget.db")

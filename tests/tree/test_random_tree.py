@@ -374,7 +374,10 @@ def test_scores_of_weights_move_by_one_at_most_and_in_one_direction(n_classes):
         p = probabilities(decision(base, table, line.start + length * line.direction))
         loss = ((p - np.eye(n_classes)[codes].T) ** 2).sum() / 2
         assert whole[k] == pytest.approx(-loss, abs=1e-4)
-    np.testing.assert_allclose(brier_scores(line, base, table, codes, 7.0) - whole, 7 * np.log(line.odds))
+    tilted = brier_scores(line, base, table, codes, 7.0)
+    np.testing.assert_allclose(tilted - whole, 7 * np.log(line.odds), rtol=0, atol=2.0**-21)
+    # On the same lattice as the losses, so that scores move by 1 at most to the last bit.
+    np.testing.assert_array_equal(tilted * 2**20, np.rint(tilted * 2**20))
 
 
 def test_repeated_steps_lead_to_logistic_regression(monkeypatch):
