@@ -76,6 +76,8 @@ SCALER = Subject(
 class Quantiles(BaseEstimator):
     """The function, as an estimator."""
 
+    scale = "linear"
+
     def __init__(self, epsilon=1.0, delta=0.0, accountant=None, random_state=None):
         self.epsilon = epsilon
         self.delta = delta
@@ -83,8 +85,15 @@ class Quantiles(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X):
-        self.values_ = private_quantiles(X, [0.25, 0.5, 0.75], bounds=(0, 1), grid_size=8, **self.get_params())
+        given = {"bounds": (0, 1), "grid_size": 8, "scale": self.scale, **self.get_params()}
+        self.values_ = private_quantiles(X, [0.25, 0.5, 0.75], **given)
         return self
+
+
+class QuantilesOfAllScales(Quantiles):
+    """With cells at all orders of magnitude, over which records are spread."""
+
+    scale = "auto"
 
 
 class QuantilesByGroup(Quantiles):
@@ -229,7 +238,17 @@ QUANTILES = [
         mutants={"half the noise": half_noise},
         survives={},
     ),
-    quantiles("private_quantiles", lambda epsilon, delta: Quantiles(epsilon, delta)),
+    # A record is spread over its cell, so that no pair moves all scores by as much as is allowed for.
+    quantiles("private_quantiles", lambda epsilon, delta: Quantiles(epsilon, delta), floor=0.6),
+    quantiles(
+        "private_quantiles-all scales",
+        lambda epsilon, delta: QuantilesOfAllScales(epsilon, delta),
+        floor=0.5,
+        survives={
+            ("one cut", (1.0, 1e-5)): "sqrt(2) of it, of which the pair shows six tenths",
+            ("one column", (1.0, 1e-5)): "sqrt(3) of it, of which the pair shows six tenths",
+        },
+    ),
     quantiles(
         "private_quantiles-by group",
         lambda epsilon, delta: QuantilesByGroup(epsilon, delta, MOST),

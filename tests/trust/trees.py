@@ -72,7 +72,7 @@ def undivided(original):
 @contextlib.contextmanager
 def structure_from_data():
     """Thresholds are where the data are."""
-    read, grow = _random_tree.classification_data, _random_tree.grow
+    read, grow = _random_tree.labelled_data, _random_tree.grow
     seen = []
 
     def noted(*args):
@@ -86,7 +86,7 @@ def structure_from_data():
         return grow(columns, n_seen, depth, stream, {0: np.array([0.0, middle, 1.0])})
 
     with (
-        patch.object(_random_tree, "classification_data", noted),
+        patch.object(_random_tree, "labelled_data", noted),
         patch.object(_random_tree, "grow", grown),
     ):
         yield
