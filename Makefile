@@ -47,9 +47,9 @@ test test-all audit-long: export OPENBLAS_NUM_THREADS = 1
 test test-all audit-long: export MKL_NUM_THREADS = 1
 test test-all audit-long: export BLIS_NUM_THREADS = 1
 test test-all audit-long: export VECLIB_MAXIMUM_THREADS = 1
-# Another commit, another sample: 30 consecutive commits run every test (tests/sampling.py). Audits are for test-all.
+# Another commit, another sample: 30 consecutive commits run every test (tests/sampling.py).
 test: $(VENV)/.stamp-test ## run a sample of the tests (PYTEST_ARGS='-m audit' for a part of it)
-	$(BIN)/python -m pytest -n $(WORKERS) --sample -m "not audit" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --sample $(PYTEST_ARGS)
 
 test-all: $(VENV)/.stamp-test ## run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
