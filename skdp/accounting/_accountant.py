@@ -1,4 +1,4 @@
-"""One privacy budget, shared by whoever spends from it."""
+"""One privacy budget, which several estimators can share."""
 
 from __future__ import annotations
 

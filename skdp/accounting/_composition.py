@@ -54,22 +54,10 @@ _LITTLE_LEFT = 0.9
 
 @dataclass(frozen=True)
 class Composition:
-    """A filter: the rule by which adaptively chosen events add up, with its ceiling.
+    """Add up adaptively chosen events by a rule, and refuse events that would exceed the ceiling."""
 
-    Attributes
-    ----------
-    ceiling : Budget
-        What is never exceeded.
-    rule : {"auto", "basic", "gdp", "rdp"}
-        How events compose.
-    mu : float
-        GDP parameter of the ceiling; 0 where the rule is "basic" for good.
-    order, divergence : float
-        Order of the Rényi rule, and the divergence that it admits.
-    unit : {"record", "group"}
-        Whose presence the ceiling is about.
-    """
-
+    # `rule` is "auto", "basic", "gdp" or "rdp". `mu` is the GDP parameter of the ceiling, and `divergence` the Rényi
+    # divergence that it admits at `order`.
     ceiling: Budget
     rule: str
     mu: float = 0.0
@@ -79,7 +67,7 @@ class Composition:
 
     @classmethod
     def of(cls, epsilon: float, delta: float, rule: str) -> Composition:
-        """Make one; with ``delta = 0``, or without a ceiling, the rule is "basic" whatever is asked."""
+        """Make a filter; with ``delta = 0``, or without a ceiling, its rule is always "basic"."""
         ceiling = Budget(epsilon, delta)
         if delta == 0 or not math.isfinite(epsilon):
             return cls(ceiling, "basic")
@@ -264,10 +252,8 @@ class Composition:
         return float(sums.epsilon) if sums.delta == 0 else None
 
     def remaining(self, state: State, k: int = 1, part: PartKey | None = None) -> Budget:
-        """The largest event of which `k` are still admitted; under "gdp" and "rdp", the largest Gaussian one.
-
-        Under those, a pure event is admitted up to the pure sum as well, as long as all before it were pure.
-        """
+        """Return the largest event still admitted `k` times; under "gdp" and "rdp", the largest Gaussian event."""
+        # Under "gdp" and "rdp", a pure event is admitted up to the pure sum too, if all events before it were pure.
         if not math.isfinite(self.ceiling.epsilon):
             return self.ceiling
         sums = state.seen(part)

@@ -462,20 +462,7 @@ class PrivacyCost:
 
 
 def compose_events(counts: Counter[PrivacyEvent], interval: float) -> PrivacyLossDistribution:
-    """Return the distribution of a fixed list of events.
-
-    Parameters
-    ----------
-    counts : Counter of PrivacyEvent
-        The events, and how often each occurs.
-    interval : float
-        Lattice on which losses are counted.
-
-    Returns
-    -------
-    distribution : PrivacyLossDistribution
-        It dominates the privacy loss of all together.
-    """
+    """Return a distribution that dominates the privacy loss of a list of events, on a lattice of width `interval`."""
     whole = PrivacyLossDistribution.identity(interval)
     for event, count in counts.items():
         if PureEvent(math.inf) == event:

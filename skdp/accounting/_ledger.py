@@ -50,11 +50,9 @@ class Ledger(Protocol):
 
 
 class MemoryLedger:
-    """A ledger that lives as long as its process, unless it is moved to one that other processes can use.
+    """Keep a ledger in the memory of one process, until it is moved to a ledger that other processes can use."""
 
-    It does not record in a fork of the process: nobody would see it there.
-    """
-
+    # A fork of the process cannot record in it, because the parent would not see the record.
     def __init__(self, start: State) -> None:
         self._process = os.getpid()
         self._records: list[Record] = []

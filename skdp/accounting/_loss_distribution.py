@@ -147,10 +147,8 @@ def _best_tilt(factors: _Factors, point: float) -> float:
 
 
 def _window(factors: _Factors, tilt: float, centre: _Cumulants, sign: int, limit: int) -> tuple[int, float]:
-    """How far a window reaches on one side of the mean, at most `limit`, and a bound on what the tilted law has beyond.
-
-    By Chernoff's inequality, from further tilts: beyond ``width`` is at most exp(log M(step) / M(0) - step * end).
-    """
+    """Return how far a window reaches on one side of the mean, and a bound on the tilted law beyond the window."""
+    # Chernoff's inequality with further tilts: the law beyond `width` is at most exp(log M(step) / M(0) - step * end).
     width = float(limit)
     for multiple in _STEPS:
         step = sign * multiple / centre.deviation
@@ -221,10 +219,8 @@ def _sums_from(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _connect(curve: NDArray[np.float64], excess: NDArray[np.float64], interval: float) -> _Losses:
-    """Return the losses whose profile joins the points of a curve.
-
-    `curve` is the profile at 0, 1, ... intervals; `excess`, at the same points, the reversed pair's.
-    """
+    """Return the losses whose profile joins the points of a curve."""
+    # `curve` is the profile at 0, 1, ... intervals, and `excess` that of the reversed pair at the same points.
     most = len(curve) - 1
     down, up = -math.expm1(-interval), math.expm1(interval)
     falls = curve[:-1] - curve[1:]

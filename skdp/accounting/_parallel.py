@@ -154,11 +154,8 @@ def check_names(names: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def assign(by: ArrayLike, names: tuple[Any, ...]) -> NDArray[np.intp]:
-    """Return the place of each record's part, or -1 where no part has its name.
-
-    Each value is looked at by itself. NumPy's conversion of a list, and its comparisons of mixed types, would let one
-    record decide on the type of all.
-    """
+    """Return the position of each record's part, or -1 where no part has its name."""
+    # Each value is read by itself, because NumPy would let one record decide on the type of all of them.
     values = by if isinstance(by, list | tuple) else np.asarray(by)
     if isinstance(values, np.ndarray):
         if values.ndim != 1:

@@ -31,19 +31,7 @@ _MOST_ENTRIES = 1_000_000
 
 @dataclass(frozen=True)
 class DeclaredPlan:
-    """A rule that admits the entries of a list, each once.
-
-    Attributes
-    ----------
-    ceiling : Budget
-        What the whole list is not to exceed.
-    entries : tuple of PrivacyCost
-        The list.
-    whole : Budget
-        What the whole list is proved to cost.
-    unit : {"record", "group"}
-        Whose presence the ceiling is about.
-    """
+    """Admit each entry of a list once; `whole` is the proved cost of the list, at most `ceiling`."""
 
     ceiling: Budget
     entries: tuple[PrivacyCost, ...]

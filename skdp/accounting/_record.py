@@ -297,10 +297,8 @@ def state_from_json(text: str) -> State:
 
 
 def rule_to_json(rule: Composition | DeclaredPlan) -> str:
-    """Return a rule as text, with the numbers that follow from its ceiling.
-
-    Another version of SciPy could find a slightly different order, and sums at one order say nothing about another.
-    """
+    """Return a rule as text, with the numbers that follow from its ceiling."""
+    # Another version of SciPy could find a slightly different order, and sums at one order do not give sums at another.
     data: dict[str, Any] = {"epsilon": rule.ceiling.epsilon, "delta": rule.ceiling.delta, "rule": rule.rule}
     if isinstance(rule, DeclaredPlan):
         data["entries"] = [_cost_to_data(entry) for entry in rule.entries]

@@ -140,11 +140,9 @@ class SampledGaussianEvent(PrivacyEvent):
 
 @lru_cache(maxsize=4096)
 def _step_rdp(rate: float, noise_mu: float, order: float) -> float:
-    r"""Bound one step's divergence, :math:`\log E (1 - q + q e^{\mu x - \mu^2/2})^\alpha / (\alpha-1)`, x normal.
-
-    The integrand is analytic in a strip of half width pi / mu, so that the trapezoidal rule is exact but for rounding.
-    The series that is usual for fractional orders does not converge for all of them.
-    """
+    r"""Bound one step's divergence, :math:`\log E (1 - q + q e^{\mu x - \mu^2/2})^\alpha / (\alpha-1)`, x normal."""
+    # The integrand is analytic in a strip of half width pi / mu, so that the trapezoidal rule is exact but for
+    # rounding. The usual series for fractional orders does not converge for all of them.
     whole = order * noise_mu**2 / 2
     if rate == 1 or noise_mu == 0 or order * noise_mu > _FARTHEST:
         return whole
@@ -257,10 +255,7 @@ def sampled_gaussian_mu(epsilon: float, delta: float, rate: float, n_steps: int,
 
 
 def _largest(delta_of: Callable[[float], float], delta: float, guess: float, limits: tuple[float, float]) -> float:
-    """Return a mu with ``delta_of(mu) <= delta``, within a small factor of the largest within limits.
-
-    The lower limit is known to do.
-    """
+    """Return nearly the largest mu with ``delta_of(mu) <= delta``; the lower limit must satisfy it."""
 
     @lru_cache
     def excess(log_mu: float) -> float:

@@ -107,11 +107,9 @@ def _digest(*fields: Any) -> str:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a ledger's file is, which decides where its journal is.
+    """Locate the file of a ledger, and with it the journal that SQLite keeps in the same directory."""
 
-    A directory that is mounted at two places, or renamed, keeps its number, and has the journal in it.
-    """
-
+    # A directory keeps its inode number when it is renamed or mounted at two places.
     path: str
     directory: int
 
@@ -145,21 +143,10 @@ def _journal(path: str | Path) -> Path:
 
 
 class SQLiteLedger:
-    """A ledger in a file.
+    """Keep a ledger in a file, at an absolute path; with `temporary`, the file is removed when its process ends."""
 
-    Parameters
-    ----------
-    path : Path
-        Absolute path of the file.
-    identity : str
-        Which ledger it is to be; a file with another identity is refused.
-    seen : tuple of (int, str, int, str)
-        Revision and digest that were seen last, and number and digest of the last record: a file that does not go on
-        from there is a copy that was put back, and is refused.
-    temporary : bool, default=False
-        Whether the file goes with the process that made it.
-    """
-
+    # A file with another `identity` is refused. `seen` holds the last revision and its digest, and the number and
+    # digest of the last record: a file that does not continue from them is an old copy, and is refused.
     def __init__(self, path: Path, identity: str, seen: Seen = (0, "", 0, ""), temporary: bool = False) -> None:
         self.path = path
         self.identity = identity
@@ -311,11 +298,9 @@ class SQLiteLedger:
     # --- the file -----------------------------------------------------------------------------------------------------
 
     def _use(self, work: Callable[[sqlite3.Connection], Result], path: Path | None = None) -> Result:
-        """Return ``work(connection)``, with a connection for this one use: none is carried across forks or threads.
-
-        What `work` did not commit is undone. This is a function, not a context manager, so that an interrupt cannot
-        leave the gate shut.
-        """
+        """Return ``work(connection)``, with a connection for this one use, and undo all that `work` did not commit."""
+        # No connection is carried across forks or threads. This is not a context manager, because an interrupt could
+        # then leave the gate shut.
         path = path or self.path
         with gate:
             self._assert_there(path)
@@ -365,7 +350,7 @@ class SQLiteLedger:
             )
 
     def _assert_own_journal(self, path: Path) -> None:
-        """Refuse a journal beside a file that was charged at another place since: SQLite would undo those charges."""
+        """Refuse a journal next to a file that was charged elsewhere since: SQLite would undo those charges."""
         if not os.path.lexists(_journal(path)):
             return
         try:

@@ -52,18 +52,9 @@ def dyadic(value: float) -> Exact:
 
 @dataclass(frozen=True)
 class Sums:
-    """Exact sums over events; a sum with an infinite term is a float.
+    """Sum the privacy parameters of events exactly; a sum with an infinite term is a float."""
 
-    Attributes
-    ----------
-    epsilon, delta : Fraction or float
-        Sums of the events' epsilons and deltas, as decimal numbers.
-    mu_squared : Fraction or float
-        Sum of the events' squared GDP parameters.
-    rdp : Fraction or float
-        Sum of the events' Rényi divergences at the order in use.
-    """
-
+    # Epsilons and deltas are added up as decimal numbers, and Rényi divergences at the order in use.
     epsilon: Exact = Fraction(0)
     delta: Exact = Fraction(0)
     mu_squared: Exact = Fraction(0)
@@ -86,21 +77,10 @@ class Sums:
 
 @dataclass(frozen=True)
 class Division:
-    """Disjoint parts of the records, and what was spent on each.
+    """Divide the records into disjoint parts with public names, and keep the sums of each part."""
 
-    Attributes
-    ----------
-    parts : tuple of str
-        Their public names.
-    sums : tuple of Sums
-        One for each part.
-    closed : bool
-        Whether nothing more can be spent on a part. What was spent then counts for all records, and names and sums
-        are not kept.
-    public : bool
-        Whether it is public which record is in which part.
-    """
-
+    # After `closed`, the sums count for all records, and neither names nor sums are kept. `public` says that it is
+    # public which record is in which part.
     parts: tuple[str, ...]
     sums: tuple[Sums, ...]
     closed: bool = False
@@ -120,18 +100,9 @@ class Division:
 
 @dataclass(frozen=True)
 class Rest:
-    """What is left for a rule that was settled on after events without delta.
+    """Hold the remaining budget of a rule that was chosen after events without delta."""
 
-    Attributes
-    ----------
-    pure : Fraction
-        Sum of the epsilons before, the largest over all parts.
-    mu : float
-        GDP parameter of the ceiling less that sum.
-    order, divergence : float
-        Order of the Rényi rule for it, and the divergence that it admits.
-    """
-
+    # `pure` is the sum of the epsilons before, the largest over all parts. The others describe the ceiling less `pure`.
     pure: Exact
     mu: float
     order: float
@@ -140,23 +111,11 @@ class Rest:
 
 @dataclass(frozen=True)
 class State:
-    """Everything that decides on the next charge.
+    """Hold everything that decides on the next charge."""
 
-    Attributes
-    ----------
-    rule : str or None
-        The rule in force; None as long as it is open under "auto".
-    whole : Sums
-        Over the events on all records.
-    divisions : tuple of Division
-        Over the events on parts.
-    done : tuple of int
-        The entries of a declared list that were carried out, in order.
-    rest : Rest or None
-        What the rule in force may use, if that is less than the ceiling. Squared GDP parameters and Rényi divergences
-        are then summed over the events since the rule was settled on.
-    """
-
+    # `rule` is None while it is open under "auto". `whole` sums the events on all records, and `done` lists the entries
+    # of a declared list that were carried out. With `rest`, squared GDP parameters and Rényi divergences are summed
+    # over the events since the rule was chosen.
     rule: str | None = None
     whole: Sums = field(default_factory=Sums)
     divisions: tuple[Division, ...] = ()
