@@ -13,26 +13,12 @@ from .._params import check_integer
 from ..accounting import check_delta
 from ._fits import check_epsilon, check_error
 
-# Beyond it a model tells everything, whatever the count.
+# Beyond it, a model discloses everything for any count.
 _MOST_EPSILON = 60.0
 
 
 def proportion_limits(successes: ArrayLike, runs: int, error: float) -> tuple[NDArray, NDArray]:
-    """Return one-sided limits of a probability by Clopper and Pearson.
-
-    Parameters
-    ----------
-    successes : int or array of int
-        What was counted.
-    runs : int
-        Of how many.
-    error : float
-        Probability, in (0, 1), with which each of the two is wrong.
-
-    Returns
-    -------
-    low, high : ndarray
-    """
+    """Return lower and upper Clopper-Pearson limits of probabilities, each of them wrong with probability `error`."""
     k, places = np.unique(successes, return_inverse=True)
     with np.errstate(invalid="ignore"):
         low = np.where(k == 0, 0.0, beta.ppf(error, k, runs - k + 1))
@@ -42,42 +28,14 @@ def proportion_limits(successes: ArrayLike, runs: int, error: float) -> tuple[ND
 
 
 def epsilons(hits: ArrayLike, others: ArrayLike, runs: int, delta: float, error: float) -> NDArray[np.float64]:
-    """Return lower bounds on epsilon, of many events.
-
-    Parameters
-    ----------
-    hits, others : array of int
-        How often each happened on the one data set, and on the other.
-    runs : int
-        Number of runs on each.
-    delta, error : float
-        As in `epsilon_lower_bound`.
-
-    Returns
-    -------
-    epsilons : ndarray
-    """
+    """Return a lower bound on epsilon for each event, from its counts in `runs` runs on each of two data sets."""
     low, high = proportion_limits(hits, runs, error / 2)[0] - delta, proportion_limits(others, runs, error / 2)[1]
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(low > high, np.log(low / high), 0.0)
 
 
 def mus(hits: ArrayLike, others: ArrayLike, runs: int, error: float) -> NDArray[np.float64]:
-    """Return lower bounds on the Gaussian-DP parameter, of many events.
-
-    Parameters
-    ----------
-    hits, others : array of int
-        How often each happened on the one data set, and on the other.
-    runs : int
-        Number of runs on each.
-    error : float
-        As in `mu_lower_bound`.
-
-    Returns
-    -------
-    mus : ndarray
-    """
+    """Return a lower bound on the Gaussian-DP parameter for each event, from its counts on two data sets."""
     low, high = proportion_limits(hits, runs, error / 2)[0], proportion_limits(others, runs, error / 2)[1]
     return np.where(low > high, norm.ppf(low) - norm.ppf(high), 0.0)
 

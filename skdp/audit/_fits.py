@@ -25,20 +25,7 @@ _CONVENTIONAL = _PRIVATE | {"sklearn"}
 
 
 def claimed(estimator: Any, claim: Any, delta: Any) -> tuple[float | None, float]:
-    """Return the claim: what was given, or else what an estimator of a private library states.
-
-    Parameters
-    ----------
-    estimator : estimator or callable
-        Unfitted.
-    claim, delta : float or None
-        What a user passed.
-
-    Returns
-    -------
-    epsilon : float or None
-    delta : float
-    """
+    """Return the epsilon and delta that a user claims, or else those that a private estimator states."""
     if _PRIVATE & {kind.__module__.partition(".")[0] for kind in type(estimator).__mro__}:
         claim = getattr(estimator, "epsilon", None) if claim is None else claim
         delta = getattr(estimator, "delta", None) if delta is None else delta
@@ -48,19 +35,7 @@ def claimed(estimator: Any, claim: Any, delta: Any) -> tuple[float | None, float
 
 
 def check_epsilon(value: Any, name: str) -> float:
-    """Return a number that is not negative; it may be infinite.
-
-    Parameters
-    ----------
-    value : object
-        What a user passed.
-    name : str
-        The parameter's name.
-
-    Returns
-    -------
-    epsilon : float
-    """
+    """Return a number that is at least 0 and may be infinite, or raise an error."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a real number, got {value!r}")
     if math.isnan(value) or value < 0:
@@ -69,30 +44,12 @@ def check_epsilon(value: Any, name: str) -> float:
 
 
 def check_error(error: Any) -> float:
-    """Return a probability of a false alarm.
-
-    Parameters
-    ----------
-    error : object
-        What a user passed.
-
-    Returns
-    -------
-    error : float
-    """
+    """Return the probability of a false alarm as a float, or raise an error."""
     return check_positive(error, "error", most=0.5)
 
 
 def check_estimator(estimator: Any, n_jobs: int | None = None) -> None:
-    """Refuse what cannot be fitted many times, or would share its noise, or be charged.
-
-    Parameters
-    ----------
-    estimator : estimator or callable
-        What is to be fitted many times.
-    n_jobs : int or None
-        Processes.
-    """
+    """Refuse an estimator that cannot be fitted many times, that would reuse its noise, or that would be charged."""
     check_can_be_fitted(estimator)
     if not hasattr(estimator, "fit") and n_jobs not in (None, 1):
         raise ValueError(
@@ -121,13 +78,7 @@ def _is_nobody_s(accountant: Any) -> bool:
 
 
 def check_can_be_fitted(estimator: Any) -> None:
-    """Refuse what is neither an estimator that can be cloned nor a function.
-
-    Parameters
-    ----------
-    estimator : object
-        What a user passed.
-    """
+    """Refuse an object that is neither a function nor an estimator that can be cloned."""
     if isinstance(estimator, type):
         raise TypeError(f"estimator must be an instance: {estimator.__name__}(...), and not the class")
     if not hasattr(estimator, "fit") and not callable(estimator):
@@ -137,23 +88,7 @@ def check_can_be_fitted(estimator: Any) -> None:
 
 
 def seeds(estimator: Any, random_state: Any, label: str, number: int) -> list[dict[str, int]]:
-    """Return for each run the seeds of its estimators, by parameter; none where noise is not to be repeated.
-
-    Parameters
-    ----------
-    estimator : estimator or callable
-        Unfitted.
-    random_state : int, RandomState, Generator or None
-        Of the audit.
-    label : str
-        What the runs are for.
-    number : int
-        Of runs.
-
-    Returns
-    -------
-    seeds : list of dict
-    """
+    """Return seeds by parameter for the estimators of each run; empty if the noise need not be repeatable."""
     source = NoiseSource(random_state)
     if not source.seeded or not hasattr(estimator, "fit"):
         return [{}] * number
@@ -164,18 +99,7 @@ def seeds(estimator: Any, random_state: Any, label: str, number: int) -> list[di
 
 
 def runner(estimator: Any) -> Callable[[tuple[Any, ...], Mapping[str, int]], Any]:
-    """Return a function that carries out one run.
-
-    Parameters
-    ----------
-    estimator : estimator or callable
-        An unfitted estimator, or a function of the data set.
-
-    Returns
-    -------
-    run : callable
-        Maps a data set and seeds to the fitted model, or to what the function returns.
-    """
+    """Return a function that maps a data set and seeds to a fitted model, or to the result of the audited function."""
     if not hasattr(estimator, "fit"):
         return lambda data, seeds: estimator(*data)
     parameters = estimator.get_params(deep=True)

@@ -19,20 +19,8 @@ MOST_NUMBERS = 4096
 
 
 def numbers_of(model: Any) -> tuple[NDArray[np.float64], frozenset[str]]:
-    """Return what a fitted model holds, or what a function returned.
-
-    Parameters
-    ----------
-    model : object
-        An estimator: all its attributes but for the parameters. Or anything else, like a number or an array.
-
-    Returns
-    -------
-    numbers : ndarray of shape (n_numbers,)
-        Text stands for itself as a checksum; what is in objects is taken out of them as by pickle.
-    unread : frozenset of str
-        Attributes in which there is something that cannot be read.
-    """
+    """Return the numbers in a fitted model or a result, and the names of the attributes that cannot be read."""
+    # The parameters of an estimator are left out. Text counts as a checksum, and objects are taken apart as by pickle.
     if model is None:
         raise ValueError("the statistic, or the function that is audited, returned None: there is nothing to look at")
     reader = _Reader()
@@ -60,13 +48,7 @@ class _Reader:
         self._seen: dict[int, Any] = {}
 
     def read(self, value: Any) -> None:
-        """Append what is in an object.
-
-        Parameters
-        ----------
-        value : object
-            Of any kind.
-        """
+        """Append the numbers in an object of any type."""
         if isinstance(value, np.ndarray):
             self._read_array(value)
         elif isinstance(value, float | int | np.number | np.bool_):
@@ -78,13 +60,8 @@ class _Reader:
             self._read_object(value)
 
     def read_fitted(self, model: Any) -> None:
-        """Append what a fit has left in an estimator, whose parameters are public.
-
-        Parameters
-        ----------
-        model : estimator
-            The one that was fitted, or one among its parameters: steps of pipelines are fitted where they are.
-        """
+        """Append the numbers that a fit has left in an estimator, and in the estimators among its parameters."""
+        # Parameters are public, but pipelines fit their steps in place.
         if id(model) in self._seen:
             return
         self._seen[id(model)] = model

@@ -10,31 +10,13 @@ from sklearn.base import is_classifier, is_clusterer, is_regressor
 
 
 def ranks(scores: NDArray) -> NDArray[np.intp]:
-    """Return the order of scores, equal ones together; NaN and minus infinity come first.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_samples,)
-        What a model says of records.
-
-    Returns
-    -------
-    ranks : ndarray of shape (n_samples,)
-    """
+    """Return the ranks of scores, equal for equal scores; NaN and minus infinity come first."""
     positions: NDArray[np.intp] = np.unique(np.where(np.isnan(scores), -np.inf, scores), return_inverse=True)[1]
     return positions
 
 
 def check_can_score(estimator: Any, y: Any) -> None:
-    """Refuse, before it is fitted, an estimator that has nothing to go by.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Unfitted.
-    y : array-like or None
-        Labels or targets.
-    """
+    """Refuse, before the fit, an estimator that gives no score for each record."""
     if not hasattr(estimator, "fit"):
         raise _nothing_to_go_by(estimator)
     if is_classifier(estimator) and np.ndim(y) > 1:
@@ -53,21 +35,7 @@ def _nothing_to_go_by(estimator: Any) -> ValueError:
 
 
 def membership_scores(model: Any, X: Any, y: Any = None) -> NDArray[np.float64]:
-    """Return a number for each record, larger where the model fits it better.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted.
-    X : array-like of shape (n_samples, n_features)
-        Records.
-    y : array-like of shape (n_samples,), default=None
-        Labels or targets.
-
-    Returns
-    -------
-    scores : ndarray of shape (n_samples,)
-    """
+    """Return a number for each record, larger where the fitted model fits it better."""
     if is_classifier(model) and y is not None:
         return _of_labels(model, X, np.asarray(y))
     if is_regressor(model) and y is not None:
