@@ -46,7 +46,7 @@ DISPLACEMENT = 0.6
 #: A part has so many rows at least that its mean's error is about the part's radius.
 LEAST_RATIO = 1.3
 
-#: Weight of the coreset's centre beside that of the last step, since it was chosen by the noise as well.
+#: Weight of the coreset's centre against that of the last step, because the noise also chose the former.
 CORESET_WEIGHT = 0.5
 
 #: Starts of k-means on the coreset, where memory allows. They cost time, and no privacy.
@@ -93,16 +93,13 @@ def radius_ratio(n_features: int) -> float:
 def noisy(
     epsilon: float, delta: float, share: float, l2: float, l1: float, size: int
 ) -> tuple[Mechanism, PrivacyEvent]:
-    """Return the mechanism for a share of the budget, and its event.
-
-    For pure privacy there are two, and the one with less noise is taken. That is a comparison of public numbers.
-    Values are multiples of ``CELLS_STEP``.
-    """
+    """Return the mechanism for a share of the budget, and its event; values are multiples of ``CELLS_STEP``."""
     if epsilon == math.inf:
         return NoNoise(l2), PureEvent(epsilon)
     if delta > 0:
         mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
         return GaussianMechanism(mu, l2, size), GaussianEvent(mu)
+    # For pure privacy, the mechanism with less noise is taken. This compares public numbers.
     part = pure_share(epsilon, share)
     candidates: list[Mechanism] = [GammaMechanism(part, l2, size)]
     if l1 / part < _LARGEST_SCALE:
@@ -140,20 +137,11 @@ def plan(
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Public cells, of the rows that are nearest to their centres.
+    """Describe public cells, which hold the rows nearest to their centres."""
 
-    Attributes
-    ----------
-    centres : ndarray of shape (n_cells, n_features)
-        Points of the lattice.
-    radii : ndarray of shape (n_cells,)
-        Differences to the centre are clipped to them.
-    origins : ndarray of shape (n_cells, n_features)
-        What the cells' means are shrunk towards.
-    errors : ndarray of shape (n_cells,)
-        Variance of a coordinate of the centres, as estimates of means; infinite for centres that are not.
-    """
-
+    # `centres` and `origins` have shape (n_cells, n_features): lattice points, and the points that means are shrunk
+    # towards. Differences from a centre are clipped to its radius. `errors` are the variances of the centres'
+    # coordinates, as estimates of means; infinite for centres that do not estimate a mean.
     centres: Array
     radii: Array
     origins: Array
@@ -162,16 +150,9 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """What a release says of cells that are not empty.
+    """Hold the released estimates of cells that are not empty."""
 
-    Attributes
-    ----------
-    counts, spreads, errors : ndarray of shape (n_cells,)
-        Noisy counts, mean squared distances from the mean, and variances of the noise in a mean's coordinate.
-    means : ndarray of shape (n_cells, n_features)
-        Noisy means.
-    """
-
+    # `spreads` are mean squared distances from the mean, `errors` variances of the noise in a coordinate of the mean.
     counts: Array
     means: Array
     spreads: Array
@@ -195,15 +176,13 @@ def shrunk(means: Array, origins: Array, errors: Array) -> Array:
 
 
 def postprocess_means(released: Array, cells: Cells, noise: float) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
-    """Return counts, means, their errors, and which cells are not empty, for all cells.
-
-    A mean is the centre plus the noisy sum over the noisy count, no further away than the radius.
-    """
+    """Return counts, means, their errors, and whether a cell is occupied, for all cells."""
     released = released[: len(cells.centres)]
     least = EMPTY * noise / COUNT_WEIGHT
     counts = released[:, 0] / COUNT_WEIGHT
     occupied = counts > least
     counts = np.maximum(counts, max(least, 1.0))
+    # A mean is the centre plus the noisy sum over the noisy count, clipped to the radius.
     moved = released[:, 1:-1] / counts[:, None]
     moved /= np.maximum(1.0, np.linalg.norm(moved, axis=1))[:, None]
     means = cells.centres + cells.radii[:, None] * moved
@@ -225,11 +204,8 @@ def postprocess_cells(released: Array, cells: Cells, noise: float, lattice: RowL
 
 
 def parts(estimates: Estimates, least: int, most: int, rows: float) -> NDArray[np.intp]:
-    """Return into how many parts each cell is divided: those first that spread most.
-
-    Each part has `rows` rows or more, as far as noisy counts tell; where that makes fewer than `least` parts in all,
-    smaller ones are made.
-    """
+    """Return into how many parts each cell is divided; cells with the largest spread are divided first."""
+    # Each part has at least `rows` rows by the noisy counts, unless this gives fewer than `least` parts in all.
     n_cells = len(estimates.counts)
     number = np.ones(n_cells, dtype=np.intp)
     if n_cells < most:
@@ -244,7 +220,7 @@ def parts(estimates: Estimates, least: int, most: int, rows: float) -> NDArray[n
 
 
 def divided(estimates: Estimates, least: int, most: int, noise: float, lattice: RowLattice, stream: BitStream) -> Cells:
-    """Return at least `least` and at most `most` cells: around means, or around a few points beside one."""
+    """Return at least `least` and at most `most` cells: around means, or around a few points near one."""
     d = estimates.means.shape[1]
     ratio = radius_ratio(d)
     number = parts(estimates, least, most, LEAST_RATIO * noise * math.sqrt(d))
@@ -301,16 +277,9 @@ def within_diagonal(radii: Array, lattice: RowLattice) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """The result, and what is known about it.
+    """Hold the private centres, in steps of the lattice, and what is known about them."""
 
-    Attributes
-    ----------
-    centres : ndarray of shape (n_clusters, n_features)
-        Private centres, in steps of the lattice.
-    counts, errors, spreads : ndarray of shape (n_clusters,)
-        Noisy counts, variances of the noise in a coordinate of the centres, and mean squared distances from them.
-    """
-
+    # `spreads` are mean squared distances from the centres, and `errors` variances of the noise in their coordinates.
     centres: Array
     counts: Array
     errors: Array
@@ -320,10 +289,7 @@ class Clusters:
 def postprocess_clusters(
     released: Array, cells: Cells, spreads: Array, noise: float, origin: Estimates, lattice: RowLattice
 ) -> Clusters:
-    """Return centres from the last step, the coreset's centres and the mean of all rows, each by its noise.
-
-    A centre that had no mean of its own is shrunk towards the mean of the cell that it was put beside.
-    """
+    """Combine the centres of the last step, those of the coreset and the mean of all rows, by their noise."""
     counts, means, errors, occupied = postprocess_means(released, cells, noise)
     least = np.finfo(float).tiny
     weights = counts / counts.sum()
@@ -335,6 +301,7 @@ def postprocess_clusters(
     share = np.where(occupied, errors / np.maximum(errors + cells.errors / CORESET_WEIGHT, least), 1.0)
     centres = share[:, None] * cells.centres + (1 - share)[:, None] * means
     errors = np.where(occupied, (1 - share) * errors, np.minimum(cells.errors, cells.radii**2))
+    # A centre without a mean of its own is shrunk towards the mean of the cell near which it was placed.
     towards = np.where(np.isfinite(cells.errors)[:, None], middle, cells.origins)
     centres = np.clip(shrunk(centres, towards, errors), -lattice.half, lattice.half)
     return Clusters(centres, counts, errors, spreads)
@@ -354,7 +321,7 @@ def refine(
 
     def released(i: int, cells: Cells) -> Array:
         weights = COUNT_WEIGHT, todo[i].spread_weight
-        # As many numbers as planned, whatever the number of cells in use.
+        # The release has the planned size, for any number of cells in use.
         sums = np.zeros((todo[i].n_cells, X.shape[1] + 2))
         sums[: len(cells.centres)] = cell_sums(lattice, X, cells.centres, cells.radii, *weights)
         return session.release(todo[i].label, sums)

@@ -52,10 +52,8 @@ RADIUS_RATIO = 1.5
 
 
 def postprocess_radii(reference: Clusters, n_blocks: int, lattice: RowLattice) -> Array:
-    """Return how far the centres of a block may be expected from private reference centres.
-
-    The squared distance consists of the reference's noise and of the sampling error of a block's mean.
-    """
+    """Return how far the centres of a block are expected to lie from the private reference centres."""
+    # The squared distance consists of the noise of the reference and of the sampling error of a block's mean.
     d = reference.centres.shape[1]
     sampling = reference.spreads * n_blocks / reference.counts
     radii = RADIUS_RATIO * np.sqrt(d * reference.errors + np.minimum(sampling, reference.spreads))

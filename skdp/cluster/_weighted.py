@@ -13,26 +13,8 @@ Array = NDArray[np.float64]
 def weighted_kmeans(
     points: Array, weights: Array, n_clusters: int, starts: int, iterations: int, stream: BitStream
 ) -> tuple[Array, NDArray[np.intp]]:
-    """Return the best of several runs of Lloyd's algorithm, each from a start by k-means++.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_features)
-        Public points, more than `n_clusters`.
-    weights : ndarray of shape (n_points,)
-        Positive weights.
-    n_clusters, starts, iterations : int
-        Number of clusters, of runs, and of iterations at most.
-    stream : BitStream
-        What the starts are drawn by.
-
-    Returns
-    -------
-    centres : ndarray of shape (n_clusters, n_features)
-        Of the run with the least weighted sum of squares.
-    labels : ndarray of shape (n_points,)
-        Nearest centres.
-    """
+    """Return centres and labels of the best of several weighted runs of Lloyd's algorithm, started by k-means++."""
+    # The points are public, and there are more of them than clusters. The weights are positive.
     # The scale of the points, so that squares neither overflow nor vanish.
     middle = points.mean(axis=0)
     scale = max(float(np.abs(points - middle).max()), np.finfo(float).tiny)
