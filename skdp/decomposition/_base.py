@@ -92,19 +92,7 @@ def postprocess_components(components: Array) -> Array:
 
 
 def postprocess_variances(energies: Array, rest: float, count: float, n_features: int) -> Variances:
-    """Make variances of noisy energies: none negative, none larger than the one before it.
-
-    Parameters
-    ----------
-    energies : ndarray of shape (n_components,)
-        Noisy sums of squares along the components.
-    rest : float
-        The same for all that is orthogonal to them.
-    count : float
-        What sums are divided by, at least 1.
-    n_features : int
-        Number of columns.
-    """
+    """Turn noisy sums of squares, along the components and orthogonal to them, into variances that do not increase."""
     k = len(energies)
     falling = isotonic_regression(np.maximum(energies, 0.0), increasing=False)
     rest = max(rest, 0.0) if k < n_features else 0.0
@@ -121,12 +109,10 @@ def _knows_variances(model: Any) -> bool:
 
 
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPEstimatorMixin, BaseEstimator):
-    """Base of private principal component analyses.
+    """Base of private principal component analyses."""
 
-    What a fitted one does follows from its fit, `whiten` included, whatever its parameters are set to later: variances
-    may not have been released, and `transform` and `inverse_transform` stay each other's inverses.
-    """
-
+    # The methods of a fitted estimator use the `whiten` of the fit, even if it is set anew: variances may not have been
+    # released, and `inverse_transform` has to remain the inverse of `transform`.
     n_components: int | None
     epsilon: float
     delta: float

@@ -87,11 +87,9 @@ class BinghamParameters(Parameters):
         return self.variance_share > 0 and self.expected_n is None and not self.private_centre
 
     def draws(self, n_components: int) -> int:
-        """Number of components that cost something.
-
-        Without `n_components`, the last one is what the others leave. With it, there are as many as it says: the cost
-        is to be the same for data of any number of columns.
-        """
+        """Return the number of components that are charged."""
+        # Without `n_components`, the last component follows from the others. With `n_components`, all are charged, so
+        # that the cost does not depend on the number of columns.
         free = self.n_components is None and (n_components > 1 or self.private_centre or self.variance_share > 0)
         return n_components - free
 
@@ -102,30 +100,17 @@ Portion = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Split:
-    """How the budget is divided.
-
-    Parameters
-    ----------
-    epsilon : float
-        Of each component.
-    centre, variances : tuple of float
-        What the mean and the variances get.
-    shares : tuple of float
-        Parts of the budget: of the mean, of each component, of the variances.
-    """
+    """Hold the epsilon of each component, the portions of mean and variances, and the shares of the budget."""
 
     epsilon: float
     centre: Portion
     variances: Portion
+    # `shares` are those of the mean, of each component, and of the variances.
     shares: tuple[float, float, float]
 
 
 def split(parameters: BinghamParameters, draws: int) -> Split:
-    """Divide the budget, from public numbers.
-
-    With delta > 0, either epsilons are added up, and delta is there for the mean if that is better off with it; or
-    concentrated-DP parameters are, which is better for many components. The larger epsilon of a component decides.
-    """
+    """Divide the budget, from public numbers alone."""
     epsilon, delta = parameters.epsilon, parameters.delta
     centre = CENTRE_SHARE if parameters.private_centre else 0.0
     variances = parameters.variance_share
@@ -134,6 +119,8 @@ def split(parameters: BinghamParameters, draws: int) -> Split:
         variances = 1.0 - centre
     component = (1 - centre - variances) / max(draws, 1)
     shares = (centre, component, variances)
+    # Either the epsilons are added up, and only the mean may use delta, or the concentrated-DP parameters are, which is
+    # better for many components. The larger epsilon of a component decides.
     if delta > 0 and epsilon < math.inf:
         order, divergence = renyi_budget(epsilon, delta)
         rho = divergence / order * (1 - 1e-9)
@@ -176,12 +163,10 @@ def plan(parameters: BinghamParameters, n_features: int) -> PrivacyGuarantee:
 
 
 def fixed_cost(parameters: Parameters, plan_of: Callable[[Any, int], PrivacyGuarantee]) -> PrivacyCost | None:
-    """Return the cost of a plan if it is the same for data of any number of columns, else None.
-
-    A private mean has pure noise for few columns, and Gaussian noise from some number on. With d columns, the variance
-    of pure noise is d + 1 times the square of a scale, and that of Gaussian noise is less than 2000 + epsilon times
-    that square, for any delta.
-    """
+    """Return the cost of a plan if it does not depend on the number of columns, else None."""
+    # A private mean has pure noise for few columns, and Gaussian noise from some number on. With d columns, the
+    # variance of pure noise is d + 1 times the square of a scale, and that of Gaussian noise is less than 2000 +
+    # epsilon times that square, for any delta.
     if parameters.vector is not None:
         return plan_of(parameters, len(parameters.vector)).cost
     few, many = (plan_of(parameters, max(parameters.n_components or 1, columns)).cost for columns in (1, _MANY))
@@ -234,10 +219,8 @@ def release_mean(
 
 
 def deflated(gram: Array, basis: Array, direction: Array) -> tuple[Array, Array]:
-    """Return the Gram matrix and the basis without a direction, by the reflection that takes it to the first axis.
-
-    The basis is a function of released directions alone.
-    """
+    """Remove a direction from the Gram matrix and the basis, by the reflection that maps it to the first axis."""
+    # The basis is a function of released directions alone.
     u = direction.copy()
     u[0] += math.copysign(1.0, u[0])
     beta = 2 / (u @ u)

@@ -14,17 +14,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Private totals of centred and clipped rows.
-
-    Parameters
-    ----------
-    gram : ndarray of shape (n_features, n_features)
-        Second moments.
-    total : ndarray of shape (n_features,)
-        Sum of the rows.
-    count : float
-        Number of rows.
-    """
+    """Hold second moments, sum and number of the centred and clipped rows, which are private."""
 
     gram: Array
     total: Array
@@ -32,13 +22,11 @@ class Sums:
 
 
 def second_moments(X: NDArray, centre: Array, norm: float, private: bool) -> Sums:
-    """Subtract a public centre from each row, scale it down to `norm`, and add up.
-
-    Where the sums are private, entries are rounded towards zero to a lattice first, so that sums are exact, whatever
-    the number and the order of the rows, and no norm grows.
-    """
+    """Subtract a public centre from each row, scale it down to `norm`, and add up."""
     d = X.shape[1]
     if private:
+        # Entries are rounded towards zero to a lattice, so that no norm grows and sums are exact for any number and
+        # order of the rows.
         step = entry_step(norm)
         total = exact_sum(lambda rows: _gram(_counted(rows, centre, norm, step)), X)
     else:
