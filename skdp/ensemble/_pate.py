@@ -58,16 +58,6 @@ def votes_l2(n_queries: int) -> float:
     It changes one teacher, whose vote on each row goes from one class to another at most: one count less by 1, another
     more by 1, which is :math:`\sqrt2` for a row and :math:`\sqrt{2A}` for :math:`A` rows. A teacher that turns on every
     row attains it.
-
-    Parameters
-    ----------
-    n_queries : int
-        Number of rows.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound.
     """
     return math.sqrt(2 * n_queries)
 
@@ -77,16 +67,6 @@ def agreement_l2(n_queries: int) -> float:
 
     The largest count of a row moves by 1 at most, since each count does: :math:`\sqrt Q` for :math:`Q` rows. A teacher
     that joins the others on every row attains it.
-
-    Parameters
-    ----------
-    n_queries : int
-        Number of rows.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound.
     """
     return math.sqrt(n_queries)
 
@@ -94,10 +74,7 @@ def agreement_l2(n_queries: int) -> float:
 def teacher_votes(
     teacher: Any, queries: Array, classes: NDArray, rows: NDArray, codes: NDArray[np.intp], seed: int
 ) -> NDArray[np.intp]:
-    """Fit a teacher to one block, and return what it says to each query: a position in `classes`, or -1.
-
-    A block of one class says that class.
-    """
+    """Fit a teacher to one block, and return its vote on each query: a position in `classes`, or -1."""
     if len(codes) == 0 or np.all(codes == codes[0]):
         return np.full(len(queries), codes[0] if len(codes) else -1, dtype=np.intp)
     model = prepared(teacher, seed).fit(rows, classes[codes])

@@ -123,16 +123,6 @@ def cell_scores(counts: Array) -> Array:
     number of blocks from :math:`[r, s]`. If one block's result moves, :math:`r` and :math:`s` move by 1 at most, hence
     the score does; some scores go up, others down. A block that goes from one end of the grid to the other attains
     both.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_columns, n_cells)
-        Number of blocks in each cell.
-
-    Returns
-    -------
-    scores : ndarray of shape (n_columns, n_cells)
-        Multiples of 1/2, up to 0.
     """
     upto = np.cumsum(counts, axis=1)
     middle = upto[:, -1:] / 2

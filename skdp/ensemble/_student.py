@@ -30,10 +30,8 @@ _ALPHAS = tuple(np.logspace(-2, 1.5, 13).tolist())
 
 
 def shrunk_mean(parts: Array, noise: float) -> Array:
-    """Return the mean part of each class, drawn to 0 as far as it may be noise (James and Stein 1961).
-
-    Otherwise the class that noise favours on average would win everywhere.
-    """
+    """Return the mean part of each class, shrunk towards 0 by its noise (James and Stein 1961)."""
+    # Without shrinkage, the class that the noise favours on average would win everywhere.
     if len(parts) == 0:
         return np.zeros(parts.shape[1])
     mean = parts.mean(axis=0)
@@ -45,26 +43,8 @@ class VoteRegressor(ClassifierMixin, BaseEstimator):
     """Kernel ridge regression on parts of votes, and the class with the largest of them."""
 
     def fit(self, X: Array, parts: Array, noise: float, rows: Array, classes: NDArray) -> Self:
-        """Fit the student.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_answered, n_features)
-            Public rows that were answered. There may be none.
-        parts : ndarray of shape (n_answered, n_classes)
-            Released parts of votes, less their mean over classes.
-        noise : float
-            Standard deviation of the noise in one part.
-        rows : ndarray of shape (n_rows, n_features)
-            All public rows, which tell the scale of columns.
-        classes : ndarray of shape (n_classes,)
-            The label set.
-
-        Returns
-        -------
-        self : object
-            The fitted student.
-        """
+        """Fit the student to released parts of votes, less their mean over classes; there may be no answered rows."""
+        # All public `rows` give the scale of the columns. `noise` is the standard deviation of the noise in one part.
         self.classes_ = classes
         self.n_features_in_ = rows.shape[1]
         self.mean_ = shrunk_mean(parts, noise)
@@ -77,34 +57,12 @@ class VoteRegressor(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Array) -> Array:
-        """Return expected parts of votes.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        parts : ndarray of shape (n_samples, n_classes)
-            Positive, with sum 1.
-        """
+        """Return the expected parts of the votes, of shape (n_samples, n_classes), positive and with sum 1."""
         expected = np.zeros((len(X), 1)) if self.regressor_ is None else self.regressor_.predict(X)
         parts = np.maximum(expected + self.mean_ + 1 / len(self.classes_), 0.0)
         # The largest is as large as the average at least.
         return np.asarray(parts / parts.sum(axis=1, keepdims=True))
 
     def predict(self, X: Array) -> NDArray:
-        """Return the label with the largest part.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Elements of ``classes_``.
-        """
+        """Return the label with the largest expected part."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
