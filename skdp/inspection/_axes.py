@@ -6,22 +6,7 @@ from typing import Any
 
 
 def axes_of(ax: Any) -> Any:
-    """Return `ax`, or new axes if it is None.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes or None
-        What a user passed.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    """
+    """Return `ax`, or new axes if it is None; raise ImportError if matplotlib is not installed."""
     if ax is not None:
         return ax
     try:
