@@ -40,19 +40,8 @@ def portion(epsilon: float, n_reported: int) -> Fraction | float:
 
 
 def check_n_reported(value: Any, n_features: int, epsilon: float, error: Callable[[float], Sequence[float]]) -> int:
-    """Return how many columns a row reports.
-
-    Parameters
-    ----------
-    value : object
-        What a user passed: "all", "auto" or a number.
-    n_features : int
-        Number of columns.
-    epsilon : float
-        The guarantee of a row.
-    error : callable
-        Maps the guarantee of one column to each column's mean squared error per report, for "auto".
-    """
+    """Return how many columns a row reports."""
+    # For "auto", `error` maps the guarantee of one column to the mean squared error of each column per report.
     if isinstance(value, str):
         if value == "all" or (value == "auto" and epsilon == math.inf):
             return n_features
@@ -68,10 +57,8 @@ def check_n_reported(value: Any, n_features: int, epsilon: float, error: Callabl
 
 
 def has_one_type(X: Any) -> bool:
-    """Whether rows are of one type already.
-
-    NumPy would read a list as the type that fits all of its entries, so that one decides how others are read.
-    """
+    """Tell whether the rows are already of one type."""
+    # NumPy converts a list to a type that holds all of its entries, so that one entry decides how the others are read.
     dtypes: Any = getattr(X, "dtypes", None)
     if hasattr(dtypes, "__iter__"):
         return all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes)

@@ -31,12 +31,9 @@ class Categories:
     order: NDArray[np.intp]
 
     def encode(self, column: NDArray) -> Integers:
-        """Return positions of entries in `values`; -1 for what is no category, whatever it is.
-
-        Each entry is read by itself, whatever the others are, and none is refused: that would tell about it. A number
-        is a category, or one that was rounded to single precision, by its value alone: what type it comes in depends
-        on other entries, of its column or of others.
-        """
+        """Return the positions of entries in `values`; -1 for an entry that is no category."""
+        # Each entry is read by itself and none is refused, because a refusal would disclose it. A number is compared by
+        # its value alone, also if it was rounded to single precision: its type depends on other entries.
         kind, own = (_KINDS.get(array.dtype.kind) for array in (column, self.ascending))
         if column.dtype.kind in "mM":
             return np.full(len(column), UNKNOWN, dtype=np.int64)
@@ -57,10 +54,7 @@ class Categories:
         return codes
 
     def holds_other_types(self, column: NDArray) -> bool:
-        """Whether an entry is text where the categories are numbers, or a number where they are text.
-
-        An entry that is missing, or of a further type, does not count.
-        """
+        """Tell whether an entry is text where the categories are numbers, or a number where they are text."""
         own = _KINDS.get(self.ascending.dtype.kind) or _kind_of(self.ascending.tolist()[0])
         kind = _KINDS.get(column.dtype.kind)
         if kind == "numbers" and own != "numbers":
@@ -106,18 +100,8 @@ def _kind_of(entry: Any) -> str | None:
 
 
 def entries_of(X: Any) -> Any:
-    """Return rows such that scikit-learn's validation refuses none for what its entries are.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        Rows.
-
-    Returns
-    -------
-    rows : array-like of shape (n_samples, n_features)
-        Lists, and tables with points in time, as objects: each entry is what it was.
-    """
+    """Return the rows in a form in which scikit-learn's validation does not refuse any entry."""
+    # Lists, and tables with points in time, become arrays of objects, so that each entry stays as it was.
     if np.ma.isMaskedArray(X):
         return np.ma.filled(X.astype(object), None)
     if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
@@ -141,19 +125,7 @@ def _is_row(row: Any) -> bool:
 
 
 def encode_labels(y: Any, classes: NDArray) -> Integers:
-    """Return positions of labels; -1 for whatever is not declared, what is missing or of another kind included.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,)
-        Labels.
-    classes : ndarray of shape (n_classes,)
-        The declared labels, sorted.
-
-    Returns
-    -------
-    codes : ndarray of int64, of shape (n_samples,)
-    """
+    """Return the positions of labels in the sorted `classes`; -1 for a label that is missing or not declared."""
     if isinstance(y, list | tuple):
         labels = np.fromiter((row[0] if _is_row(row) and len(row) == 1 else row for row in y), object, count=len(y))
     else:
@@ -166,15 +138,8 @@ def encode_labels(y: Any, classes: NDArray) -> Integers:
 
 
 def check_categories(value: Any, n_features: int, *, least: int = 2) -> tuple[Categories, ...]:
-    """Return the categories of each column, of which there are at least so many.
-
-    Parameters
-    ----------
-    value : object
-        What a user passed: a number or a list for all columns, or a list with one of them for each.
-    n_features : int
-        Number of columns.
-    """
+    """Return the categories of each column, at least `least` of them."""
+    # A user passes a number or a list for all columns, or a list that holds one of these for each column.
     if value is None:
         raise ValueError(
             "categories must be given: how many there are in each column, coded 0, 1, ..., or lists of them, from the "
