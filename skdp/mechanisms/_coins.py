@@ -45,12 +45,10 @@ def least_flip(epsilon: Fraction | float) -> int:
 
 
 def coins(heads: int, n: int, stream: BitStream) -> NDArray[np.bool_]:
-    """Draw booleans that are true with probability ``heads / 2**64``, exactly.
-
-    The first 16 bits of each uniform decide, but once in 2**16 times.
-    """
+    """Draw booleans that are true with probability ``heads / 2**64``, exactly."""
     if heads >= ONE:
         return np.ones(n, dtype=bool)
+    # The first 16 bits of a uniform decide, except with probability 2**-16.
     prefixes = stream.words(-(-n // 4)).view(np.uint16)[:n]
     first, rest = divmod(heads, 2**48)
     outcome = prefixes < np.uint16(first)

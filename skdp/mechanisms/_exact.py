@@ -63,23 +63,9 @@ def bernoulli_exp(
     exact: Callable[[int], Fraction],
     stream: BitStream,
 ) -> NDArray[np.bool_]:
-    r"""Draw independent booleans that are true with probability exp(-gamma), exactly.
-
-    Parameters
-    ----------
-    gamma : ndarray of shape (n,)
-        Exponents, non-negative, as doubles.
-    error : float or ndarray of shape (n,)
-        Bound on the absolute error of `gamma`.
-    exact : callable
-        Maps an index to the exact exponent; asked only where the double does not decide.
-    stream : BitStream
-        Source of bits.
-
-    Returns
-    -------
-    outcome : ndarray of bool, of shape (n,)
-    """
+    """Draw independent booleans that are true with probability exp(-gamma), exactly."""
+    # `error` bounds the absolute error of `gamma`. `exact` maps an index to the exact exponent, and is called only
+    # where the double does not decide.
     return filtered_bernoulli_exp(
         gamma, error, lambda i, prefix: _bernoulli_exp_scalar(prefix, exact(i), stream), stream
     )
@@ -91,23 +77,8 @@ def filtered_bernoulli_exp(
     decide: Callable[[int, int], bool],
     stream: BitStream,
 ) -> NDArray[np.bool_]:
-    """Draw booleans that are true with probability exp(-gamma), for exponents that are known to within `error`.
-
-    Parameters
-    ----------
-    gamma : ndarray of shape (n,)
-        Exponents, non-negative, as doubles.
-    error : float or ndarray of shape (n,)
-        Bound on the absolute error of `gamma`.
-    decide : callable
-        Maps an index, and the first 53 bits of its uniform, to the outcome; asked only where doubles do not decide.
-    stream : BitStream
-        Source of bits.
-
-    Returns
-    -------
-    outcome : ndarray of bool, of shape (n,)
-    """
+    """Draw booleans that are true with probability exp(-gamma), for exponents that are known to within `error`."""
+    # Where doubles do not decide, `decide` maps an index and the first 53 bits of its uniform to the outcome.
     prefix = stream.words(gamma.size) >> np.uint64(11)
     uniform = prefix.astype(np.float64)
     scaled = np.exp(-gamma)

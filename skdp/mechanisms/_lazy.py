@@ -32,13 +32,11 @@ _BLOCK = 2**13
 
 
 class LazyGamma:
-    r"""The square root of twice a Gamma(shape) variable, for half-integer shapes.
+    """The square root of twice a Gamma(shape) variable, for half-integer shapes."""
 
-    With :math:`G \sim \mathrm{Gamma}((p+1)/2)` and :math:`N` standard normal in :math:`p` dimensions,
-    :math:`\sqrt{2G} N` has density proportional to :math:`e^{-\|z\|}`. Whole units of the shape are minus the
-    logarithms of uniforms; a remaining half is half a squared normal.
-    """
-
+    # With G ~ Gamma((p + 1) / 2) and N standard normal in p dimensions, sqrt(2 G) N has density proportional to
+    # exp(-|z|). Whole units of the shape are minus the logarithms of uniforms; a remaining half is half a squared
+    # normal.
     def __init__(self, twice_shape: int, stream: BitStream) -> None:
         self._stream = stream
         count, half = divmod(twice_shape, 2)
@@ -87,21 +85,8 @@ class LazyGamma:
 
 
 def round_to_integers(scale: float, normals: LazyNormals, factor: LazyGamma | None = None) -> NDArray[np.int64]:
-    """Round ``scale * factor * normals`` to the nearest integers, exactly.
-
-    Parameters
-    ----------
-    scale : float
-        Positive; stands for the exact dyadic number that it is.
-    normals : LazyNormals
-        One per coordinate.
-    factor : LazyGamma, optional
-        A factor that all coordinates share; 1 when absent.
-
-    Returns
-    -------
-    rounded : ndarray of int64
-    """
+    """Round ``scale * factor * normals`` to the nearest integers, exactly; all coordinates share `factor`."""
+    # `scale` is positive, and stands for the exact dyadic number that it is.
     value = normals.value * scale
     # That of the normal, and of the product.
     error: NDArray[np.float64] | float = scale * (normals.error + normals.largest * 2.0**-52)

@@ -43,10 +43,8 @@ _SLACK = 2.0**-32
 
 
 def _pieces() -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Strips, shifted to where they are in a normal, and ranks of all pieces, and how many are below the curve.
-
-    The margin exceeds all rounding: with it, pieces are never taken to be below the curve, or to cover it, wrongly.
-    """
+    """Return the shifted strips and the ranks of all pieces, and the number of pieces below the curve."""
+    # The margin exceeds all rounding, so that no piece is wrongly taken to be below the curve, or to cover it.
     curve = _PEAK * np.exp(-((np.arange(_STRIPS + 1) * 2.0**-_STRIP_BITS) ** 2) / 2)
     cover = np.ceil(curve[:-1] * (1 + 2.0**-40)).astype(np.int64)
     below = np.floor(curve[1:] * (1 - 2.0**-40)).astype(np.int64)
@@ -63,18 +61,9 @@ _SHIFTED_STRIP, _RANK, _BELOW = _pieces()
 
 
 class LazyNormals:
-    """Independent standard normals that are known as closely as one asks.
+    """Independent standard normals whose digits are drawn when they are needed."""
 
-    Attributes
-    ----------
-    value : ndarray of shape (size,)
-        Doubles.
-    error : float
-        Bound on their distance from the ideal reals.
-    largest : float
-        Bound on their size.
-    """
-
+    # `value` holds doubles within `error` of the ideal reals, and `largest` bounds the absolute values of these reals.
     def __init__(self, size: int, stream: BitStream) -> None:
         self._stream = stream
         self._refined: dict[int, tuple[int, int]] = {}
@@ -89,10 +78,8 @@ class LazyNormals:
         self.error = (1 + self.largest) * 2.0**-UNIT_BITS
 
     def _draw(self, slots: Sequence[int] | NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-        """Draw a point for each slot; return the first bits of their x, and which are above the curve.
-
-        A normal lies between its prefix and the next integer, in units of ``2**-53``.
-        """
+        """Draw a point for each slot; return the first bits of their x, and which points are above the curve."""
+        # A normal lies between its prefix and the next integer, in units of 2**-53.
         words = self._stream.words(len(slots)).view(np.int64)
         heads = words & (2**_HEAD_BITS - 1)
         # The strip above 47 bits. A negative word makes it all negative: exclusive or with -1 is a reflection.

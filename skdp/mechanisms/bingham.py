@@ -82,10 +82,8 @@ def bingham_direction(matrix: NDArray[np.float64], bits: int, stream: BitStream)
 
 
 def _envelope(gaps: NDArray[np.float64]) -> float:
-    """Solve sum(1 / (b + gaps)) = 1 for b, between 1 and the number of gaps, roughly.
-
-    The sum is convex and falls, so that Newton's steps from the left end stay left of the root.
-    """
+    """Solve sum(1 / (b + gaps)) = 1 for b, between 1 and the number of gaps, roughly."""
+    # The sum is convex and decreases, so that Newton's steps from the left end stay left of the root.
     b = 1.0
     for _ in range(50):
         terms = 1 / (b + gaps)
@@ -97,20 +95,9 @@ def _envelope(gaps: NDArray[np.float64]) -> float:
 
 
 class _Proposals:
-    """A batch of candidates, known as closely as one asks.
+    """A batch of candidates whose digits are drawn when they are needed."""
 
-    Parameters
-    ----------
-    vectors : ndarray of shape (m, m)
-        Eigenvectors.
-    scale : ndarray of shape (m,)
-        Standard deviations along them.
-    count : int
-        Number of candidates.
-    stream : BitStream
-        Source of bits.
-    """
-
+    # `vectors` holds eigenvectors, and `scale` the standard deviations along them.
     def __init__(self, vectors: NDArray[np.float64], scale: NDArray[np.float64], count: int, stream: BitStream) -> None:
         self._size = len(scale)
         self._count = count

@@ -136,10 +136,8 @@ def _cuts(
     choose: Callable[[NDArray[np.float64], NDArray[np.float64], int], int],
     weights: tuple[float, ...],
 ) -> list[int]:
-    """Return the edges that `choose` finds for one column, by depth, from left to right.
-
-    It is handed scores, logarithms of weights, and by how much one record moves a score.
-    """
+    """Return the edges that `choose` finds for one column, by depth, from left to right."""
+    # `choose` takes scores, the logarithms of weights, and a bound on the change of a score by one record.
     out = [0] * len(levels)
     preference = np.array(weights) if weights else np.zeros(len(column) + 1)
     ends = (0, *levels, whole)

@@ -140,19 +140,7 @@ class _Zero:
 
 
 class _Boxes:
-    """Boxes of points, each with the tangent plane at its centre.
-
-    Parameters
-    ----------
-    potential : Potential
-        The function.
-    rate : float
-        What it is multiplied by in the exponent.
-    radius : float
-        Of the ball.
-    size : int
-        Number of dimensions.
-    """
+    """Divide the ball into boxes, each with the tangent plane of `rate` times the potential at its centre."""
 
     # What there is of each box: rows of arrays.
     _COLUMNS = ("_low", "_bits", "_slope", "_falls", "_height", "_mass")
@@ -208,12 +196,10 @@ class _Boxes:
         self._append(np.concatenate([low, high]), np.concatenate([bits, bits]))
 
     def _axes(self, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the axes along which boxes are to be halved.
-
-        That is where the plane wastes most mass on the axis through the centre, against the function, or rather its
-        secants. One curvature for all boxes would not do: a sum of kinks is flat in one box, and in the next it bends
-        along another axis. Where nothing is wasted, and every so often, it is the longest side.
-        """
+        """Return the axes along which boxes are to be halved."""
+        # That is the axis along which the plane wastes most mass against the secants of the function. One curvature
+        # would not suit all boxes, because a sum of kinks is flat in one box and bends along another axis in the next.
+        # Where nothing is wasted, and at regular intervals, it is the longest side.
         low, bits = self._low[chosen], self._bits[chosen]
         size = low.shape[1]
         side = np.ldexp(self._unit, bits)
@@ -228,16 +214,7 @@ class _Boxes:
         return np.where(bits > 0, np.where(longest[:, None], side, np.maximum(wasted, 0.0)), -1.0).argmax(axis=1)
 
     def propose(self, count: int, stream: BitStream) -> tuple[NDArray[np.intp], NDArray[np.int64], Array]:
-        """Draw points from the envelope.
-
-        Returns
-        -------
-        box : ndarray of shape (n_drawn,)
-            Which box each is in; there are about `count`, and one at least.
-        points : ndarray of shape (n_drawn, size)
-        envelope : ndarray of shape (n_drawn,)
-            Logarithm of the envelope there.
-        """
+        """Draw about `count` points, at least one, from the envelope; return boxes, points and the log-envelope."""
         top = self._mass.max()
         # Their sum is to be below 2**62.
         bits = min(_WEIGHT_BITS, 61 - len(self).bit_length())
@@ -272,11 +249,9 @@ def _log_mean(fall: Array) -> Array:
 
 
 def _geometric_digits(slope: Array, bits: NDArray[np.int64], stream: BitStream) -> NDArray[np.int64]:
-    """Draw integers k below 2^bits with probabilities proportional to e^(-slope k).
-
-    The factors e^(-slope 2^i) of the binary digits of k make them independent; digit i is 1 with probability
-    1 / (1 + e^(slope 2^i)).
-    """
+    """Draw integers k below 2^bits with probabilities proportional to e^(-slope k)."""
+    # The factors e^(-slope 2^i) of the binary digits of k make them independent; digit i is 1 with probability
+    # 1 / (1 + e^(slope 2^i)).
     place = np.arange(_POINT_BITS + 1)
     used = place < bits[..., None]
     gamma = np.logaddexp(0.0, np.ldexp(slope[..., None], place)[used])
@@ -292,20 +267,13 @@ def _bernoulli(gamma: Array, stream: BitStream) -> NDArray[np.bool_]:
 
 
 class _Lattice:
-    """Rounds positions in a frame to the public lattice in the original axes.
-
-    Parameters
-    ----------
-    frame : ndarray of shape (size, size)
-        Axes, in columns. They are rounded: a linear map that is not quite a rotation does as well.
-    stream : BitStream
-        Source of bits.
-    """
+    """Round positions in a frame, whose axes are columns, to the public lattice in the original axes."""
 
     # Doubles are off by less than this part of a step, and so are positions from the centres of their points.
     _DOUBT = 2.0**-12
 
     def __init__(self, frame: Array, stream: BitStream) -> None:
+        # The frame is rounded, because a linear map that is nearly a rotation serves as well.
         self._exact = np.rint(np.ldexp(frame, _FRAME_BITS)).astype(np.int64).tolist()
         self._frame = np.ldexp(np.array(self._exact, dtype=np.float64), -_FRAME_BITS)
         self._stream = stream
