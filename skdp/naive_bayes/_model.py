@@ -47,10 +47,8 @@ class Model:
 
 
 def estimate(sums: Array, layout: Layout, noise: float, weight: float, options: Options) -> Model:
-    """Return the model for released sums, of shape (n_classes, width).
-
-    `noise` is the standard deviation of the noise in each number, and `weight` that of the second moments.
-    """
+    """Return the model for released sums, of shape (n_classes, width)."""
+    # `noise` is the standard deviation of the noise in each number, and `weight` the weight of the second moments.
     counts = class_counts(sums, layout, noise)
     sizes = layout.columns.sizes
     starts = np.cumsum(sizes) - sizes
@@ -82,14 +80,12 @@ def class_counts(sums: Array, layout: Layout, noise: float) -> Array:
 
 
 def class_totals(sums: Array, layout: Layout, noise: float) -> tuple[Array, float]:
-    """Return noisy numbers of records by class, and the standard deviation of the noise in each.
-
-    Each table counts every record once. Its row sum has as many terms of noise as cells, which makes the best linear
-    combination that with weights of one over the number of cells.
-    """
+    """Return the noisy number of records of each class, and the standard deviation of the noise in each."""
     if layout.counts_records:
         return sums[:, 0], noise
     sizes = layout.columns.sizes
+    # Each table counts every record once. Its row sum has as many terms of noise as cells, so that the best linear
+    # combination has weights of one over the number of cells.
     rows = np.add.reduceat(sums[:, : layout.n_table_cells], np.cumsum(sizes) - sizes, axis=1)
     weights = 1 / sizes
     return rows @ weights / weights.sum(), noise / math.sqrt(weights.sum())
@@ -121,10 +117,8 @@ def table_probabilities(cells: Array, counts: Array, noise: float, bins: bool, a
 
 
 def towards_all(cells: Array, counts: Array, noise: Array) -> Array:
-    """Return rows that are drawn to those of all records, by how much of their deviation noise accounts for.
-
-    This is the estimate of James and Stein (1961), half as strong and with no negative factor, by table and class.
-    """
+    """Return rows that are shrunk towards the rows of all records, by the part of their deviation that is noise."""
+    # This is the estimate of James and Stein (1961) with half its strength and no negative factor, by table and class.
     share = (counts / counts.sum())[:, None]
     whole = cells.sum(axis=1, keepdims=True)
     usual = share * onto_simplex(whole, counts.sum(keepdims=True))
@@ -147,11 +141,9 @@ def onto_simplex(cells: Array, totals: Array) -> Array:
 
 
 def smoothed(cells: Array, totals: Array, noise: float) -> tuple[Array, Array]:
-    """Return histograms of numeric columns with less noise, and how much is left in a bin of each.
-
-    The histograms are damped as splines are, in the cosine basis, all classes of a column alike. How much is chosen by
-    Stein's unbiased estimate of the squared error, which needs nothing but the histograms and the noise (Stein 1981).
-    """
+    """Return histograms of numeric columns with less noise, and the noise that is left in a bin of each."""
+    # The histograms are damped like splines, in the cosine basis, equally for all classes of a column. Stein's unbiased
+    # estimate of the squared error chooses the damping, from the histograms and the noise alone (Stein 1981).
     n_classes, n_bins = cells.shape[1:]
     waves = fft.dct(cells, norm="ortho", axis=-1)
     roughness = np.arange(1, n_bins, dtype=np.float64) ** 4
@@ -167,11 +159,9 @@ def smoothed(cells: Array, totals: Array, noise: float) -> tuple[Array, Array]:
 
 
 def shrunk(cells: Array, counts: Array, noise: Array, alpha: float) -> Array:
-    """Return probabilities of cells by class, drawn to those of all records where a cell has few.
-
-    To each cell, `alpha` records are added for each class, and some that are divided as the classes are, by the noise
-    in the cell. They say nothing, and outweigh what the noise might say.
-    """
+    """Return probabilities of cells by class, shrunk towards those of all records where a cell has few records."""
+    # Each cell gets `alpha` records of each class, and more in proportion to its noise, divided as the classes are.
+    # They carry no evidence, and outweigh the noise.
     added = PRIOR_RECORDS * noise * (counts / counts.sum())[:, None]
     weights = cells + alpha + added
     table: Array = weights / weights.sum(axis=-1, keepdims=True)
