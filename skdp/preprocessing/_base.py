@@ -27,14 +27,11 @@ _MOST, _LEAST_WIDTH = 1e100, 1e-100
 def by_rows(
     mapping: Callable[[Array], NDArray], X: NDArray, n_columns: int, within: tuple[Any, Any] | None = None
 ) -> NDArray:
-    """Return what a mapping makes of blocks of rows, computed in double precision, in the type of `X`.
-
-    Entries are clipped to `within`, numbers of that type, after they were rounded to it. Nothing warns: that would tell
-    about values.
-    """
+    """Apply a mapping to blocks of rows in double precision; return the type of `X`, clipped to `within`."""
     out = np.empty((len(X), n_columns), dtype=X.dtype)
     for start in range(0, len(X), _ROWS):
         block = out[start : start + _ROWS]
+        # A warning would disclose values.
         with np.errstate(all="ignore"):
             mapped = mapping(np.asarray(X[start : start + _ROWS], dtype=np.float64)).astype(X.dtype, copy=False)
             if within is None:

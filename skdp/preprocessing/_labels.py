@@ -39,7 +39,7 @@ def make_plan(epsilon: float, delta: float, n_candidates: int | None) -> Privacy
 
 
 def count_threshold(mechanism: Mechanism, n_candidates: int, false_alarm: float) -> int:
-    """Return the least noisy count at which a candidate is told of."""
+    """Return the least noisy count at which a candidate is released."""
     if not isinstance(mechanism, DiscreteLaplaceMechanism):
         return 1
     a = 1 / mechanism.scale
@@ -147,7 +147,7 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
         accountant = check_accountant(self.accountant)
         plan, universe, threshold = self._check_parameters()
         source = NoiseSource(self.random_state)
-        # Candidates are found among whatever labels there are; others are left out.
+        # Candidates are looked up among labels of any type; other labels are left out.
         labels = label_array(y) if universe is None else _candidates(labels_of(y), universe)
 
         session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
@@ -157,7 +157,7 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
         else:
             found, counts = universe, np.bincount(labels[labels >= 0], minlength=len(universe))
             told = session.release(_LABELS, counts) >= threshold
-        # Also if no label is told of; those of an earlier fit are not this one's.
+        # The labels of an earlier fit must not remain if this fit releases no label.
         if hasattr(self, "classes_"):
             del self.classes_
         self.threshold_, self.privacy_ = threshold, plan

@@ -111,11 +111,9 @@ def _postprocess_sums(sums: Array, mechanism: Mechanism) -> Estimate:
 
 
 def _expected_variances(noisy: Array, error: Array) -> Array:
-    """Return exponentials of expected logarithms, of variances up to 1 that were as likely before the noisy ones.
-
-    They follow the normal law around the noisy ones, cut at 0 and 1. A feature that hardly varies is not blown up to a
-    large one that is noise, and one that is lost in noise is taken for neither small nor large.
-    """
+    """Return exponentials of the expected logarithms of variances up to 1, given noisy ones and a flat prior."""
+    # They follow the normal law around the noisy variances, cut at 0 and 1. Therefore a feature with little variance is
+    # not scaled up to a large one that is noise.
     # Farther out, the law does not change its shape, and its tails are not numbers.
     noisy = np.clip(noisy, -5 * error, 1 + 5 * error)
     below, above = ndtr(-noisy / error), ndtr((1 - noisy) / error)
