@@ -91,11 +91,8 @@ class Parameters:
 
 
 def postprocess_weights(counts: Array, mechanism: Mechanism) -> Array:
-    """Return weights of cells, none of them negative, from noisy counts.
-
-    Counts that noise alone may well have made are set to 0, and the others are scaled so that all keep their sum. Where
-    no cell stands out, or the sum is not positive, all weights are 0.
-    """
+    """Return non-negative weights of cells from noisy counts; all are 0 if no cell exceeds the noise."""
+    # Counts that noise alone can explain are set to 0, and the others are scaled so that the sum stays.
     if noise_scale(mechanism) == 0:
         return counts.copy()
     kept = np.where(counts > threshold(counts.size, mechanism), counts, 0.0)
@@ -104,10 +101,8 @@ def postprocess_weights(counts: Array, mechanism: Mechanism) -> Array:
 
 
 def threshold(n_cells: int, mechanism: Mechanism) -> float:
-    """Return what noise exceeds with a probability of half of ``n_cells ** -KEPT_POWER``.
-
-    For discrete Laplace noise the probability is that of continuous noise, which is near it if the scale is not small.
-    """
+    """Return a value that noise exceeds with a probability of half of ``n_cells ** -KEPT_POWER``."""
+    # For discrete Laplace noise this is the value of continuous noise, which is close unless the scale is small.
     if isinstance(mechanism, DiscreteLaplaceMechanism):
         return KEPT_POWER * math.log(n_cells) * mechanism.scale
     return float(stats.norm.isf(0.5 * n_cells**-KEPT_POWER)) * mechanism.scale

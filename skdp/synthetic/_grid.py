@@ -153,12 +153,9 @@ def check_size(grid: Grid) -> Grid:
 
 
 def default_bins(expected_n: int, noise: float, n_axes: int, fixed: int) -> int:
-    """Return the number of bins of each numeric axis, by public numbers.
-
-    With more bins, what is inside one is told apart; with fewer, more records stand against its noise. `noise` is the
-    standard deviation of the noise in a count, `n_axes` the number of axes that are to get this number of bins, and
-    `fixed` the number of cells of the others.
-    """
+    """Return the number of bins of each of `n_axes` numeric axes, from public numbers."""
+    # More bins resolve more, and fewer bins hold more records against their noise, of standard deviation `noise`.
+    # `fixed` is the number of cells of the other axes.
     worth = min(1.0, math.sqrt(2) / noise) if noise > 0 else 1.0
     records = worth * expected_n / fixed
     balanced = round(BINS * records ** (1 / (n_axes + 2)))

@@ -126,7 +126,7 @@ class HistogramModel(HistogramBase):
         missing = np.setdiff1d(self.classes_, y)
         if len(missing) == 0:
             return X, y, weights
-        # As all records are, whatever their labels, since nothing is known; in the middle, if there are none.
+        # Nothing is known about this label: use the distribution of all records, or the middle if there are none.
         shares = self.weights_.sum(axis=-1).ravel()
         if not shares.any():
             shares[len(shares) // 2] = 1.0

@@ -13,22 +13,9 @@ _BINS_OF_TARGET = 20
 
 
 def made_up_rows(grid: Grid, n_samples: int | None) -> Array:
-    """Return rows with a value for each axis: centres of cells, or points within cells if `n_samples` is set.
-
-    All labels have as many rows. In half of the rows, the target grows with the columns, so that there is something to
-    learn; in the others, which are in the same places, it goes round.
-
-    Parameters
-    ----------
-    grid : Grid
-        A grid with a target.
-    n_samples : int or None
-        How many rows the model is to be fitted to; None if these are cells.
-
-    Returns
-    -------
-    rows : ndarray of shape (n_rows, n_axes)
-    """
+    """Return made-up rows of axis values: centres of cells, or points within cells if `n_samples` is set."""
+    # All labels have equally many rows. In half of the rows the target grows with the columns, so that a model can
+    # learn something. The other half has the same places, and the target takes its values in turn.
     stream = NoiseSource(0).stream("made-up rows")
     n_targets = grid.target.n_cells
     n_places = grid.size // n_targets
