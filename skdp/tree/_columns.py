@@ -20,19 +20,7 @@ _MOST_CATEGORIES = 2**16
 
 @dataclass(frozen=True)
 class ColumnParameters:
-    """The parameters about columns, checked as far as that goes without their number.
-
-    Parameters
-    ----------
-    mask_length : int or None
-        If a mask was given, its length.
-    categorical : tuple
-        Positions or names.
-    n_categories : tuple of int
-        Of these.
-    bounds : tuple of ndarray or None
-        Lower and upper.
-    """
+    """Hold the parameters that describe columns, checked as far as possible without the number of columns."""
 
     mask_length: int | None
     categorical: tuple[Any, ...]
@@ -54,10 +42,8 @@ def check_columns(bounds: Any, categorical_features: Any, n_categories: Any) -> 
 
 
 def columns_for(parameters: ColumnParameters, n_features: int, names: NDArray | None, named: bool = True) -> Columns:
-    """Return what each of `n_features` columns is.
-
-    Without `named`, names stand for any columns that are left: for a plan, it does not matter which.
-    """
+    """Return the description of `n_features` columns."""
+    # Without `named`, names stand for any columns that are left, because a plan does not depend on them.
     if parameters.mask_length not in (None, n_features):
         raise ValueError(
             f"categorical_features is a mask of {parameters.mask_length} columns, and there are {n_features}"

@@ -35,16 +35,6 @@ def leaf_counts_l1(n_trees: int) -> float:
     The trees do not depend on the data. A record reaches one leaf of each tree, or none where it has an unknown
     category, and raises the count of its class there by 1: at most `n_trees` entries change by 1. Every record of known
     categories attains the bound.
-
-    Parameters
-    ----------
-    n_trees : int
-        Number of trees.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound.
     """
     return float(n_trees)
 
@@ -53,16 +43,6 @@ def leaf_counts_l2(n_trees: int) -> float:
     """Bound the L2 norm of what one record adds to the class counts of all leaves.
 
     At most `n_trees` entries change by 1, see `leaf_counts_l1`. Every record of known categories attains the bound.
-
-    Parameters
-    ----------
-    n_trees : int
-        Number of trees.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound.
     """
     return math.sqrt(n_trees)
 

@@ -62,36 +62,13 @@ def score_sensitivity(criterion: str) -> float:
     which is at least :math:`(n - n_c)^2 / (n(n+1)) \ge 0`, because :math:`S \ge n_c^2`, and at most
     :math:`2n/(n+1) < 2`, because :math:`S \le (n - n_c)^2 + n_c^2 \le n^2`; 0 if the child was empty. Either score
     moves in one direction only, whatever the record and the candidate. A millionth is for rounding in ``gini``, which
-    is enough for a thousand million records.
-
-    Parameters
-    ----------
-    criterion : {"gini", "max"}
-        Which score.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound, which is also the range of the changes over candidates.
+    is enough for a thousand million records. The bound is also the range of the changes over candidates.
     """
     return {"max": 1.0, "gini": 2.0 * (1 + 2.0**-20)}[criterion]
 
 
 def split_scores(left: Array, right: Array, criterion: str) -> Array:
-    """Score splits by the class counts of their children; larger is better.
-
-    Parameters
-    ----------
-    left, right : ndarray of shape (..., n_classes)
-        Class counts.
-    criterion : {"gini", "max"}
-        Which score.
-
-    Returns
-    -------
-    scores : ndarray of shape (...)
-        The sum over both children.
-    """
+    """Score splits by the class counts of their children, of shape (..., n_classes); larger is better."""
     total = np.zeros(left.shape[:-1])
     for child in (left, right):
         if criterion == "max":
@@ -104,15 +81,7 @@ def split_scores(left: Array, right: Array, criterion: str) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The public splits: a threshold of a numeric feature, or a category against the others.
-
-    Parameters
-    ----------
-    columns : Columns
-        Of the data.
-    n_thresholds : int
-        Thresholds of each numeric feature, evenly spaced within its bounds.
-    """
+    """The public splits: an evenly spaced threshold of a numeric feature, or one category against the others."""
 
     columns: Columns
     n_thresholds: int
@@ -150,18 +119,8 @@ class Candidates:
         return np.maximum.accumulate(values)
 
     def children(self, histogram: Array) -> tuple[Array, Array]:
-        """Return class counts of the children of every candidate.
-
-        Parameters
-        ----------
-        histogram : ndarray of shape (n_nodes, n_bins, n_classes)
-            Class counts of the bins of all features.
-
-        Returns
-        -------
-        left, right : ndarray of shape (n_nodes, n_candidates, n_classes)
-            Numbers up to the threshold, and categories other than the one, go left.
-        """
+        """Return class counts of the children of all candidates, from counts of shape (n_nodes, n_bins, n_classes)."""
+        # Numbers up to the threshold, and all categories except the candidate's, go left.
         whole = histogram[:, : self.widths[0]].sum(axis=1, keepdims=True)
         right = []
         start = 0
@@ -185,20 +144,10 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """A tree without what the leaves hold: released choices.
+    """The released splits of a tree, level by level, without its leaves."""
 
-    Parameters
-    ----------
-    features : ndarray of shape (n_inner,)
-        The feature that a node splits; nodes level by level.
-    thresholds : ndarray of shape (n_inner,)
-        Numbers up to this one go left.
-    categories : ndarray of shape (n_inner,)
-        The category that goes right; -1 for numeric features.
-    merged : ndarray of shape (n_inner,)
-        Nodes below which all leaves say the same.
-    """
-
+    # Numbers up to the threshold go left. The category goes right, and is -1 for a numeric feature. Below a merged
+    # node, all leaves have the same distribution.
     features: NDArray[np.intp]
     thresholds: Array
     categories: NDArray[np.intp]
@@ -235,18 +184,7 @@ class Splits:
         )
 
     def leaves(self, X: NDArray) -> NDArray[np.intp]:
-        """Route rows through the tree.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-            A block of rows.
-
-        Returns
-        -------
-        leaves : ndarray of shape (1, n_rows)
-            Leaf of each row.
-        """
+        """Return the leaf of each row of a block, of shape (1, n_rows)."""
         return self._walk(X)[None, :]
 
     def router(self, n_rows: int) -> Callable[[NDArray], list[NDArray[np.intp]]]:

@@ -141,14 +141,12 @@ class Parameters:
         return self.n_estimators is None and self.expected_n is None
 
     def n_trees(self, n_features: int, n_classes: int, n_rows: float | None, noise: Callable[[int], float]) -> int:
-        """As many as leave each class eight standard deviations of a count's noise, which grows with their number.
-
-        But four at least: what a single tree of random splits is worth is a matter of luck.
-        """
+        """Return the largest number of trees for which each class has eight standard deviations of a count's noise."""
         most = self.most_trees(n_features)
         if n_rows is None or self.n_estimators is not None or not self.private:
             return most
         tolerable = n_rows / (_RECORDS_FOR_NOISE * n_classes)
+        # At least four trees are used, because the accuracy of a single tree of random splits varies much.
         return max(min(_FEWEST, most), bisect.bisect_right(range(1, most + 1), tolerable, key=noise))
 
     def noisy(self, n_rows: float | None, n_classes: int, noise: float) -> bool:
@@ -166,14 +164,12 @@ class Parameters:
         return [fewest if t < n_features else on_top for t in range(n_trees)]
 
     def depth(self, noise: float, n_features: int, n_classes: int, n_trees: int, n_rows: float | None) -> int:
-        """So deep that a leaf of a balanced tree is expected to hold four standard deviations of the noise.
-
-        Fewer trees than features need more splits, to use what they see: down to one standard deviation.
-        """
+        """Return a depth at which leaves of a balanced tree hold four standard deviations of the noise, as expected."""
         if self.max_depth is not None:
             return self.max_depth
         if n_rows is None:
             return _DEPTH
+        # With fewer trees than features, more splits are needed to use the features, down to one standard deviation.
         held = 4 / min(max(n_features / n_trees, 1.0), 4.0)
         return min(
             max(math.floor(math.log2(max(n_rows / (held * max(noise, _RECORDS_IN_LEAF * n_classes)), 1.0))), 1),
@@ -336,12 +332,10 @@ def _postprocess_rows(counts: Array, spread: float) -> float:
 
 
 def _warn_of_labels(counted: Array, spread: float) -> None:
-    """Warn where fewer than a tenth of the records can have a declared label, by released counts.
-
-    If a tenth has, nine times their number is not below that of the others. The noise in the difference is symmetric
-    and log-concave, and hence below 7.3 standard deviations but for a probability of one in a thousand: for such noise,
-    the probability of more than `t` standard deviations is below exp(1 - t) for both sides together.
-    """
+    """Warn if fewer than a tenth of the records can have a declared label, by released counts."""
+    # If a tenth has, nine times their number is at least that of the others. The noise in the difference is symmetric
+    # and log-concave, and hence below 7.3 standard deviations but for a probability of one in a thousand: for such
+    # noise, the probability of more than t standard deviations is below exp(1 - t) for both sides together.
     declared, other = float(counted[:-1].sum()), float(counted[-1])
     if other - 9 * declared > 50 + 7.3 * spread * math.sqrt(81 * (len(counted) - 1) + 1):
         warn(

@@ -23,20 +23,11 @@ _MOST_SEEN = 2
 
 
 class Routes:
-    """The leaves of rows, tree by tree.
+    """Find the leaves of rows, tree by tree, with tables if `tables` is True, which pays for many rows."""
 
-    Each feature is put into bins once, between the thresholds of all trees. Trees that see one or two then look up the
-    leaf; rows walk down the others, level by level. A row stays in the first node that splits a column in which it has
-    no category. Inner nodes are numbered level by level after the leaves.
-
-    Parameters
-    ----------
-    forest : Forest
-        The trees.
-    tables : bool
-        Whether tables are made, which pays for many rows.
-    """
-
+    # Each feature is put into bins once, between the thresholds of all trees. Trees with one or two features look up
+    # the leaf; in the others, rows walk down level by level. A row stays in the first node that splits a column in
+    # which it has no category. Inner nodes are numbered level by level after the leaves.
     def __init__(self, forest: Forest, tables: bool) -> None:
         self._forest = forest
         self._bins: dict[int, Bins] = {}
@@ -46,18 +37,8 @@ class Routes:
             self._prepare()
 
     def __call__(self, X: NDArray) -> Iterator[NDArray[np.intp]]:
-        """Go through the trees.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-            A block of rows. Values beyond bounds go where the bounds go.
-
-        Yields
-        ------
-        leaves : ndarray of shape (n_rows,)
-            Leaf of each row, from 0, or the inner node that it stays in. The caller's own.
-        """
+        """Yield for each tree the leaf of each row, or the inner node in which the row stays."""
+        # Values beyond the bounds go where the bounds go. The caller may write into the arrays.
         forest = self._forest
         across = np.ascontiguousarray(X.T)
         known: dict[int, NDArray[np.intp]] = {}

@@ -21,41 +21,12 @@ def class_distributions(
     few_trees: bool,
     first: tuple[Array, float] | None = None,
 ) -> list[Array]:
-    r"""Estimate class distributions in nodes, from the root down.
-
-    A node's counts are the sums of its leaves'. With :math:`N` their total, :math:`q` the parent's distribution and
-    :math:`s` the standard deviation of the noise in each, the deviation :math:`d = c - Nq` is shrunk as by James and
-    Stein, to :math:`\max(0, 1 - v/\|d\|^2)\, d` for :math:`v = (K-1) s^2 + N(1 - \|q\|^2)`, which is what noise and
-    sampling come to: what could well be by chance is left out. Weights that are estimated from the same records would
-    otherwise trust what leaves know by heart. Of few trees, whose weights are not estimated, the deviation is shrunk to
-    :math:`\|d\|^2/(\|d\|^2 + (K-1) s^2)\, d`: noise alone might be half of it, and small deviations, which
-    are all that there is, still tell the classes apart. With :math:`d'` for what remains of `d`, the distribution is
-    proportional to :math:`q\,(Nq + d' + 2q + s)/(Nq + 2q + s)`.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_trees, n_leaves, n_classes)
-        Noisy counts; 0 where no record can be.
-    reachable : ndarray of shape (n_trees, n_leaves)
-        Leaves whose counts were released.
-    noise : float
-        Standard deviation of the noise in one count.
-    few_trees : bool
-        Whether every deviation is to count for something.
-    first : tuple (ndarray of shape (n_classes,), float), optional
-        Noisy counts of the classes that were released before, and the standard deviation of their noise.
-
-    Returns
-    -------
-    levels : list of ndarray of shape (n_trees, n_nodes, n_classes)
-        By level, positive and of sum 1. The first holds the roots, all alike, and the last the leaves.
-    """
+    """Estimate class distributions in nodes, level by level from the root, from noisy counts of the leaves."""
     n_trees, n_leaves, n_classes = counts.shape
     # The trees count the same records, so that the mean of their totals has less noise.
     prior = counts.sum(axis=1).mean(axis=0)
     root_noise = noise * np.sqrt(reachable.sum() / n_trees / n_trees)
     if first is not None and root_noise > 0:
-        # In inverse proportion to the variances.
         other, spread = first
         share = root_noise**2 / (root_noise**2 + spread**2)
         prior, root_noise = (1 - share) * prior + share * other, root_noise * np.sqrt(1 - share)
@@ -71,6 +42,12 @@ def class_distributions(
         noisy = counts.reshape(n_trees, n_leaves // width, width, n_classes).sum(axis=2)
         leaves = reachable.reshape(n_trees, n_leaves // width, width).sum(axis=2)
         spread = noise * np.sqrt(leaves)[:, :, None]
+        # Let N be the total of a node, q the distribution of its parent and s the noise in each of its K counts c. The
+        # deviation d = c - Nq is shrunk as by James and Stein, to max(0, 1 - v/|d|^2) d for v = (K-1) s^2 + N(1-|q|^2),
+        # because noise and sampling alone give v. Otherwise, weights that are estimated from the same records would
+        # trust leaves that overfit. The weights of few trees are not estimated. Their d is shrunk to
+        # |d|^2/(|d|^2 + (K-1) s^2) d, because small deviations still tell the classes apart. With d' for the shrunk d,
+        # the distribution is proportional to q (Nq + d' + 2q + s)/(Nq + 2q + s).
         expected = np.maximum(noisy.sum(axis=2, keepdims=True), 0.0) * parent
         deviation = np.maximum(noisy, 0.0) - expected
         square = (deviation**2).sum(axis=2, keepdims=True)
@@ -91,20 +68,7 @@ def class_distributions(
 
 
 def scores(distributions: Array, prior: Array) -> Array:
-    """Return what leaves say of the classes beyond the prior: log-odds, clipped.
-
-    Parameters
-    ----------
-    distributions : ndarray of shape (n_trees, n_leaves, n_classes)
-        Class distributions.
-    prior : ndarray of shape (n_classes,)
-        The distribution before a leaf is known.
-
-    Returns
-    -------
-    scores : ndarray of shape (n_trees, n_leaves, n_scores)
-        One number, for the second class against the first, if there are two; else one per class, of mean 0.
-    """
+    """Return clipped log-odds of the classes in leaves against the prior: one number for two classes, else one each."""
     ratio = np.log(distributions) - np.log(prior)
     if len(prior) == 2:
         return log_odds(ratio).clip(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
@@ -120,20 +84,7 @@ def log_odds(logs: Array) -> Array:
 
 
 def few_records(counts: Array, noise: float) -> NDArray[np.bool_]:
-    """Tell nodes that hold too few records to split: less than twice what the noise in one leaf comes to.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_leaves, n_classes)
-        Noisy counts of one tree.
-    noise : float
-        Standard deviation of the noise in one count.
-
-    Returns
-    -------
-    few : ndarray of shape (n_inner,)
-        Nodes level by level; with a node, all below it.
-    """
+    """Tell which nodes have noisy counts below twice the noise of one leaf; with a node, all nodes below it."""
     n_leaves, n_classes = counts.shape
     few = np.zeros(1, dtype=bool)
     out = []

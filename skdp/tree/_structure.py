@@ -26,18 +26,11 @@ CENTRAL = (0.25, 0.75)
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What is publicly known of the columns of X.
-
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n_features,)
-        Bounds; of categorical columns, 0 and the last code.
-    n_categories : ndarray of shape (n_features,)
-        0 for numeric columns.
-    """
+    """Hold what is public about the columns of X; for categories, bounds are 0 and the last code."""
 
     lower: Array
     upper: Array
+    # `n_categories` is 0 for numeric columns.
     n_categories: NDArray[np.intp]
 
     @property
@@ -58,24 +51,12 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Trees without what the data say.
+    """Hold the structure of trees, which does not depend on the data."""
 
-    Parameters
-    ----------
-    columns : Columns
-        Of the data.
-    features : ndarray of shape (n_trees, most_seen)
-        The features that each tree sees; of a tree that sees fewer than others, the last one again.
-    n_seen : ndarray of shape (n_trees,)
-        How many these are.
-    slots : ndarray of shape (n_trees, n_inner)
-        Position, in its tree's features, of the one that a node splits; nodes level by level.
-    thresholds : ndarray of shape (n_trees, n_inner)
-        Values up to this one go left. Infinite where a cell is not split.
-    places : dict of ndarray of shape (n_trees, n_categories + 1)
-        By categorical feature, the place of each category in the order of each tree; last, NaN for what is no category.
-    """
-
+    # All arrays have one row for each tree. `features` lists the features of a tree, with the last one repeated after
+    # `n_seen` of them, and `slots` the position in that list of the feature that a node splits, level by level. Values
+    # up to a threshold go left; it is infinite where a cell is not split. `places` gives, by categorical feature, the
+    # place of each category in the order of each tree, and NaN at the end for other values.
     columns: Columns
     features: NDArray[np.intp]
     n_seen: NDArray[np.intp]
@@ -117,10 +98,8 @@ class Forest:
         stays[here] = self.n_leaves + 2**level - 1 + node[here]
 
     def router(self, n_rows: int) -> Routes:
-        """Return what yields the leaves of blocks of rows, `n_rows` in all, tree by tree.
-
-        It is not kept: whether there are tables would tell of the number of records.
-        """
+        """Return a router for blocks of rows, `n_rows` in all."""
+        # It is not kept, because the presence of tables would disclose the number of records.
         return Routes(self, tables=n_rows >= _FEWEST)
 
     def leaves(self, X: NDArray) -> NDArray[np.intp]:
@@ -147,22 +126,8 @@ def uniforms(shape: tuple[int, ...], stream: BitStream) -> Array:
 
 
 def deal(n_features: int, n_seen: list[int], stream: BitStream) -> NDArray[np.intp]:
-    """Deal features to trees, from decks that hold each once.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of features.
-    n_seen : list of int
-        How many each tree gets, none of them twice.
-    stream : BitStream
-        The public stream.
-
-    Returns
-    -------
-    features : ndarray of shape (n_trees, most_seen)
-        Sorted within trees; the last is repeated in those that get fewer than others.
-    """
+    """Deal features to trees, from decks that hold each once; return them sorted, of shape (n_trees, most_seen)."""
+    # In trees that get fewer features than others, the last one is repeated.
     out = np.empty((len(n_seen), max(n_seen)), dtype=np.intp)
     deck: list[int] = []
     for row, wanted in zip(out, n_seen, strict=True):
@@ -179,26 +144,8 @@ def deal(n_features: int, n_seen: list[int], stream: BitStream) -> NDArray[np.in
 
 
 def grow(columns: Columns, n_seen: list[int], depth: int, stream: BitStream, warps: dict[int, Array]) -> Forest:
-    """Draw a forest.
-
-    Parameters
-    ----------
-    columns : Columns
-        Of the data.
-    n_seen : list of int
-        Number of features that each tree sees.
-    depth : int
-        Splits from root to leaf, at most.
-    stream : BitStream
-        The public stream.
-    warps : dict of ndarray
-        By numeric feature, increasing values that count as evenly spaced; elsewhere the bounds are the only ones.
-
-    Returns
-    -------
-    forest : Forest
-        Of these trees.
-    """
+    """Draw a forest from the public stream."""
+    # `warps` holds, by numeric feature, increasing values that count as evenly spaced; other features have only bounds.
     n_trees, most_seen = len(n_seen), max(n_seen)
     features = deal(columns.n_features, n_seen, stream)
     n_categories = columns.n_categories[features]

@@ -76,13 +76,7 @@ _ENTRIES = 2**21
 
 @dataclass(frozen=True)
 class Step:
-    """The shape of the release, all of it public.
-
-    Parameters
-    ----------
-    n_trees, n_classes : int
-        Numbers of both.
-    """
+    """Describe the shape of the release, which is public."""
 
     n_trees: int
     n_classes: int
@@ -157,17 +151,7 @@ class Step:
 
 
 def decision(base: Array, leaf_scores: Iterable[Array], weights: Array) -> Array:
-    """Return scores of classes, of shape (n_scores, n_rows).
-
-    Parameters
-    ----------
-    base : ndarray of shape (n_scores,)
-        The prior's.
-    leaf_scores : iterable of ndarray of shape (n_scores, n_rows)
-        The trees'.
-    weights : ndarray of shape (n_weights,)
-        Of trees, and constants.
-    """
+    """Return the class scores of rows, of shape (n_scores, n_rows), from the scores of the prior and the trees."""
     constants = weights[len(weights) - len(base) :]
     # Of three classes or more, only differences between constants matter.
     level = base + (constants if len(constants) == 1 else constants - constants.mean())
@@ -196,28 +180,9 @@ def _in_order(terms: Array) -> Array:
 def record_terms(
     step: Step, leaf_scores: Array, base: Array, weights: Array, codes: NDArray[np.intp]
 ) -> tuple[Array, Array]:
-    """Return what records add: a factor of the curvature and the gradient, scaled down to the public norm.
-
-    Parameters
-    ----------
-    step : Step
-        The release.
-    leaf_scores : ndarray of shape (n_trees, n_scores, n_rows)
-        Scores of the trees.
-    base : ndarray of shape (n_scores,)
-        The prior's.
-    weights : ndarray of shape (n_weights,)
-        Where the step starts.
-    codes : ndarray of shape (n_rows,)
-        Positions of classes.
-
-    Returns
-    -------
-    factors : ndarray of shape (n_weights, n_scores, n_rows)
-        A record's curvature is the product of its factor with itself.
-    gradients : ndarray of shape (n_weights, n_rows)
-        A record's gradient.
-    """
+    """Return each record's factor of the curvature and its gradient, scaled down to the public norm."""
+    # `leaf_scores` has shape (n_trees, n_scores, n_rows). The curvature of a record is the product of its factor, of
+    # shape (n_weights, n_scores), with itself.
     n_rows = len(codes)
     level = decision(base, leaf_scores, weights)
     p = probabilities(level)
@@ -264,21 +229,12 @@ def _factors(columns: Array, p: Array) -> Array:
 
 @dataclass(frozen=True)
 class Line:
-    """Weights on a line, of which one is chosen.
-
-    Parameters
-    ----------
-    start, direction : ndarray of shape (n_weights,)
-        The line: public, or released.
-    lengths : tuple of float
-        Where on the line the candidates are.
-    odds : tuple of float
-        How likely they are chosen where the noise is too large to see a difference.
-    """
+    """Weights on a line, which is public or released; the mechanism chooses one of `lengths`."""
 
     start: Array
     direction: Array
     lengths: tuple[float, ...]
+    # `odds` are the odds of each candidate if the noise hides all differences.
     odds: tuple[float, ...]
 
     def at(self, which: int) -> Array:
@@ -292,25 +248,8 @@ def line_scores(
 
     A record's loss is :math:`\|p - e_y\|^2/2`. Both are probability vectors, so that it lies in [0, 1] for all
     weights. It is clipped to that range and rounded to a lattice that holds both ends, so that sums are exact. One
-    record more lowers each score by its loss. What the odds add is public.
-
-    Parameters
-    ----------
-    line : Line
-        The candidates.
-    unit : float
-        Difference of scores that counts as one in the exponent of the choice.
-    base : ndarray of shape (n_scores,)
-        The prior's scores.
-    looked_up : callable
-        Maps rows to the trees' scores of them, tree by tree.
-    *data : ndarray
-        Rows, and positions of classes.
-
-    Returns
-    -------
-    scores : ndarray of shape (1, n_candidates)
-        Larger is better.
+    record more lowers each score by its loss. What the odds add is public: `unit` is the
+    difference of scores that counts as one in the exponent of the choice.
     """
     k = len(base)
 
@@ -337,22 +276,7 @@ def line_scores(
 
 
 def newton_sums(step: Step, terms, *arrays: NDArray) -> Array:  # type: ignore[no-untyped-def]
-    """Sum curvature and gradient over records, each rounded before it is summed, so that sums are exact.
-
-    Parameters
-    ----------
-    step : Step
-        The release.
-    terms : callable
-        Maps blocks of the arrays to factors and gradients.
-    *arrays : ndarray
-        Data, rows alike.
-
-    Returns
-    -------
-    packed : ndarray of shape (size,)
-        What is released, before noise.
-    """
+    """Sum curvature and gradient over records, each rounded before it is summed, so that sums are exact."""
     p, unit = step.n_weights, step.factor_step
 
     def block(*parts: NDArray) -> Array:
@@ -366,24 +290,9 @@ def newton_sums(step: Step, terms, *arrays: NDArray) -> Array:  # type: ignore[n
 
 
 def newton_step(step: Step, released: Array, ridge: float, spread: float) -> Array:
-    """Return the step that maximises the bound, from released sums.
-
-    Parameters
-    ----------
-    step : Step
-        The release.
-    released : ndarray of shape (size,)
-        Curvature and gradient.
-    ridge : float
-        Holds the weights to where they start; `HELD` is added.
-    spread : float
-        Standard deviation of the noise in an entry of the gradient, which is shrunk as by James and Stein.
-
-    Returns
-    -------
-    change : ndarray of shape (n_weights,)
-        Of the weights of trees, and of constants.
-    """
+    """Return the change of the weights that maximises the bound, from released sums."""
+    # `ridge`, with `HELD` added, holds the weights to their start. `spread`, the standard deviation of the noise in an
+    # entry of the gradient, shrinks the gradient as by James and Stein.
     curvature, gradient = step.unpack(released)
     square, by_chance = float(gradient @ gradient), step.n_weights * spread**2
     shrunk = 1 - by_chance / square if square > by_chance else 0.0
