@@ -11,18 +11,7 @@ from . import __version__
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Without the program's name; None takes them from ``sys.argv``.
-
-    Returns
-    -------
-    status : int
-        0, or 1 if the ledger cannot be read.
-    """
+    """Run the command line, and return 0, or 1 if the ledger cannot be read."""
     parser = argparse.ArgumentParser(prog="python -m skdp", description="Differentially private estimators.")
     parser.add_argument("--version", action="version", version=f"skdp {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)

@@ -234,24 +234,8 @@ def allocate(
 
 
 def largest_budget(accountant: BudgetAccountant, estimator: Any, k: int, n_features: int | None) -> Budget:
-    """Return the largest budget with which an accountant admits `k` fits.
-
-    Parameters
-    ----------
-    accountant : BudgetAccountant
-        Whose budget it is.
-    estimator : estimator
-        A private one, or one that `allocate` takes.
-    k : int
-        Number of fits, which are equal.
-    n_features : int or None
-        Number of columns, for estimators whose releases depend on it.
-
-    Returns
-    -------
-    largest : Budget
-        For a private estimator, its epsilon at its own delta; for others, what `allocate` can be given.
-    """
+    """Return the largest budget at which `accountant` admits `k` equal fits of `estimator`."""
+    # For a private estimator the result is an epsilon at its own delta; for others, `allocate` can be given the result.
     private = [place for place in _walk(estimator, "", 1, [{}]) if _is_private(place.estimator)]
     if not private:
         raise ValueError(f"{type(estimator).__name__} has no private step: none with epsilon, delta and accountant")
@@ -321,7 +305,7 @@ Variants = list[dict[str, Any]] | None
 def _is_private(estimator: Any) -> bool:
     if not hasattr(estimator, "get_params"):
         return False
-    # The local model's are pure, and have no parameter delta.
+    # Estimators of the local model have pure privacy, and no parameter delta.
     delta = getattr(estimator, "delta", None)
     pure = {"delta"} if isinstance(delta, int | float) and delta == 0 else set()
     return set(estimator.get_params(deep=False)) | pure >= _PRIVATE
@@ -341,7 +325,7 @@ def _holds_randomizer(estimator: Any) -> bool:
     return _randomizes_rows(estimator) or any(_holds_randomizer(child) for child in _children(estimator).values())
 
 
-#: Transformers and others of scikit-learn that leave labels alone, by package. Whatever is not here is taken to look.
+#: Transformers and others of scikit-learn that ignore labels, by package. Any other class is assumed to use labels.
 _UNLABELLED = {
     "cluster": "FeatureAgglomeration",
     "covariance": "EmpiricalCovariance GraphicalLasso GraphicalLassoCV LedoitWolf MinCovDet OAS ShrunkCovariance",
@@ -449,12 +433,10 @@ def _holds_private(estimator: Any) -> bool:
 
 
 def _walk(estimator: Any, name: str, n_fits: int, variants: Variants, within: Any = None) -> Iterator[_Place]:
-    """Yield the private steps, and the others that learn from the data.
-
-    `within` is the innermost meta-estimator around that may do more with rows than fit each part once.
-    """
+    """Yield the private steps, and the other steps that learn from the data."""
+    # `within` is the innermost meta-estimator around the step that may do more with rows than fit each part once.
     if n_fits == 0 or isinstance(estimator, FrozenEstimator):
-        # What is not fitted releases nothing, but for what releases in `transform`.
+        # A step that is not fitted releases nothing, unless it releases in `transform`.
         if _holds_randomizer(estimator):
             raise _handed_on(estimator if within is None else within, name)
         return
@@ -485,7 +467,7 @@ def _walk(estimator: Any, name: str, n_fits: int, variants: Variants, within: An
         below = _below(variants, child_name)
         if isinstance(estimator, _SEARCHES):
             below = _searched(estimator, below)
-        # Targets are transformed once more, to see whether that can be undone.
+        # Targets are transformed once more, because scikit-learn checks the inverse.
         targets = isinstance(estimator, TransformedTargetRegressor) and child_name == "transformer"
         around = within if isinstance(estimator, _ONCE) and not targets else estimator
         yield from _walk(child, _join(name, child_name), n_fits * times, below, around)
@@ -547,7 +529,7 @@ _INSTEAD = {
 
 
 def _advice(places: list[_Place]) -> str:
-    """Say what would do instead of each step that learns."""
+    """Name an alternative to each step that learns."""
     kinds = {type(place.estimator).__name__: place for place in places}
     advice = [f"{kind}: {_INSTEAD[kind]}" for kind in kinds if kind in _INSTEAD]
     return f". Instead: {'; '.join(advice)}" if advice else ""
@@ -559,7 +541,7 @@ def _each(estimator: Any, variants: list[dict[str, Any]]) -> list[dict[str, Any]
 
 
 def _has_public_fill(estimator: Any, variants: Variants) -> bool:
-    """Whether this puts a constant for what is missing, and keeps all columns, whatever is missing in them."""
+    """Whether this imputer fills in a constant and keeps all columns, also those without any value."""
     if not isinstance(estimator, SimpleImputer) or variants is None:
         return False
     return all(
@@ -596,7 +578,7 @@ def _defaults(meta: Any, children: dict[str, Any]) -> list[str]:
 
 
 def _by_products(meta: Any) -> list[str]:
-    """What a meta-estimator learns or chooses by the data besides its parts."""
+    """Name the things that a meta-estimator learns or chooses from the data in addition to its parts."""
     found = []
     if isinstance(meta, CalibratedClassifierCV):
         found.append("calibrator")
@@ -637,7 +619,7 @@ def _searched(search: Any, variants: Variants) -> Variants:
     try:
         settings = ParameterGrid(grids)
     except TypeError:
-        # A distribution to draw from.
+        # The search draws from a distribution.
         return None
     if variants is None or len(settings) * len(variants) > _MOST_VARIANTS:
         return None
@@ -649,10 +631,10 @@ _HALVINGS = 14
 
 _NINE_DIGITS = Context(prec=9, rounding=ROUND_DOWN)
 
-#: What check_epsilon takes for a number.
+#: A little more than the least epsilon that `check_epsilon` accepts.
 _LEAST_EPSILON = 1e-6
 
-#: More settings than this are not priced one by one.
+#: The cost of each setting is computed only up to this number of settings.
 _MOST_VARIANTS = 500
 
 #: Meta-estimators that fit each of their parts once, and learn nothing else.
@@ -695,7 +677,7 @@ def _splits(meta: Any) -> int:
     try:
         return int(check_cv(meta.cv).get_n_splits())
     except (TypeError, ValueError):
-        # It wants the data.
+        # The number of splits depends on the data.
         message = f"the number of splits of {type(meta).__name__} depends on the data; give cv as a number"
     raise ValueError(message)
 
@@ -801,7 +783,7 @@ def _split(
         raise ValueError("the accountant has a declared plan: its entries say what each fit may spend")
     counter = BudgetAccountant(*whole, composition=rule)
     if accountant is not None and rule != "basic" and _costs(private, proportional, counter) is None:
-        # An open accountant would have to count by basic composition ever after.
+        # Otherwise an open accountant would count by basic composition from then on.
         raise ValueError(
             f"under {rule!r} composition the cost of a step has to be known without the data, and it is not: declare "
             "the classes of classifiers, and lists of what a search tries, or use "
@@ -874,11 +856,9 @@ def _by_composition(
     rule: str,
     accountant: BudgetAccountant | None,
 ) -> list[Budget] | None:
-    """Return budgets whose squared GDP parameters are as the portions, the largest that compose to the whole.
-
-    They do under the rule with the whole as its ceiling; and by the count of the accountant, if it is empty. (An
-    accountant with a larger ceiling counts Rényi divergences at another order.)
-    """
+    """Return the largest budgets that compose to the whole, each with its portion of the squared GDP parameter."""
+    # They compose to the whole under the rule with the whole as its ceiling, and also by the count of the accountant if
+    # it is empty. (An accountant with a larger ceiling counts Rényi divergences at another order.)
     mu = gaussian_mu(*whole)
     own = BudgetAccountant(*whole, composition=rule)
     ample = accountant is not None and accountant.total() == (0, 0) and _holds(accountant, whole)
@@ -901,7 +881,7 @@ def _by_composition(
 
     def counted(found: list[Budget]) -> Budget | None:
         assert accountant is not None
-        # Which setting is dearest may depend on the order.
+        # Which setting costs most may depend on the order.
         costs = _costs(private, found, accountant)
         return None if costs is None else accountant._after(costs, rule)
 

@@ -13,30 +13,23 @@ Array = NDArray[np.float64]
 #: Cells of the grid, for each edge.
 _CELLS = 8
 
-#: So many edges in one cell are compared with; where there are more, the search is quicker.
+#: Largest number of edges in one cell. With more edges, a search is quicker than the table.
 _MOST_IN_CELL = 4
 
-#: Fewer values do not pay for the table.
+#: Least number of values for which the table is quicker than a search.
 _FEWEST = 1024
 
-# Values that are looked up at once: they stay in the cache.
+# Number of values that are looked up at once, so that they stay in the cache.
 _BLOCK = 8192
 
 
 class Bins:
-    """Increasing edges, and the numbers of the bins between them that values are in.
+    """Finds the bins of values between finite inner edges, which increase or are equal."""
 
-    A value is mapped to a cell of an even grid by operations that never decrease: edges in cells before its own are
-    smaller, and those in cells behind are larger. It is compared with the edges in its own cell. So the numbers are
-    those of a search, to the last bit, in a fifth of the time.
-
-    Parameters
-    ----------
-    edges : ndarray of shape (n_bins - 1,)
-        Finite, increasing; some may be equal. Without the outer edges.
-    right : bool
-        Whether a value that equals an edge is in the bin behind it.
-    """
+    # A value is mapped to a cell of an even grid by operations that never decrease. Edges in cells before its own are
+    # therefore smaller than the value, and edges in cells behind are larger, so that it is compared with the edges in
+    # its own cell alone. The numbers are those of a search, to the last bit, in a fifth of the time. With `right`, a
+    # value that equals an edge is in the bin behind it.
 
     def __init__(self, edges: Array, right: bool) -> None:
         self._edges = edges
@@ -44,17 +37,7 @@ class Bins:
         self._beyond = np.greater_equal if right else np.greater
 
     def __call__(self, values: NDArray) -> NDArray[np.intp]:
-        """Return the number of each value's bin, from 0.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_values,)
-            Finite.
-
-        Returns
-        -------
-        bins : ndarray of shape (n_values,)
-        """
+        """Return the number of each value's bin, from 0; values must be finite."""
         table = self._table if len(values) >= _FEWEST else None
         if table is None:
             return np.searchsorted(self._edges, values, side=self._side)

@@ -31,42 +31,13 @@ Computation = Callable[[NDArray, NDArray | None, int], Any]
 
 
 def block_labels(n_rows: int, n_blocks: int, stream: BitStream) -> NDArray[np.intp]:
-    """Draw the block of each row, each independently of everything else.
-
-    Neighbouring data sets then differ in one block. The draws are neither stored nor shown.
-
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows. Private.
-    n_blocks : int
-        Number of blocks. Public.
-    stream : BitStream
-        Source of bits.
-
-    Returns
-    -------
-    labels : ndarray of shape (n_rows,)
-        Private.
-    """
+    """Draw the block of each row independently, so that neighbouring data sets differ in one block."""
+    # The number of rows and the labels are private. The labels are neither stored nor shown.
     return (stream.words(n_rows) % np.uint64(n_blocks)).astype(np.intp)
 
 
 def block_rows(labels: NDArray[np.intp], n_blocks: int) -> Iterator[NDArray[np.intp]]:
-    """Go through the blocks.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n_rows,)
-        The block of each row.
-    n_blocks : int
-        Number of blocks.
-
-    Yields
-    ------
-    rows : ndarray of intp
-        Positions of the block's rows, in the order of the data: that of the others does not matter to it.
-    """
+    """Yield the positions of each block's rows in the order of the data, so that other rows do not change the order."""
     order = np.argsort(labels, kind="stable")
     ends = np.cumsum(np.bincount(labels, minlength=n_blocks))
     for b in range(n_blocks):
@@ -74,39 +45,16 @@ def block_rows(labels: NDArray[np.intp], n_blocks: int) -> Iterator[NDArray[np.i
 
 
 def block_seeds(n_blocks: int, stream: BitStream) -> list[int]:
-    """Draw a seed for each block, by its number.
-
-    Parameters
-    ----------
-    n_blocks : int
-        Number of blocks.
-    stream : BitStream
-        Source of bits.
-
-    Returns
-    -------
-    seeds : list of int
-        From 0 to ``2**31 - 1``.
-    """
+    """Draw a seed from 0 to ``2**31 - 1`` for each block."""
     return [int(word) for word in stream.words(n_blocks) >> np.uint64(33)]
 
 
-#: Limit of their number: each costs time, and memory, whether or not there are rows in it.
+#: Limit of the number of blocks: each takes time and memory, also a block without rows.
 MOST_BLOCKS = 10**6
 
 
 def check_inner(estimator: Any, name: str, kind: str) -> None:
-    """Refuse what cannot be fitted to blocks, or should not be.
-
-    Parameters
-    ----------
-    estimator : object
-        What a user passed.
-    name : str
-        The parameter's name.
-    kind : str
-        What it has to be.
-    """
+    """Refuse an estimator that cannot be fitted to blocks, or that has an accountant of its own."""
     if isinstance(estimator, type) or not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
         raise TypeError(f"{name} must be an instance of a {kind}, got {shown(estimator)}")
     for parameter, value in estimator.get_params(deep=True).items():
@@ -115,20 +63,7 @@ def check_inner(estimator: Any, name: str, kind: str) -> None:
 
 
 def prepared(estimator: Any, seed: int) -> Any:
-    """Return a clone for one block: seeded, told to be quiet, without callbacks and processes of its own.
-
-    Parameters
-    ----------
-    estimator : estimator
-        What a user passed.
-    seed : int
-        For its `random_state`, and those of its parts.
-
-    Returns
-    -------
-    model : estimator
-        Not fitted.
-    """
+    """Return an unfitted clone for one block: seeded, silent, without callbacks or processes of its own."""
     model = clone(estimator)
     take_off_callbacks(model)
     for part in parts_of(model):
@@ -147,23 +82,10 @@ def prepared(estimator: Any, seed: int) -> Any:
 
 @contextmanager
 def alone(seed: int) -> Iterator[None]:
-    """Keep what code does to the process from the code that runs after it.
-
-    Put back are the settings of warnings, of scikit-learn, of NumPy's floating-point errors and of logging. Global
-    generators of random numbers are seeded inside, and go on as if nothing had been drawn afterwards. Nothing is
-    printed or logged. joblib works in this process and thread: others live on from block to block, and have generators
-    and an output of their own.
-
-    Parameters
-    ----------
-    seed : int
-        For global generators.
-
-    Yields
-    ------
-    None
-        While the code runs.
-    """
+    """Restore warning filters, settings, logging, output and random generators after the code that runs inside."""
+    # Global generators are seeded inside, and continue afterwards as if nothing had been drawn. joblib works in this
+    # process and thread, because other workers live on from block to block and have generators and an output of their
+    # own.
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("ignore")
@@ -180,30 +102,15 @@ def alone(seed: int) -> Iterator[None]:
 
 
 def attempt(compute: Callable[[], Any], seed: int) -> Any:
-    """Return what code makes of one block; None if it fails.
-
-    An exception would be a release, and is swallowed; an interrupt is handed on without what it may say. Call it within
-    `silence`.
-
-    Parameters
-    ----------
-    compute : callable
-        The computation.
-    seed : int
-        For global generators.
-
-    Returns
-    -------
-    value : object or None
-        What it returns.
-    """
+    """Return the result of `compute` for one block, or None if it fails; call this function within `silence`."""
+    # An exception would be a release, so that it is swallowed. An interrupt is raised again without its message.
     try:
         with alone(seed):
             return compute()
     except KeyboardInterrupt:
         pass
     except BaseException:
-        # Some libraries' errors are no Exception.
+        # The errors of some libraries do not derive from Exception.
         return None
     raise KeyboardInterrupt
 
@@ -217,30 +124,8 @@ def over_blocks(
     seeds: list[int],
     n_jobs: int | None = None,
 ) -> list[Any]:
-    """Compute something from each block by itself.
-
-    Parameters
-    ----------
-    compute : callable
-        Computes it from the block's rows, which are a copy, its targets and its seed. To be pickled, with several jobs.
-    X : ndarray of shape (n_rows, n_features)
-        Rows.
-    y : ndarray of shape (n_rows,) or (n_rows, n_targets), or None
-        Targets.
-    n_blocks : int
-        Number of blocks.
-    labels : ndarray of shape (n_rows,)
-        The block of each row.
-    seeds : list of int
-        The seed of each block.
-    n_jobs : int, default=None
-        Number of processes, as in scikit-learn.
-
-    Returns
-    -------
-    values : list of object or None
-        One for each block, in the order of their numbers; None where the computation failed.
-    """
+    """Compute a value from each block alone, in the order of the blocks; the value is None where `compute` fails."""
+    # `compute` is given a copy of the block's rows. With several jobs it has to be picklable.
 
     def blocks() -> Iterator[tuple[NDArray, NDArray | None, int]]:
         for rows, seed in zip(block_rows(labels, n_blocks), seeds, strict=True):
@@ -258,17 +143,7 @@ def over_blocks(
 
 
 def check_sent(compute: Computation, name: str, n_jobs: int | None) -> None:
-    """Refuse what other processes cannot be given, before anything is charged.
-
-    Parameters
-    ----------
-    compute : callable
-        For `over_blocks`; it is not called.
-    name : str
-        The parameter that it may fail by.
-    n_jobs : int or None
-        Number of processes.
-    """
+    """Refuse a computation that cannot be sent to other processes, before anything is charged."""
     if effective_n_jobs(n_jobs) == 1:
         return
     try:
@@ -293,20 +168,7 @@ def _one_in_silence(compute: Computation, rows: NDArray, targets: NDArray | None
 
 
 def tried(compute: Callable[[], Any], name: str) -> Any:
-    """Return what code makes of rows that are public, or say what is wrong with it, before anything is charged.
-
-    Parameters
-    ----------
-    compute : callable
-        The computation.
-    name : str
-        The parameter that is tried.
-
-    Returns
-    -------
-    value : object
-        What it returns.
-    """
+    """Return the result of `compute` on public rows, or refuse the parameter `name`, before anything is charged."""
     try:
         with silence(), alone(0):
             return compute()

@@ -23,51 +23,22 @@ except ImportError:
         """Stands in where scikit-learn has no callbacks."""
 
     def with_callbacks(method: Method) -> Method:
-        """Leave a method as it is.
-
-        Parameters
-        ----------
-        method : callable
-            A method that fits.
-
-        Returns
-        -------
-        method : callable
-            The same.
-        """
+        """Return the method unchanged."""
         return method
 
 
 __all__ = ["CallbackSupportMixin", "reported", "with_callbacks"]
 
-# A call costs some microseconds, whether or not anyone listens.
+# A report takes some microseconds, even if there is no callback.
 _MOST_REPORTS = 100
 
 
 def reported(
     estimator: Any, steps: Iterable[Step], n_steps: int, attributes: Callable[[], dict[str, Any]]
 ) -> Iterator[Step]:
-    """Go through steps, and tell callbacks how far it is, a hundred times at most.
-
-    To be used in a method that is decorated by `with_callbacks`.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Of `CallbackSupportMixin`.
-    steps : iterable
-        The steps.
-    n_steps : int
-        How many there are.
-    attributes : callable
-        Returns the fitted attributes as if the fit had ended here; called only if a callback asks for them. Functions
-        of what was released.
-
-    Yields
-    ------
-    step : object
-        The steps.
-    """
+    """Yield the steps, and report progress to callbacks at most a hundred times."""
+    # The method around it has to be decorated by `with_callbacks`. `attributes` returns the fitted attributes as if the
+    # fit had ended here, from released values alone. It is called only if a callback asks for them.
     if not hasattr(estimator, "_init_callback_context"):
         yield from steps
         return

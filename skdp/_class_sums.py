@@ -33,28 +33,9 @@ _DOUBLE_BITS = 53
 def class_sums_mechanism(
     epsilon: float, delta: float, n_counts: int, n_moments: int, size: int, rows: int = 1
 ) -> tuple[Mechanism, PrivacyEvent]:
-    """Return the mechanism for counts and moments, released jointly, and its event.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        The budget.
-    n_counts : int
-        Number of counts that a record adds to.
-    n_moments : int
-        Number of features whose two moments are summed.
-    size : int
-        Length of the vector.
-    rows : int, default=1
-        Number of records that one unit adds at most.
-
-    Returns
-    -------
-    mechanism : Mechanism
-        Gaussian for a positive delta, otherwise discrete Laplace.
-    event : PrivacyEvent
-        What it costs.
-    """
+    """Return the mechanism that releases counts and moments jointly, and its event."""
+    # A record adds to `n_counts` counts and to two moments of each of `n_moments` features. One unit adds at most
+    # `rows` records. The vector has `size` numbers.
     event: PrivacyEvent = PureEvent(epsilon)
     mechanism: Mechanism
     if epsilon == math.inf:
@@ -116,10 +97,8 @@ def largest_value(bits: int | None) -> float:
 
 
 def record_moments(first: Array, bits: int | None) -> Array:
-    """Return values and their squares side by side, of shape (n_rows, 2 * n_moments), in units of the lattice.
-
-    `first` holds values of at most `largest_value`, and is overwritten. Rounding leaves both within their intervals.
-    """
+    """Return values and their squares in lattice units, of shape (n_rows, 2 * n_moments); `first` is overwritten."""
+    # `first` holds values of at most `largest_value`. Rounding leaves both within their intervals.
     m = first.shape[1]
     values = np.empty((len(first), 2 * m))
     if bits is not None:
@@ -134,16 +113,14 @@ def record_moments(first: Array, bits: int | None) -> Array:
 
 
 def in_real_units(total: NDArray, n_counts: int, n_moments: int, mechanism: Mechanism) -> Array:
-    """Return sums in units of the lattice (counts first, then both moments) as what is to be released.
-
-    They were added as integers, and are clipped to what doubles hold exactly, which is a contraction.
-    """
+    """Convert sums in units of the lattice (counts first, then both moments) to the units of the release."""
+    # The sums were added as integers, and are clipped to the range that doubles hold exactly, which is a contraction.
     bits = moment_bits(mechanism, n_moments)
     out = np.asarray(total)
     if bits is not None:
         most = 2 ** (_DOUBLE_BITS - 4)
         out = out.clip(-most, most).astype(np.float64)
-        # By powers of two, and by a weight of four bits: exact.
+        # Factors are powers of two and a weight of four bits, so that the products are exact.
         out[..., n_counts:] *= math.ldexp(1.0, -bits)
     out[..., n_counts + n_moments :] *= moment_weight(mechanism)
     return out

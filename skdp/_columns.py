@@ -19,26 +19,13 @@ Array = NDArray[np.float64]
 
 
 def named_columns(value: Any, name: str) -> tuple[int | None, tuple[Any, ...]]:
-    """Return the length of a mask, if it is one, and columns by position or by name.
-
-    Parameters
-    ----------
-    value : object
-        What a user passed: None, positions, names, or a mask.
-    name : str
-        The parameter's name.
-
-    Returns
-    -------
-    mask_length : int or None
-    columns : tuple of int and str
-    """
+    """Return the length of a mask, or None without a mask, and the columns by position or by name."""
     message = f"{name} must be a sequence of positions or names of columns, or a mask"
     if value is None:
         return None, ()
     if isinstance(value, str | bytes):
         raise ValueError(message)
-    # As objects, so that a position among names stays one.
+    # With dtype object, a position among names stays a number.
     array = np.asarray(value, dtype=object)
     if array.ndim != 1:
         raise ValueError(message)
@@ -49,19 +36,7 @@ def named_columns(value: Any, name: str) -> tuple[int | None, tuple[Any, ...]]:
 
 
 def column_name(value: Any, name: str) -> Any:
-    """Return a column's position or name.
-
-    Parameters
-    ----------
-    value : object
-        What a user passed.
-    name : str
-        The parameter's name.
-
-    Returns
-    -------
-    column : int or str
-    """
+    """Return the position or name of a column, or refuse the value."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 0:
@@ -70,21 +45,7 @@ def column_name(value: Any, name: str) -> Any:
 
 
 def check_n_categories(value: Any, n_columns: int, most: int) -> tuple[int, ...]:
-    """Return the numbers of categories of the categorical columns.
-
-    Parameters
-    ----------
-    value : object
-        What a user passed: a number for all, or one for each.
-    n_columns : int
-        Number of categorical columns.
-    most : int
-        Limit of their sum.
-
-    Returns
-    -------
-    n_categories : tuple of int
-    """
+    """Return the number of categories of each categorical column; their sum is at most `most`."""
     if value is None:
         if n_columns == 0:
             return ()
@@ -109,25 +70,9 @@ def check_n_categories(value: Any, n_columns: int, most: int) -> tuple[int, ...]
 def positions_of(
     groups: Iterable[tuple[str, Sequence[Any]]], n_features: int, names: NDArray | None, named: bool = True
 ) -> list[list[int]]:
-    """Return the positions of columns that parameters name, each column once.
-
-    Parameters
-    ----------
-    groups : iterable of (str, sequence)
-        Names of parameters, and the columns that each holds.
-    n_features : int
-        Number of columns.
-    names : ndarray or None
-        Names of the columns.
-    named : bool, default=True
-        Whether `names` are known. Otherwise names stand for any columns that are left: for a plan, it does not matter
-        which.
-
-    Returns
-    -------
-    positions : list of list of int
-        For each parameter.
-    """
+    """Return the positions of the columns that each parameter names; a column may occur once."""
+    # Without `named`, the names of X are unknown, and a name stands for any column that is left: for a plan, it does
+    # not matter which.
     groups = list(groups)
     known = {} if names is None else {name: i for i, name in enumerate(names)}
     taken = {column for _, columns in groups for column in columns if not isinstance(column, str)}
@@ -150,23 +95,9 @@ def positions_of(
 def bounds_of_columns(
     bounds: Any, n_features: int, used: NDArray[np.intp], numeric: NDArray[np.intp]
 ) -> tuple[Array, Array]:
-    """Return lower and upper bounds of the columns in `used`, in the places of all columns; elsewhere 0 and 1.
-
-    Parameters
-    ----------
-    bounds : object
-        What a user passed: a pair of numbers, or of sequences for all columns, for the numeric ones, or for those used.
-    n_features : int
-        Number of columns.
-    used : ndarray of int
-        Columns that need bounds.
-    numeric : ndarray of int
-        Columns that are not categorical, these among them.
-
-    Returns
-    -------
-    lower, upper : ndarray of shape (n_features,)
-    """
+    """Return lower and upper bounds of shape (n_features,), which are 0 and 1 for columns that are not in `used`."""
+    # `bounds` may be two numbers, or two sequences for all columns, for the numeric ones (`used` is among them), or for
+    # those in `used`.
     lower, upper = np.zeros(n_features), np.ones(n_features)
     if len(used) == 0:
         return lower, upper

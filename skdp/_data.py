@@ -20,10 +20,10 @@ from .exceptions import PrivacyAssumptionWarning
 #: Types of rows for estimators that compute with them.
 FLOATS = (np.float64, np.float32)
 
-# Kinds of labels that can be told equal to one another.
+# Kinds of labels, by dtype. Only labels of the same kind can be compared.
 _LABEL_KINDS = {"b": "number", "i": "number", "u": "number", "f": "number", "U": "text", "S": "bytes"}
 
-# Doubles tell integers below this apart.
+# Doubles represent all integers below this number.
 _MOST_NUMBER = 2**53
 _INFINITE = (float("inf"), -float("inf"))
 
@@ -52,30 +52,14 @@ _MOST_NAMES = 8
 
 
 def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times: bool = False, **kwargs: Any) -> Any:
-    """Call scikit-learn's validate_data, and keep values out of its messages.
-
-    Values are checked to be finite even where scikit-learn is configured to assume it: bounds hold for numbers only.
-    What NumPy warns of while numbers of any size are added up for that check would tell about them.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The estimator.
-    X, y : array-like
-        The data.
-    times : bool, default=False
-        Whether points in time and durations may pass. They are not to be read as numbers then.
-    **kwargs : dict
-        Passed on.
-
-    Returns
-    -------
-    validated : ndarray or tuple of ndarray
-    """
+    """Call scikit-learn's validate_data, and keep values of the data out of its messages."""
+    # Values are checked to be finite even where scikit-learn is configured to assume it, because bounds hold for
+    # numbers only. NumPy's warnings during that check would say something about the values. With `times`, points in
+    # time and durations may pass; they must not be read as numbers.
 
     def validate() -> Any:
         if not times:
-            # What is not made numbers of here may hold text.
+            # Data that are not converted to numbers here may hold text.
             _refuse_odd(X, "X", text=kwargs.get("skip_check_array", False))
         if not isinstance(y, str):
             _refuse_odd(y, "y")
@@ -85,19 +69,7 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
 
 
 def check_quietly(X: Any, **kwargs: Any) -> NDArray:
-    """Call scikit-learn's check_array, and keep values out of its messages; see `validate_quietly`.
-
-    Parameters
-    ----------
-    X : array-like
-        The data.
-    **kwargs : dict
-        Passed on.
-
-    Returns
-    -------
-    validated : ndarray
-    """
+    """Call scikit-learn's check_array, and keep values out of its messages, as `validate_quietly` does."""
 
     def validate() -> Any:
         _refuse_odd(X, "X")
@@ -108,17 +80,7 @@ def check_quietly(X: Any, **kwargs: Any) -> NDArray:
 
 
 def array_quietly(X: Any) -> Any:
-    """Make an array of what has no shape, and keep the number of rows out of messages.
-
-    Parameters
-    ----------
-    X : array-like
-        The data.
-
-    Returns
-    -------
-    array : array-like
-    """
+    """Make an array of data without a shape, and keep the number of rows out of messages."""
     return X if hasattr(X, "shape") else _quietly(lambda: np.asarray(X))
 
 
@@ -151,11 +113,9 @@ def _quietly(validate: Callable[[], Any], X: Any = None) -> Any:
 
 
 def _refuse_odd(data: Any, name: str, *, text: bool = True) -> None:
-    """Refuse what NumPy would read as numbers that are not there.
-
-    Points in time and durations would be integers in whatever unit they come in, and what is masked would be shown.
-    In lists, one text would have all numbers read as text, so that one record decides how others are read.
-    """
+    """Refuse entries that NumPy would read as numbers although they are none."""
+    # Points in time and durations would become integers in their own unit, and masked entries would be shown. In a
+    # list, one text would have all numbers read as text, so that one record decides how the others are read.
     if data is None:
         return
     if np.ma.is_masked(data):
@@ -214,24 +174,7 @@ def _without_values(message: str, X: Any = None) -> str:
 
 
 def regression_data(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[NDArray, NDArray]:
-    """Validate the data of a regressor. Any number of rows is accepted, none included.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Receives ``n_features_in_`` and ``feature_names_in_``.
-    X : array-like of shape (n_samples, n_features)
-        Rows.
-    y : array-like of shape (n_samples,) or (n_samples, n_targets)
-        Targets.
-    reset : bool, default=True
-        Whether columns may be others than at the last fit.
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,) or (n_samples, n_targets)
-    """
+    """Validate the data of a regressor, of any number of rows (also 0), with one column of targets or more."""
     kinds = [np.float64, np.float32]
     separately = (
         {"dtype": kinds, "ensure_min_samples": 0},
@@ -247,17 +190,7 @@ def regression_data(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tu
 
 
 def single_target(y: NDArray) -> NDArray:
-    """Return targets that `regression_data` has read as one column, or refuse them without telling their number.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_samples,) or (n_samples, 1)
-        Targets.
-
-    Returns
-    -------
-    y : ndarray of shape (n_samples,)
-    """
+    """Return targets of one column as a vector, or refuse them without stating their number."""
     if y.ndim == 1 or (y.ndim == 2 and y.shape[1] == 1):
         return column_or_1d(y, warn=True)
     raise ValueError("y must be a 1d array")
@@ -272,23 +205,7 @@ def classification_data(
     *,
     reset: bool = True,
 ) -> tuple[NDArray, NDArray[np.intp], NDArray]:
-    """Validate the data of a classifier, encode labels by the public label set, and drop rows with other labels.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Receives ``n_features_in_`` and ``feature_names_in_``.
-    X, y, classes, dtypes, reset : object
-        See `labelled_data`.
-
-    Returns
-    -------
-    X : ndarray of shape (n_kept, n_features)
-    codes : ndarray of shape (n_kept,)
-        Positions in `classes`.
-    classes : ndarray of shape (n_classes,)
-        The label set.
-    """
+    """Validate and encode as `labelled_data` does, and drop rows with labels that are not in the label set."""
     X, codes, classes = labelled_data(estimator, X, y, classes, dtypes, reset=reset)
     known = codes >= 0
     return (X, codes, classes) if known.all() else (X[known], codes[known], classes)
@@ -303,35 +220,11 @@ def labelled_data(
     *,
     reset: bool = True,
 ) -> tuple[NDArray, NDArray[np.intp], NDArray]:
-    """Validate the data of a classifier, and encode labels by the public label set.
-
-    With declared classes, any number of rows is accepted: none included, since a data set of one record and the empty
-    one are neighbours.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Receives ``n_features_in_`` and ``feature_names_in_``.
-    X : array-like of shape (n_samples, n_features)
-        Rows.
-    y : array-like of shape (n_samples,)
-        Labels.
-    classes : ndarray or None
-        Declared labels, sorted; None to declare those that occur.
-    dtypes : sequence of type
-        Types that X is left in, without a copy; others are converted to the first.
-    reset : bool, default=True
-        Whether columns may be others than at the last fit. If not, classes have to be declared.
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, n_features)
-    codes : ndarray of shape (n_samples,)
-        Positions in `classes`; -1 for a label that is not there, of a row that is to be left out. (Where the number of
-        rows is public, it is kept: the number must not depend on labels.)
-    classes : ndarray of shape (n_classes,)
-        The label set.
-    """
+    """Validate the data of a classifier, and return rows, positions of labels in the label set, and that set."""
+    # With declared classes, any number of rows is accepted, because a data set of one record and the empty one are
+    # neighbours. A label that is not in the set has position -1, and its row is kept here: where the number of rows is
+    # public, it must not depend on labels. X keeps its type if it is one of `dtypes`. Without `reset`, classes have to
+    # be declared.
     if classes is None:
         X, y = validate_quietly(estimator, X, y, dtype=list(dtypes))
         y = column_or_1d(y)
@@ -360,36 +253,14 @@ def labelled_data(
 
 
 def is_sequence(data: Any) -> bool:
-    """Whether data are entries of their own, which NumPy would read as the type that fits every one of them.
-
-    Parameters
-    ----------
-    data : object
-        What stands for labels or groups.
-
-    Returns
-    -------
-    sequence : bool
-        False for arrays, whose entries are of one type already, and for what is one entry.
-    """
+    """Whether data are a sequence of separate entries, which NumPy would read as one type that fits all of them."""
     return isinstance(data, Sequence) and not isinstance(data, str | bytes) and not hasattr(data, "__array__")
 
 
 def labels_of(y: Any) -> NDArray:
-    """Return labels as an array in which each is what it was.
-
-    NumPy would read all labels of a list as the type that fits every one of them, so that one record decides how the
-    others are read.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,)
-        Labels.
-
-    Returns
-    -------
-    labels : ndarray of shape (n_samples,)
-    """
+    """Return labels as an array that keeps the type of each label."""
+    # NumPy would read all labels of a list as the type that fits every one of them, so that one record decides how the
+    # others are read.
     if np.ma.is_masked(y):
         raise ValueError(f"y holds missing labels. {_LEAVE_OUT}")
     if not is_sequence(y):
@@ -412,21 +283,9 @@ def labels_of(y: Any) -> NDArray:
 
 
 def label_array(y: Any) -> NDArray:
-    """Validate labels that come without rows: all text, or all finite numbers. There may be none.
-
-    Numbers that come one by one are read as doubles, which hold integers below ``2**53``; larger ones are left out,
-    each for itself. NumPy would choose a type that fits all of them, so that one record decides how others are read.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,)
-        Labels.
-
-    Returns
-    -------
-    y : ndarray of shape (n_samples,)
-        Of text, bytes or numbers.
-    """
+    """Validate labels that come without rows: all text, or all finite numbers; there may be none."""
+    # Numbers in a list are read as doubles, which hold integers below 2**53; each larger one is left out by itself.
+    # NumPy would choose a type that fits all of them, so that one record decides how the others are read.
     array = labels_of(y)
     if array.dtype.kind in "OT":
         kinds = {label_key(label)[0] for label in array.tolist()}
@@ -442,26 +301,14 @@ def label_array(y: Any) -> NDArray:
         raise TypeError("labels must be all text, or all numbers")
     if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
         raise ValueError("labels must not contain NaN or infinity")
-    # Of the two zeros, one record might decide which is shown.
+    # Adding 0.0 removes the sign of zeros; otherwise one record might decide which zero is shown.
     return array + 0.0 if array.dtype.kind == "f" else array
 
 
 def encode_labels(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
-    """Return positions of labels in `classes`; -1 for a label that is not there.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_samples,)
-        Labels.
-    classes : ndarray of shape (n_classes,)
-        Sorted.
-
-    Returns
-    -------
-    codes : ndarray of shape (n_samples,)
-    """
+    """Return positions of labels in the sorted `classes`; -1 for a label that is not there."""
     if y.size == 0:
-        # Of whatever type.
+        # An empty y may have any dtype.
         return np.empty(0, dtype=np.intp)
     kinds = _LABEL_KINDS.get(y.dtype.kind), _LABEL_KINDS.get(classes.dtype.kind)
     if None in kinds:
@@ -471,7 +318,7 @@ def encode_labels(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
     if y.dtype.kind == "f":
         if not np.all(np.isfinite(y)):
             raise ValueError(f"y must hold labels, and holds NaN or infinity. {_LEAVE_OUT}")
-        # As one by one.
+        # The comparison is then the same as for single labels.
         y = y.astype(np.float64)
     codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     return np.where(classes[codes] == y, codes, -1)
@@ -502,25 +349,12 @@ def _encode_one_by_one(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
 
 
 def label_key(label: Any) -> tuple[str, Any]:
-    """Return a label with its kind, so that 1 is not "1".
-
-    Parameters
-    ----------
-    label : object
-        What stands for one label.
-
-    Returns
-    -------
-    kind : str
-        Text, bytes, number, missing or other.
-    value : object
-        The label, or None.
-    """
+    """Return the kind of a label (text, bytes, number, missing or other) and its value, so that 1 is not "1"."""
     if isinstance(label, _TIMES):
-        # item() may be an integer.
+        # item() may return an integer.
         return ("missing", None) if np.isnat(label) else ("other", label)
     if isinstance(label, np.floating):
-        # item() leaves the longest ones as they are.
+        # item() does not convert np.longdouble.
         label = float(label)
     elif isinstance(label, np.generic):
         label = label.item()

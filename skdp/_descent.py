@@ -25,21 +25,11 @@ _MOST_STEPS = 10**9
 
 @dataclass(frozen=True)
 class Course:
-    """How many steps on which samples, all public.
+    """The sampling schedule: sampling probability, number of steps and declared number of records, all public."""
 
-    Attributes
-    ----------
-    rate : float
-        Probability of a record to be in a step's sample.
-    n_steps : int
-        Number of steps.
-    expected_n : float or None
-        Declared number of records; None to have it released.
-    """
-
-    rate: float
+    rate: float  # Probability that a record is in the sample of a step.
     n_steps: int
-    expected_n: float | None
+    expected_n: float | None  # If None, the number of records is released.
 
     @classmethod
     def of(
@@ -52,25 +42,9 @@ class Course:
         default_rate: float,
         default_steps: int,
     ) -> Course:
-        """Check what a user asks for.
-
-        Parameters
-        ----------
-        batch_size : None, int or float
-            None for `default_rate`, a float for the rate itself, an integer for the expected number of rows.
-        n_steps, epochs : None or number
-            One of the two at most; an epoch is ``1 / rate`` steps.
-        expected_n : None or number
-            Declared number of records.
-        default_rate : float
-            Rate where `batch_size` is None.
-        default_steps : int
-            Number of steps where both are None.
-
-        Returns
-        -------
-        course : Course
-        """
+        """Check the parameters that a user sets, and return the schedule."""
+        # As a float, `batch_size` is the rate itself; as an integer, the expected number of rows. An epoch is 1 / rate
+        # steps.
         n = None if expected_n is None else check_positive(expected_n, "expected_n", least=1)
         rate = default_rate if batch_size is None else _rate(batch_size, n)
         if n_steps is not None and epochs is not None:
@@ -86,24 +60,9 @@ class Course:
         return cls(rate, max(steps, 1), n)
 
     def plan(self, epsilon: float, delta: float, sensitivity: float, size: int, theorem: str) -> PrivacyGuarantee:
-        """Return what is going to be released.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            The budget; `delta` is positive.
-        sensitivity : float
-            Largest L2 norm of what a record adds to a gradient sum.
-        size : int
-            Number of parameters.
-        theorem : str
-            Where the bound on a record's gradient is proved.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            The number of records, unless declared, and the gradient sums.
-        """
+        """Return the plan: the number of records, unless it is declared, and the gradient sums."""
+        # `sensitivity` is the largest L2 norm of what a record adds to a gradient sum, which `theorem` proves. `delta`
+        # is positive.
         count: Mechanism
         if epsilon == math.inf:
             mu, share, count = math.inf, 0.0, NoNoise(1.0)
@@ -126,24 +85,8 @@ class Course:
         return PrivacyGuarantee(epsilon, delta, events, tuple(releases))
 
     def records(self, session: ReleaseSession, plan: PrivacyGuarantee, n_rows: int) -> float:
-        """Return the declared number of records, or a private one.
-
-        Below its own noise a private number says nothing, and steps divided by it would be wild.
-
-        Parameters
-        ----------
-        session : ReleaseSession
-            Of the plan.
-        plan : PrivacyGuarantee
-            The plan.
-        n_rows : int
-            Number of rows. Private.
-
-        Returns
-        -------
-        count : float
-            Public.
-        """
+        """Return the declared number of records, or release a private one in the session of the plan."""
+        # A private number below its own noise carries no information, and steps divided by it would be much too large.
         if self.expected_n is not None:
             return self.expected_n
         noise = next(release.mechanism.scale for release in plan.releases if release.label == COUNT)

@@ -6,8 +6,8 @@ statistic by at most :math:`\Delta`, then adding or removing all records of one 
 :math:`m\Delta`, for the same draws in all other groups.
 
 The draws of one group must not depend on another group. Each row has a random priority of its own, and the rows of
-lowest priority in their group count: whatever rows there are besides, and in whatever order, the priorities are
-independent and of one law. Identifiers are compared for equality and for nothing else, each by itself: NumPy would
+lowest priority in their group count. The priorities are independent and have one law, and they do not depend on other
+rows or on the order of rows. Identifiers are compared for equality and for nothing else, each by itself: NumPy would
 read all of a list as the type that fits every entry, so that one group decides whether two others are told apart.
 """
 
@@ -38,29 +38,13 @@ _MERGED = (
 
 @dataclass(frozen=True)
 class Unit:
-    """What is added or removed between neighbouring data sets.
-
-    Parameters
-    ----------
-    rows_per_group : int or None
-        How many records of a group count at most; None if the unit is one record.
-    """
+    """What neighbouring data sets differ by: one record (None), or a group of which `rows_per_group` records count."""
 
     rows_per_group: int | None = None
 
     @classmethod
     def of(cls, rows_per_group: object) -> Unit:
-        """Check what a user passed.
-
-        Parameters
-        ----------
-        rows_per_group : object
-            An integer, or None.
-
-        Returns
-        -------
-        unit : Unit
-        """
+        """Check the parameter `rows_per_group`, an integer or None, and return the unit."""
         if rows_per_group is None:
             return cls()
         rows = check_integer(rows_per_group, "rows_per_group", least=1)
@@ -74,39 +58,15 @@ class Unit:
         return 1 if self.rows_per_group is None else self.rows_per_group
 
     def stated(self, plan: PrivacyGuarantee, where: str = "") -> PrivacyGuarantee:
-        """Let a plan, whose sensitivities are for this unit, say so.
-
-        Parameters
-        ----------
-        plan : PrivacyGuarantee
-            The plan.
-        where : str
-            In what so many count, if not in everything.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-        """
+        """Return the plan with a statement of this unit, for which its sensitivities must hold."""
+        # `where` says in what the number of records is limited, if not in everything.
         if self.rows_per_group is None:
             return plan
         count = ("1 counts" if self.rows == 1 else f"{self.rows} count") + (where and f" in {where}")
         return replace(plan, relation=Relation.ADD_OR_REMOVE_GROUP, limit=f"of which at most {count}")
 
     def numbers(self, groups: Any, X: Any) -> NDArray[np.intp] | None:
-        """Validate groups, against the rows as the user passed them, which may have an index.
-
-        Parameters
-        ----------
-        groups : array-like of shape (n_samples,) or None
-            For each row, which group it belongs to.
-        X : object
-            The rows, before they are validated.
-
-        Returns
-        -------
-        numbers : ndarray of int or None
-            The groups, by numbers; None if the unit is one record.
-        """
+        """Validate groups against the rows as a user passed them; return numbers, or None if the unit is one record."""
         if self.rows_per_group is None:
             if groups is not None:
                 raise ValueError(
@@ -121,24 +81,7 @@ class Unit:
     def members(
         self, numbers: NDArray[np.intp] | None, X: NDArray, y: Any = None, known: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray, Any, NDArray[np.intp] | None]:
-        """Leave out the rows that are not `known`. Nothing is drawn.
-
-        Parameters
-        ----------
-        numbers : ndarray of int or None
-            From `numbers`.
-        X, y : ndarray
-            The rows; y may be None.
-        known : ndarray of bool, optional
-            Which rows may count.
-
-        Returns
-        -------
-        X, y : ndarray
-            The rows that may count.
-        members : ndarray of int or None
-            Their groups, by numbers; None if the unit is one record.
-        """
+        """Return the `known` rows, their targets, and their groups by numbers; nothing is drawn."""
         if numbers is not None and len(numbers) != len(X):
             raise ValueError("X and groups must have the same number of rows")
         members = numbers
@@ -150,40 +93,19 @@ class Unit:
     def counted(
         self, source: NoiseSource, members: NDArray[np.intp] | None, X: NDArray, y: Any = None
     ) -> tuple[NDArray, Any]:
-        """Return the rows that count: all, or a few of each group, drawn at random.
-
-        Parameters
-        ----------
-        source : NoiseSource
-            Where bits come from.
-        members : ndarray of int or None
-            From `members`.
-        X, y : ndarray
-            The rows; y may be None.
-
-        Returns
-        -------
-        X, y : ndarray
-            In their order.
-        """
+        """Return the rows that count, in their order: all, or a few of each group, drawn at random."""
         if members is None:
             return X, y
         rows = drawn_rows(members, self.rows, source.stream("rows that count"))
         return X[rows], None if y is None else y[rows]
 
 
-#: The unit of a fit that nothing else is said about.
+#: The default unit of a fit.
 ONE_RECORD = Unit()
 
 
 def check_index(X: Any, groups: Any) -> None:
-    """Refuse groups whose index is not that of the rows: rows are matched by position, whatever an index says.
-
-    Parameters
-    ----------
-    X, groups : object
-        As a user passed them. Where one of them has no index, there is nothing to compare.
-    """
+    """Refuse groups whose index is not that of the rows, because rows are matched by position."""
     if not all(hasattr(each, "iloc") and hasattr(each, "index") for each in (X, groups)):
         return
     try:
@@ -199,17 +121,7 @@ def check_index(X: Any, groups: Any) -> None:
 
 
 def group_numbers(groups: Any) -> NDArray[np.intp]:
-    """Return a number for each row, the same where the group is the same, and otherwise without meaning.
-
-    Parameters
-    ----------
-    groups : array-like of shape (n_samples,)
-        Numbers or text.
-
-    Returns
-    -------
-    numbers : ndarray of shape (n_samples,)
-    """
+    """Return a number for each row, equal where the group is equal, and otherwise without meaning."""
     if is_sequence(groups):
         array = np.empty(len(groups), dtype=object)
         for i, group in enumerate(groups):
@@ -249,24 +161,8 @@ def _exact_up_to(dtype: Any) -> float:
 
 
 def drawn_rows(members: NDArray[np.intp], most: int, stream: BitStream) -> NDArray[np.intp]:
-    """Draw `most` rows of each group, uniformly, or all if there are not more.
-
-    Priorities are 64-bit words: two of a group are equal with probability ``2**-64``.
-
-    Parameters
-    ----------
-    members : ndarray of shape (n_rows,)
-        The group of each row.
-    most : int
-        How many to draw.
-    stream : BitStream
-        Source of bits.
-
-    Returns
-    -------
-    rows : ndarray of int
-        Increasing.
-    """
+    """Draw `most` rows of each group uniformly, or all if there are not more, and return increasing positions."""
+    # Priorities are 64-bit words: two of a group are equal with probability 2**-64.
     order = np.lexsort((stream.words(len(members)), members))
     sorted_members = members[order]
     first = np.ones(len(order), dtype=bool)

@@ -35,76 +35,26 @@ _C = np.linspace(0.5, 0.999, 100)
 
 
 def margin(deviation: float, probability: float) -> float:
-    """Return what noise of a standard deviation exceeds on one side with at most a probability.
-
-    Parameters
-    ----------
-    deviation : float
-        Standard deviation of the noise.
-    probability : float
-        Between 0 and 1.
-
-    Returns
-    -------
-    margin : float
-    """
+    """Return a number that noise of this standard deviation exceeds on one side with at most this probability."""
     return deviation / math.sqrt(2) * float(np.min((-math.log(probability) - np.log1p(-(_C**2))) / _C))
 
 
 def label_parts(classes: NDArray, counts: NDArray, deviation: float) -> list[tuple[str, float, float]]:
-    """Return the declared labels as parts for `warn_of_mismatch`.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-        The declared labels.
-    counts : ndarray of shape (n_classes,)
-        Released numbers of their records.
-    deviation : float
-        Standard deviation of the noise in each count.
-
-    Returns
-    -------
-    parts : list of tuple
-    """
+    """Return the declared labels and their released counts as parts for `warn_of_mismatch`."""
     return [(f"the label {label!r}", n, deviation) for label, n in zip(classes.tolist(), counts.tolist(), strict=True)]
 
 
 def column_part(name: Any, known: float, deviation: float) -> tuple[str, float, float]:
-    """Return the declared categories of a column as a part for `warn_of_mismatch`.
-
-    Parameters
-    ----------
-    name : int or str
-        Position or name of the column.
-    known : float
-        Released number of the records with one of the declared categories.
-    deviation : float
-        Standard deviation of the noise in it.
-
-    Returns
-    -------
-    part : tuple
-    """
+    """Return the declared categories of a column and their released count as a part for `warn_of_mismatch`."""
     return f"the categories of the column {name!r}", known, deviation
 
 
 def warn_of_mismatch(
     total: float, deviation: float, parts: Sequence[tuple[str, float, float]], *, labels: bool
 ) -> None:
-    """Warn of declared parts that hardly a record is in, and of a data set that seems to be empty.
-
-    Parameters
-    ----------
-    total : float
-        Released number of records, as far as their labels were declared.
-    deviation : float
-        Standard deviation of the noise in it.
-    parts : sequence of (str, float, float)
-        What was declared, the released number of records in it, and the standard deviation of the noise in that.
-    labels : bool
-        Whether records with other labels than the declared ones were left out.
-    """
+    """Warn of declared parts with hardly any record, and of a data set that seems to be empty."""
+    # A part is a description, its released count, and the standard deviation of the noise in it. `total` counts records
+    # with declared labels. `labels` says whether records with other labels were left out.
     # Each part has one event, and the total has one on either side.
     probability = FALSE_ALARM / (len(parts) + 2)
     reach = margin(deviation, probability)

@@ -17,26 +17,12 @@ _MOST_LABEL = 2.0**53
 # Norms whose squares are finite and normal.
 _LEAST, _MOST = 1e-100, 1e100
 
-# A misprint rather than a wish.
+# A larger number of jobs is taken for a misprint.
 _MOST_JOBS = 10**4
 
 
 def check_positive(value: object, name: str, *, least: float = _LEAST, most: float = _MOST) -> float:
-    """Return a finite positive real number as a float.
-
-    Parameters
-    ----------
-    value : object
-        What a user passed.
-    name : str
-        The parameter's name.
-    least, most : float
-        Limits, inclusive.
-
-    Returns
-    -------
-    value : float
-    """
+    """Return a finite positive real number in [`least`, `most`] as a float."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a real number, got {shown(value)}")
     number = as_float(value)
@@ -46,17 +32,7 @@ def check_positive(value: object, name: str, *, least: float = _LEAST, most: flo
 
 
 def check_data_norm(value: object) -> float:
-    """Return the bound on the L2 norm of a row.
-
-    Parameters
-    ----------
-    value : object
-        What a user passed; None is refused with a hint.
-
-    Returns
-    -------
-    data_norm : float
-    """
+    """Return the bound on the L2 norm of a row; None is refused with a hint."""
     if value is None:
         raise ValueError(
             "data_norm must be given: the largest L2 norm of a row of X, from what is publicly known about the "
@@ -67,21 +43,7 @@ def check_data_norm(value: object) -> float:
 
 
 def check_integer(value: object, name: str, *, least: int, most: int | None = None) -> int:
-    """Return an integer within limits.
-
-    Parameters
-    ----------
-    value : object
-        What a user passed.
-    name : str
-        The parameter's name.
-    least, most : int
-        Limits, inclusive.
-
-    Returns
-    -------
-    value : int
-    """
+    """Return an integer in [`least`, `most`]."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer, got {shown(value)}")
     number = int(value)
@@ -93,38 +55,14 @@ def check_integer(value: object, name: str, *, least: int, most: int | None = No
 
 
 def check_zero_or_positive(value: object, name: str, *, most: float = _MOST) -> float:
-    """Return 0, or a finite positive real number as a float.
-
-    Parameters
-    ----------
-    value : object
-        What a user passed.
-    name : str
-        The parameter's name.
-    most : float
-        Limit, inclusive.
-
-    Returns
-    -------
-    value : float
-    """
+    """Return 0, or a finite positive real number of at most `most`, as a float."""
     if check_positive(value, name, least=0.0, most=most) == 0:
         return 0.0
     return check_positive(value, name, most=most)
 
 
 def check_n_jobs(value: object) -> int | None:
-    """Return a number of processes, as joblib counts them.
-
-    Parameters
-    ----------
-    value : object
-        What a user passed.
-
-    Returns
-    -------
-    n_jobs : int or None
-    """
+    """Return a number of processes, as joblib counts them."""
     if value is None:
         return None
     n_jobs = check_integer(value, "n_jobs", least=-_MOST_JOBS, most=_MOST_JOBS)
@@ -134,37 +72,15 @@ def check_n_jobs(value: object) -> int | None:
 
 
 def is_list(value: object) -> bool:
-    """Return whether entries have an order, and can be read more than once; text is one entry.
-
-    Parameters
-    ----------
-    value : object
-        What a user passed.
-
-    Returns
-    -------
-    is_list : bool
-    """
+    """Whether a value has entries in an order that can be read more than once; text is one entry."""
     if hasattr(value, "__array__"):
         return np.ndim(value) > 0
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
 def real_numbers(value: Any) -> NDArray[np.float64] | None:
-    """Return public numbers as doubles.
-
-    NumPy would read text, dates and truth values as numbers, and leave out what is imaginary, or masked.
-
-    Parameters
-    ----------
-    value : object
-        What a user passed.
-
-    Returns
-    -------
-    numbers : ndarray or None
-        None where anything is no real number, or where it has no order that can be relied on.
-    """
+    """Return public numbers as doubles; None if an entry is no real number, or the entries have no order."""
+    # NumPy would read text, dates and truth values as numbers, and would drop imaginary parts and masks.
     if isinstance(value, str | bytes | Set | Mapping | Iterator) or np.ma.is_masked(value):
         return None
     try:
@@ -177,23 +93,12 @@ def real_numbers(value: Any) -> NDArray[np.float64] | None:
         with np.errstate(over="ignore"):
             return array.astype(np.float64)
     except Exception:
-        # A ragged sequence; or an object, which may do anything.
+        # The value is a ragged sequence, or an object whose methods may raise any error.
         return None
 
 
 def increasing_edges(value: Any) -> NDArray[np.float64] | None:
-    """Return public edges of bins as doubles.
-
-    Parameters
-    ----------
-    value : object
-        What a user passed.
-
-    Returns
-    -------
-    edges : ndarray or None
-        None where they are not two or more finite numbers that increase.
-    """
+    """Return public edges of bins as doubles; None unless they are two or more finite numbers that increase."""
     edges = real_numbers(value)
     if edges is None or edges.ndim != 1 or len(edges) < 2 or not np.all(np.isfinite(edges)):
         return None
@@ -207,61 +112,21 @@ def _real(value: object) -> float:
 
 
 def check_boolean(value: object, name: str) -> bool:
-    """Return a boolean.
-
-    Parameters
-    ----------
-    value : object
-        What a user passed.
-    name : str
-        The parameter's name.
-
-    Returns
-    -------
-    value : bool
-    """
+    """Return a boolean, or refuse the value."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {shown(value)}")
     return bool(value)
 
 
 def check_choice(value: object, name: str, choices: Collection[str]) -> str:
-    """Return one of a few strings.
-
-    Parameters
-    ----------
-    value : object
-        What a user passed.
-    name : str
-        The parameter's name.
-    choices : collection of str
-        What is allowed.
-
-    Returns
-    -------
-    value : str
-    """
+    """Return the value if it is one of the choices."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {shown(value)}")
     return value
 
 
 def check_classes(classes: Any, name: str = "classes", *, least: int = 2) -> NDArray | None:
-    """Return the declared label set in sorted order, or None if none was declared.
-
-    Parameters
-    ----------
-    classes : array-like or None
-        What a user passed.
-    name : str, default="classes"
-        The parameter's name.
-    least : int, default=2
-        Least number of labels.
-
-    Returns
-    -------
-    classes : ndarray of shape (n_classes,) or None
-    """
+    """Return the declared label set in sorted order, or None if none was declared."""
     if classes is None:
         return None
     try:
@@ -288,7 +153,7 @@ def check_classes(classes: Any, name: str = "classes", *, least: int = 2) -> NDA
         if all(map(_is_number, array)):
             size = np.array([as_float(label) for label in array])
     if size.dtype.kind in "iuf" and len(size) and not np.abs(size.astype(np.float64)).max() < _MOST_LABEL:
-        # Labels may come as doubles, which larger integers are not told apart as.
+        # Labels may come as doubles, which do not distinguish larger integers.
         raise ValueError(f"{name} must contain numbers below 2**53, or text")
     distinct = np.unique(array)
     if len(distinct) != len(array):
@@ -303,21 +168,7 @@ def _is_number(label: object) -> bool:
 
 
 def check_bounds(value: Any, name: str, hint: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return public bounds as two arrays, of no dimension or of one.
-
-    Parameters
-    ----------
-    value : object
-        What a user passed: a pair of numbers or of sequences; None is refused.
-    name : str
-        The parameter's name.
-    hint : str
-        What the bounds are of.
-
-    Returns
-    -------
-    lower, upper : ndarray of shape () or (n_columns,)
-    """
+    """Return public bounds as two arrays of shape () or (n_columns,); `hint` says what they are bounds of."""
     if value is None:
         raise ValueError(
             f"{name} must be given: (lower, upper) of {hint}, numbers or one per column, from what is publicly known. "
@@ -354,21 +205,7 @@ def _ends(value: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def columns_of(
     bounds: tuple[NDArray[np.float64], NDArray[np.float64]], name: str, n_columns: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return checked bounds with one entry per column.
-
-    Parameters
-    ----------
-    bounds : tuple of ndarray
-        From `check_bounds`.
-    name : str
-        The parameter's name.
-    n_columns : int
-        Number of columns.
-
-    Returns
-    -------
-    lower, upper : ndarray of shape (n_columns,)
-    """
+    """Return the result of `check_bounds` with one entry per column."""
     if bounds[0].ndim and len(bounds[0]) != n_columns:
         raise ValueError(f"{name} has bounds for {len(bounds[0])} columns, and there are {n_columns}")
     lower, upper = (np.broadcast_to(end, (n_columns,)) for end in bounds)

@@ -58,28 +58,17 @@ class Release:
         return self.mechanism.sensitivity
 
     def record(self) -> RecordedRelease:
-        """What a ledger keeps of it.
-
-        Returns
-        -------
-        release : RecordedRelease
-        """
+        """Return the description of this release for a ledger."""
         m = self.mechanism
         return RecordedRelease(self.label, m.name, m.norm, float(m.sensitivity), float(m.scale))
 
 
 @dataclass(frozen=True)
 class Reserved(Mechanism):
-    """A part of the budget for releases whose plan depends on earlier releases.
+    """A part of the budget, `event`, for releases whose plan depends on earlier releases."""
 
-    `ReleaseSession.refine` refuses releases that together cost more than `event`. Adaptive composition allows the
-    choice.
-
-    Parameters
-    ----------
-    event : GaussianEvent or PureEvent
-        The part.
-    """
+    # `ReleaseSession.refine` refuses releases that together cost more than `event`. Adaptive composition allows the
+    # choice.
 
     event: GaussianEvent | PureEvent
 
@@ -214,43 +203,16 @@ class PrivacyGuarantee:
 
 
 def check_accountant(accountant: object) -> BudgetAccountant | None:
-    """Return `accountant` if it is one, or None if it is None.
-
-    Parameters
-    ----------
-    accountant : object
-        What a user passed.
-
-    Returns
-    -------
-    accountant : BudgetAccountant or None
-    """
+    """Return the accountant, which may be None, or refuse another type."""
     if accountant is not None and not isinstance(accountant, BudgetAccountant):
         raise TypeError(f"accountant must be a BudgetAccountant or None, got {type(accountant).__name__}")
     return accountant
 
 
 class ReleaseSession:
-    """Carries out a plan: charged on entry, each release once.
+    """Carries out a plan: charges the whole plan on entry, before noise is drawn, and makes each release once."""
 
-    Parameters
-    ----------
-    plan : PrivacyGuarantee
-        What is going to be released.
-    accountant : BudgetAccountant or None
-        Charged here, once, for the whole plan.
-    source : NoiseSource
-        Where bits come from.
-    estimator : str
-        Name for the ledger.
-    label : str, default="fit"
-        What is charged for, for the ledger.
-
-    Raises
-    ------
-    BudgetError
-        If the plan does not fit; no noise is then drawn.
-    """
+    # `estimator` and `label` name the charge in the ledger.
 
     def __init__(
         self,
@@ -279,37 +241,15 @@ class ReleaseSession:
         self._source = source
 
     def release(self, label: str, value: ArrayLike) -> NDArray:
-        """Return the private version of `value`, by the mechanism planned under `label`.
-
-        Parameters
-        ----------
-        label : str
-            Label of the planned release.
-        value : array-like
-            The query's value.
-
-        Returns
-        -------
-        released : ndarray
-            Public from here on.
-        """
+        """Return the private version of `value`, by the mechanism planned under `label`; it is public from here on."""
         size = getattr(self._planned(label), "size", None)
         if size is not None and np.size(value) != size:
             raise ReleaseError(f"the release {label!r} is planned with {size} numbers, and has {np.size(value)}")
         return self._waiting.pop(label).release(value, self._source.stream(label))
 
     def refine(self, label: str, releases: Sequence[Release], events: Sequence[PrivacyEvent]) -> None:
-        """Replace a reserved part by releases that cost no more.
-
-        Parameters
-        ----------
-        label : str
-            Label of the part.
-        releases : sequence of Release
-            Functions of public parameters, and of what this session has released.
-        events : sequence of PrivacyEvent
-            What these cost.
-        """
+        """Replace a reserved part by releases that cost no more."""
+        # The releases must be functions of public parameters and of earlier releases of this session.
         reserved = self._planned(label)
         if not (isinstance(reserved, Reserved) and reserved.covers(events)):
             raise ReleaseError(f"the releases that {label!r} is refined to cost more than was reserved for them")
@@ -319,22 +259,8 @@ class ReleaseSession:
     def steps(
         self, label: str, n_rows: int
     ) -> Iterator[tuple[NDArray[np.intp] | None, Callable[[NDArray[np.float64]], NDArray[np.float64]]]]:
-        """Go through the steps of a mechanism that releases sums over samples, one after the other.
-
-        Parameters
-        ----------
-        label : str
-            Label of the planned release.
-        n_rows : int
-            Number of rows to sample from.
-
-        Yields
-        ------
-        rows : ndarray of intp or None
-            Positions of the rows to sum over; None for all. Private, as is their number.
-        release : callable
-            Maps the sum, once, to its private version.
-        """
+        """Yield, for each step, the rows to sum over (None for all) and a function that makes the sum private, once."""
+        # The positions of the rows and their number are private.
         mechanism = self._planned(label)
         if not isinstance(mechanism, SampledGaussianMechanism):
             raise ReleaseError(f"the release {label!r} is not planned in steps")

@@ -19,12 +19,12 @@ _LOCK = threading.RLock()
 
 _REGISTRY = "__warningregistry__"
 
-# What code has warned of where it wants each message shown once.
+# Registry of the warnings that are shown once only.
 _ONCE: dict[Any, Any] = vars(warnings)["onceregistry"]
 
 
 def _renew() -> None:
-    # Another thread of the parent may have held it.
+    # Another thread of the parent process may have held the lock.
     global _LOCK
     _LOCK = threading.RLock()
 
@@ -35,11 +35,9 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """Swallow warnings, and the traces of them.
-
-    Python notes in a module that something has warned there, also where the warning is ignored. The notes are put back
-    as they were. Code inside that changes the filters is silenced as well.
-    """
+    """Swallow warnings, and the traces of them."""
+    # Python notes in a module that something has warned there, also where the warning is ignored. The notes are put
+    # back as they were. Code inside that changes the filters is silenced as well.
     with _LOCK:
         before = {id(names): (names, _copied(names)) for names in _namespaces()}
         once = dict(_ONCE)
@@ -55,21 +53,9 @@ def silence() -> Iterator[None]:
 
 
 def discreet(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Keep what NumPy says of private data out of the outcome of a function.
-
-    NumPy's message about too little memory holds the number of rows. The user may have asked NumPy to warn of numbers
-    that underflow or overflow, or to raise an error, which would tell about values.
-
-    Parameters
-    ----------
-    function : callable
-        A function that reads private data.
-
-    Returns
-    -------
-    function : callable
-        The same, with a fixed message for too little memory, and without NumPy's floating-point errors.
-    """
+    """Keep NumPy's messages about private data out of the outcome of a function."""
+    # NumPy's message about too little memory holds the number of rows. The user may have asked NumPy to warn of numbers
+    # that underflow or overflow, or to raise an error, which would say something about values.
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -85,7 +71,7 @@ def discreet(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _namespaces() -> list[dict[str, Any]]:
-    # Not by getattr, which would load modules that are waiting to be used.
+    # getattr would load modules that are imported lazily.
     return [
         object.__getattribute__(module, "__dict__")
         for module in list(sys.modules.values())
@@ -108,18 +94,8 @@ def _put_back(names: dict[str, Any], notes: dict[Any, Any] | None) -> None:
 
 
 def parts_of(value: Any) -> Iterator[Any]:
-    """Go through an estimator and those within it, lists of steps included.
-
-    Parameters
-    ----------
-    value : object
-        An estimator, or a parameter of one.
-
-    Yields
-    ------
-    part : estimator
-        A frozen estimator is left out: it is neither copied nor fitted, and is the user's.
-    """
+    """Yield an estimator and the estimators within it, lists of steps included."""
+    # A frozen estimator is left out, because it belongs to the user and is neither copied nor fitted.
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list | tuple | set | frozenset):
@@ -132,13 +108,7 @@ def parts_of(value: Any) -> Iterator[Any]:
 
 
 def take_off_callbacks(model: Any) -> None:
-    """Take off the callbacks of an estimator and its parts, which a clone keeps: they would be told about its rows.
-
-    Parameters
-    ----------
-    model : estimator
-        A clone, to be changed.
-    """
+    """Remove callbacks from a clone and its parts, because a clone keeps them and they would receive its rows."""
     for part in parts_of(model):
         if hasattr(part, "set_callbacks"):
             part.set_callbacks()

@@ -40,10 +40,9 @@ class Parameters:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What each column is, by position. All of it is public.
+    """The kind of each column, by position; all of it is public."""
 
-    Tables are listed in this order: categorical columns, columns with equal bins, columns with bins of their own.
-    """
+    # Tables are listed in this order: categorical columns, columns with equal bins, columns with bins of their own.
 
     n_features: int
     categorical: NDArray[np.intp]
@@ -84,13 +83,7 @@ class Columns:
 
 
 class Reader:
-    """Reads blocks of rows by their columns.
-
-    Parameters
-    ----------
-    columns : Columns
-        What the columns are.
-    """
+    """Reads blocks of rows by their columns."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -108,7 +101,7 @@ class Reader:
         c = self._columns
         parts = []
         if len(c.categorical):
-            # What lies beyond is moved to the two numbers next to the categories first, so that it can be cast.
+            # Other values are first moved to the two numbers next to the categories, so that they can be cast.
             values = np.clip(self._take(X, c.categorical), -1, c.n_categories)
             codes = values.astype(np.intp)
             parts.append(np.where((codes == values) & (codes >= 0), codes, c.n_categories))
@@ -170,10 +163,8 @@ def check_bin_edges(value: Any) -> tuple[tuple[Any, Array], ...]:
 
 
 def columns_for(parameters: Parameters, n_features: int, names: NDArray | None, named: bool = True) -> Columns:
-    """Return what each of `n_features` columns is.
-
-    Without `named`, names stand for any columns that are left: for a plan, it does not matter which.
-    """
+    """Return the kind of each of `n_features` columns."""
+    # Without `named`, names stand for any columns that are left: for a plan, it does not matter which.
     if parameters.mask_length not in (None, n_features):
         raise ValueError(
             f"categorical_features is a mask of {parameters.mask_length} columns, and there are {n_features}"

@@ -11,25 +11,14 @@ _LONGEST = 40
 
 
 def shown(value: object) -> str:
-    """Return what a message says of a value: a number, a short text or a class as it is written, else its type.
-
-    Rows that are passed as a parameter by mistake are not told of, nor how many there are.
-
-    Parameters
-    ----------
-    value : object
-        What a user passed.
-
-    Returns
-    -------
-    text : str
-    """
+    """Describe a value in a message: write a number, a short text or a class as it is, and otherwise its type."""
+    # Rows that are passed as a parameter by mistake must not be shown, nor how many there are.
     kind = type(value)
     if value is None or issubclass(kind, str | bytes | numbers.Number | type):
         try:
             text = repr(value)
         except Exception:
-            # Python writes no integers of thousands of digits.
+            # Python refuses to write integers of thousands of digits.
             text = ""
         if 0 < len(text) <= _LONGEST or issubclass(kind, type):
             return text
@@ -37,17 +26,7 @@ def shown(value: object) -> str:
 
 
 def as_float(value: Any) -> float:
-    """Return a number as a double; one that is finite and beyond all doubles as the largest, which no range reaches to.
-
-    Parameters
-    ----------
-    value : real number
-        Of any type.
-
-    Returns
-    -------
-    number : float
-    """
+    """Return a number as a double; a finite one beyond all doubles as the largest, which no range reaches."""
     try:
         number = float(value)
     except OverflowError:

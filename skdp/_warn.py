@@ -5,20 +5,12 @@ from __future__ import annotations
 import sys
 import warnings
 
-# This package, and what scikit-learn wraps around methods of estimators.
+# This package, and the wrappers of scikit-learn around methods of estimators.
 _INSIDE = ("skdp", "sklearn.callback", "sklearn.utils")
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the innermost line that is not of this package.
-
-    Parameters
-    ----------
-    message : str
-        Made of public quantities only.
-    category : type
-        Of warning.
-    """
+    """Warn at the innermost line outside of this package; the message must hold public quantities only."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
         frame, level = frame.f_back, level + 1

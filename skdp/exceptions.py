@@ -20,12 +20,11 @@ class _NoException(type):
 
 
 class _UncaughtBudgetError(BudgetError, metaclass=_NoException):
-    """A BudgetError that ``except BudgetError`` catches, and ``except Exception`` does not.
+    """A BudgetError that ``except BudgetError`` catches, and ``except Exception`` does not."""
 
-    scikit-learn's cross-validation catches every Exception of a fit and goes on with a score of NaN, unless it is told
-    to raise. A search would then compare the candidates that were early enough to find budget, and say so in a warning
-    only. Raised below such a call, and nowhere else.
-    """
+    # scikit-learn's cross-validation catches every Exception of a fit and goes on with a score of NaN, unless
+    # `error_score` is "raise". A search would then compare only the candidates that found budget left, and would only
+    # warn of it. This error is raised below such a call alone.
 
 
 def passing(error: BudgetError) -> BudgetError:

@@ -21,35 +21,14 @@ _BUDGET = frozenset({"epsilon", "delta", "accountant", "random_state"})
 
 @dataclass(frozen=True)
 class PrivateStep:
-    """A private step of a candidate.
+    """A private step of a candidate, and how often it is fitted when the candidate is fitted once."""
 
-    Attributes
-    ----------
-    name : str
-        Its place, as in `get_params`; empty for the estimator itself.
-    estimator : estimator
-        The step.
-    n_fits : int
-        How often it is fitted when the candidate is fitted once.
-    """
-
-    name: str
+    name: str  # As in `get_params`; empty for the estimator itself.
     estimator: Any
     n_fits: int
 
     def cost(self, budget: Budget) -> PrivacyCost:
-        """Return what one fit costs with this budget.
-
-        Parameters
-        ----------
-        budget : Budget
-            Its epsilon and delta.
-
-        Returns
-        -------
-        cost : PrivacyCost
-            A bare pair where the events depend on the data's shape.
-        """
+        """Return the cost of one fit with this budget: a bare pair where the events depend on the data's shape."""
         if budget.epsilon == float("inf"):
             return PrivacyCost(budget.epsilon, budget.delta, (PureEvent(budget.epsilon),))
         known = None
@@ -60,17 +39,7 @@ class PrivateStep:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One setting.
-
-    Attributes
-    ----------
-    parameters : dict
-        What distinguishes it.
-    estimator : estimator
-        With these parameters; never fitted itself.
-    steps : tuple of PrivateStep
-        Its private steps, one or more.
-    """
+    """One setting: the parameters that distinguish it, an estimator that is never fitted, and its private steps."""
 
     parameters: dict[str, Any]
     estimator: Any
@@ -82,21 +51,7 @@ class Candidate:
         return sum(step.n_fits for step in self.steps)
 
     def prepared(self, budgets: tuple[Budget, ...], seeds: Iterable[int | None]) -> Any:
-        """Return an unfitted copy that spends these budgets, on no accountant, with noise of its own.
-
-        Its stateless steps are as `without_records` makes them.
-
-        Parameters
-        ----------
-        budgets : tuple of Budget
-            One for each step.
-        seeds : iterable of int or None
-            One for each step.
-
-        Returns
-        -------
-        estimator : estimator
-        """
+        """Return an unfitted copy that has these budgets, noise of its own and no accountant, by `without_records`."""
         model = clone(self.estimator)
         for step, budget, seed in zip(self.steps, budgets, seeds, strict=True):
             values = {"epsilon": budget.epsilon, "delta": budget.delta}
@@ -107,40 +62,15 @@ class Candidate:
 
 
 def join(name: str, part: str) -> str:
-    """Return the name of a parameter of a step.
-
-    Parameters
-    ----------
-    name, part : str
-        The step, which may have no name, and its parameter.
-
-    Returns
-    -------
-    joined : str
-    """
+    """Return the name of a parameter of a step; the step's name may be empty."""
     return f"{name}__{part}" if name else part
 
 
 def make_candidates(
     estimator: Any, settings: Iterable[Mapping[str, Any]], classes: NDArray | None, unit: Unit = ONE_RECORD
 ) -> tuple[Candidate, ...]:
-    """Return the candidates, or an error that names what is not private.
-
-    Parameters
-    ----------
-    estimator : estimator
-        A private estimator, or a pipeline with private steps.
-    settings : iterable of dict
-        Parameters to set.
-    classes : ndarray or None
-        Label set for the steps that have none.
-    unit : Unit
-        What the search counts, and each private step has to.
-
-    Returns
-    -------
-    candidates : tuple of Candidate
-    """
+    """Return the candidates, or raise an error that names the step that is not private."""
+    # `classes` is the label set for the steps that have none. Each private step has to count the unit of the search.
     found = []
     for setting in settings:
         for name in setting:
@@ -213,18 +143,7 @@ def _wants_classes(step: Any) -> bool:
 
 
 def declared_classes(estimator: Any) -> NDArray | None:
-    """Return the label set that the classifier among the private steps declares.
-
-    Parameters
-    ----------
-    estimator : estimator
-        What is searched.
-
-    Returns
-    -------
-    classes : ndarray or None
-        None if there is none.
-    """
+    """Return the label set that the classifier among the private steps declares, or None."""
     check_steps(estimator)
     for place in _walk(clone(estimator), "", 1, [{}]):
         if _is_private(place.estimator) and is_classifier(place.estimator):

@@ -199,7 +199,7 @@ def private_score(
     X = X.tocsr() if hasattr(X, "tocsr") else X
     if X.shape[0] != len(targets):
         raise ValueError("X and y must have the same number of rows")
-    # Of what is in no cell, whatever the model, none takes another one's place.
+    # A row that is in no cell for any model must not take the place of another row of its group.
     in_some_cell = None if numbers is None else measure.possible(coded) > 0
     rows, coded, members = unit.members(numbers, np.arange(len(coded)), coded, in_some_cell)
     most = group_sensitivity(float(measure.most), unit.rows)
@@ -221,58 +221,22 @@ def private_score(
 
 @dataclass(frozen=True)
 class Table:
-    """Counts of records, in one cell each, and the score that is computed from them.
-
-    Parameters
-    ----------
-    metric : str
-        A table, or a score.
-    shape : tuple of int
-        Of the table.
-    classes : ndarray
-        The label set.
-    edges : ndarray or None
-        Ends of a histogram's bins; None for a confusion matrix.
-    """
+    """Counts of records, in one cell each, and the score that is computed from them."""
 
     metric: str
     shape: tuple[int, ...]
     classes: NDArray
-    edges: NDArray | None
+    edges: NDArray | None  # Ends of a histogram's bins; None for a confusion matrix.
 
     #: What one record adds to a cell.
     most = 1
 
     def possible(self, y: NDArray) -> NDArray[np.int64]:
-        """Return 1 for each row that may be in a cell.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n_samples,)
-            Positions of labels, -1 for others.
-
-        Returns
-        -------
-        counted : ndarray of int64, of shape (n_samples,)
-        """
+        """Return 1 for each row that may be in a cell; `y` holds positions of labels, -1 for others."""
         return (y >= 0).astype(np.int64)
 
     def cells(self, model: Any, X: Any, y: NDArray) -> NDArray[np.int64]:
-        """Count the rows in each cell.
-
-        Parameters
-        ----------
-        model : estimator or None
-            Fitted; None for one whose fit failed, which puts no row into a cell.
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : ndarray of shape (n_samples,)
-            Positions of labels, -1 for others.
-
-        Returns
-        -------
-        counts : ndarray of int64
-        """
+        """Count the rows in each cell; a model whose fit failed (None) puts no row into a cell."""
         if model is None:
             return np.zeros(self.shape, dtype=np.int64)
 
@@ -294,18 +258,7 @@ class Table:
         return np.bincount(found, minlength=math.prod(self.shape) + 1)[1:].reshape(self.shape)
 
     def value(self, counts: NDArray) -> Any:
-        """Return the table itself, or the score that follows from it.
-
-        Parameters
-        ----------
-        counts : ndarray
-            Noisy counts.
-
-        Returns
-        -------
-        value : ndarray or float
-            NaN where there is nothing to divide by.
-        """
+        """Return the table itself, or the score that follows from the noisy counts; NaN for a division by 0."""
         if self.metric in _TABLES:
             return counts
         counts = np.maximum(counts, 0).astype(np.float64)
@@ -331,23 +284,7 @@ def _area(negative: NDArray, positive: NDArray, metric: str) -> Any:
 
 
 def make_table(metric: str, estimator: Any, classes: NDArray | None, n_bins: int) -> Table | None:
-    """Return the table of a metric; None for a metric that is a sum of gains.
-
-    Parameters
-    ----------
-    metric : str
-        Its name.
-    estimator : estimator
-        What is judged.
-    classes : ndarray or None
-        Label set of a classifier.
-    n_bins : int
-        Number of bins of a histogram.
-
-    Returns
-    -------
-    table : Table or None
-    """
+    """Return the table of a metric; None for a metric that is a sum of gains."""
     if metric not in (*_TABLES, *_CURVES, *_COUNTED):
         return None
     if classes is None:

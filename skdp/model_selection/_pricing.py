@@ -41,28 +41,14 @@ _HALVINGS = 9
 
 @dataclass(frozen=True)
 class Parts:
-    """Sequences of which a record is exposed to one.
-
-    Attributes
-    ----------
-    sequences : tuple of tuple
-        One for each part.
-    """
+    """Alternative sequences of costs, of which each record is exposed to one."""
 
     sequences: tuple[tuple[Any, ...], ...]
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """The best of a random number of runs.
-
-    Attributes
-    ----------
-    run : tuple
-        One run.
-    mean, shape : float
-        The law of the number of runs.
-    """
+    """The best of a random number of runs, whose law has the parameters `mean` and `shape`."""
 
     run: tuple[Any, ...]
     mean: float
@@ -74,17 +60,7 @@ Sequence_ = tuple[Item, ...]
 
 
 def events_of(sequence: Sequence[Item]) -> tuple[PrivacyEvent, ...]:
-    """Return the events of a sequence.
-
-    Parameters
-    ----------
-    sequence : tuple of PrivacyCost, Parts or Repetition
-        What takes place.
-
-    Returns
-    -------
-    events : tuple of PrivacyEvent
-    """
+    """Return the events of a sequence."""
     events: list[PrivacyEvent] = []
     for item in sequence:
         if isinstance(item, PrivacyCost):
@@ -124,19 +100,7 @@ def _part(epsilon: float, portion: Fraction) -> float:
 
 
 def within(sequence: Sequence[Item], whole: Budget) -> bool:
-    """Whether a sequence is proved to be (epsilon, delta)-DP.
-
-    Parameters
-    ----------
-    sequence : tuple of PrivacyCost, Parts or Repetition
-        What takes place.
-    whole : Budget
-        Epsilon and delta.
-
-    Returns
-    -------
-    proved : bool
-    """
+    """Whether a sequence is proved to be (epsilon, delta)-DP with the epsilon and delta of `whole`."""
     if whole.epsilon == math.inf or not sequence:
         return True
     epsilon, delta = _sum(sequence)
@@ -147,7 +111,7 @@ def within(sequence: Sequence[Item], whole: Budget) -> bool:
     if len(sequence) == 1 and isinstance(sequence[0], Parts):
         return all(within(part, whole) for part in sequence[0].sequences)
     events = events_of(sequence)
-    # The cheaper proof first.
+    # The proof that takes less time comes first.
     if renyi_epsilon(events, whole.delta) <= whole.epsilon:
         return True
     squares = math.fsum(event.mu() ** 2 for event in events)
@@ -156,24 +120,12 @@ def within(sequence: Sequence[Item], whole: Budget) -> bool:
 
 @dataclass
 class Prices:
-    """Costs of portions of a budget.
-
-    Parameters
-    ----------
-    candidates : tuple of Candidate
-        What is tried.
-    whole : Budget
-        What everything may cost.
-    most : float
-        Largest change of a score by one record, or by what counts of one group.
-    scale : float
-        Of Gaussian-DP parameters; 0 for basic composition.
-    """
+    """Costs of portions of the budget `whole`."""
 
     candidates: tuple[Candidate, ...]
     whole: Budget
-    most: float
-    scale: float = 1.0
+    most: float  # Largest change of a score by one record, or by the rows of one group that count.
+    scale: float = 1.0  # Factor of Gaussian-DP parameters; 0 for basic composition.
     _known: dict[Any, tuple[PrivacyCost, ...]] = field(default_factory=dict)
 
     @property
@@ -196,50 +148,16 @@ class Prices:
         return budget
 
     def mu(self, portion: Fraction) -> float:
-        """Return the Gaussian-DP parameter of a portion.
-
-        Parameters
-        ----------
-        portion : Fraction
-            Part of its square.
-
-        Returns
-        -------
-        mu : float
-        """
+        """Return the Gaussian-DP parameter of a portion, which is a part of its square."""
         return self.scale * gaussian_mu(*self.whole) * math.sqrt(portion) * (1 - 2.0**-45)
 
     def budgets(self, candidate: int, portion: Fraction) -> tuple[Budget, ...]:
-        """Return what each step of a candidate may spend in one fit.
-
-        Parameters
-        ----------
-        candidate : int
-            Its position.
-        portion : Fraction
-            What one fit of the candidate may cost.
-
-        Returns
-        -------
-        budgets : tuple of Budget
-        """
+        """Return the budget of each step in one fit of a candidate that may cost the portion."""
         chosen = self.candidates[candidate]
         return tuple(self._share(portion / chosen.n_fits) for _ in chosen.steps)
 
     def fit(self, candidate: int, portion: Fraction) -> Sequence_:
-        """Return the costs of one fit of a candidate.
-
-        Parameters
-        ----------
-        candidate : int
-            Its position.
-        portion : Fraction
-            What it may cost.
-
-        Returns
-        -------
-        costs : tuple of PrivacyCost
-        """
+        """Return the costs of one fit of a candidate that may cost the portion."""
         budgets = self.budgets(candidate, portion)
         key = candidate, budgets
         if key not in self._known:
@@ -250,33 +168,13 @@ class Prices:
         return self._known[key]
 
     def any_fit(self, portion: Fraction) -> Sequence_:
-        """Return the cost of one fit of a candidate that is chosen later.
-
-        Parameters
-        ----------
-        portion : Fraction
-            What it may cost.
-
-        Returns
-        -------
-        costs : tuple
-        """
+        """Return the cost of one fit of a candidate that is chosen later."""
         every = tuple(dict.fromkeys(self.fit(m, portion) for m in range(len(self.candidates))))
         return every[0] if len(every) == 1 else (Parts(every),)
 
     def choice(self, portion: Fraction) -> tuple[Mechanism, PrivacyCost]:
-        """Return the mechanism that chooses a candidate by scores on all of which a record acts in one direction.
-
-        Parameters
-        ----------
-        portion : Fraction
-            What it may cost.
-
-        Returns
-        -------
-        mechanism : Mechanism
-        cost : PrivacyCost
-        """
+        """Return the mechanism that chooses a candidate by its score, and the cost of the choice."""
+        # A record has to act on all scores in one direction, because the mechanism is monotone.
         if not self.private:
             cost = PrivacyCost(self.whole.epsilon, self.whole.delta, (PureEvent(math.inf),))
             return Best(float(self.most)), cost
@@ -289,18 +187,7 @@ class Prices:
         return mechanism, PrivacyCost(epsilon, 0.0, (BoundedRangeEvent(epsilon),))
 
     def noise(self, portion: Fraction) -> tuple[Mechanism, PrivacyCost]:
-        """Return the mechanism that adds noise to one score.
-
-        Parameters
-        ----------
-        portion : Fraction
-            What it may cost.
-
-        Returns
-        -------
-        mechanism : Mechanism
-        cost : PrivacyCost
-        """
+        """Return the mechanism that adds noise to one score, and its cost."""
         if not self.private:
             cost = PrivacyCost(self.whole.epsilon, self.whole.delta, (PureEvent(math.inf),))
             return NoNoise(float(self.most)), cost
@@ -316,45 +203,15 @@ class Prices:
 
 
 class Best(NoNoise):
-    """The best candidate itself, with no guarantee.
-
-    Parameters
-    ----------
-    sensitivity : float
-        What one record can change, for the record.
-    """
+    """The best candidate itself, with no guarantee."""
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return the position of the largest score in each row.
-
-        Parameters
-        ----------
-        value : array-like of shape (n_groups, n_candidates)
-            Scores.
-        stream : BitStream
-            Not used.
-
-        Returns
-        -------
-        chosen : ndarray of shape (n_groups,)
-        """
+        """Return the position of the largest score in each row."""
         return np.asarray(value, dtype=np.float64).argmax(axis=1).astype(np.float64)
 
 
 def settle(prices: Prices, sequence_of: Callable[[Prices], Sequence_]) -> Prices:
-    """Return prices with the largest scale at which a sequence is within its budget.
-
-    Parameters
-    ----------
-    prices : Prices
-        At whatever scale.
-    sequence_of : callable
-        Maps prices to what takes place.
-
-    Returns
-    -------
-    prices : Prices
-    """
+    """Return prices with the largest scale at which a sequence is within its budget."""
 
     def at(scale: float) -> Prices:
         return Prices(prices.candidates, prices.whole, prices.most, scale)

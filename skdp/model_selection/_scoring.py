@@ -1,7 +1,7 @@
 r"""Scores of which one record can change little: sums over records of integers between 0 and a public number.
 
 Theorem. Let a record's gain be an integer in :math:`[0, G]` that depends on the record and on a model which does not
-depend on the record. Adding a record raises the sum of gains by between 0 and :math:`G`, whatever the other records.
+depend on the record. Adding a record raises the sum of gains by between 0 and :math:`G`, for any other records.
 
 Every score here is such a sum: the number of correct labels (:math:`G = 1`); correct labels with public weights; what a
 clipped loss leaves of its bound, rounded to a lattice record by record, so that the sum is exact.
@@ -38,51 +38,20 @@ LEVELS = 2**12
 
 @dataclass(frozen=True)
 class Score:
-    """A bounded score.
-
-    Attributes
-    ----------
-    name : str
-        As scikit-learn calls it.
-    most : int
-        Largest gain of one record.
-    unit : float
-        What a gain of `most` stands for.
-    loss : bool
-        Whether the score is minus what is missing of the gain.
-    classes : ndarray or None
-        Label set of a classification.
-    weights : ndarray or None
-        Largest gain of a record of each label.
-    bounds : tuple of float or None
-        Range of targets of a regression.
-    """
+    """A bounded score: a sum of integer gains of records."""
 
     name: str
-    most: int
-    unit: float
-    loss: bool
+    most: int  # Largest gain of one record.
+    unit: float  # The score that a gain of `most` stands for.
+    loss: bool  # Whether the score is minus the missing part of the gain.
     classes: NDArray | None = None
-    weights: NDArray[np.int64] | None = None
-    bounds: tuple[float, float] | None = None
+    weights: NDArray[np.int64] | None = None  # Largest gain of a record of each label.
+    bounds: tuple[float, float] | None = None  # Range of targets of a regression.
 
     def gains(self, model: Any, X: Any, y: NDArray) -> Gains:
-        """Return each row's gain, each a function of the row and of the model.
-
-        Parameters
-        ----------
-        model : estimator
-            Fitted, or None for one whose fit failed: it gains nothing.
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : ndarray of shape (n_samples,)
-            Positions of labels in `classes`, -1 for others; or targets.
-
-        Returns
-        -------
-        gains : ndarray of int64, of shape (n_samples,)
-            Between 0 and `most`.
-        """
+        """Return each row's gain, between 0 and `most`, as a function of the row and of the model alone."""
+        # A model whose fit failed is None, and gains nothing. `y` holds positions in `classes` (-1 for other labels),
+        # or targets.
         if model is None:
             return np.zeros(len(y), dtype=np.int64)
         method = self._probabilities if self.name == "neg_log_loss" else self._predictions
@@ -91,17 +60,7 @@ class Score:
         return np.clip(gains, 0, self.most)
 
     def possible(self, y: NDArray) -> Gains:
-        """Return the gain of each row from a perfect model.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n_samples,)
-            As in `gains`.
-
-        Returns
-        -------
-        gains : ndarray of int64, of shape (n_samples,)
-        """
+        """Return the gain of each row from a perfect model."""
         if self.weights is None:
             return np.full(len(y), self.most, dtype=np.int64)
         return np.where(y >= 0, self.weights[y], 0)
@@ -135,33 +94,12 @@ class Score:
     shape = (2,)
 
     def cells(self, model: Any, X: Any, y: NDArray) -> Gains:
-        """Return the sum of gains, and of what is missing to the largest ones.
-
-        Parameters
-        ----------
-        model, X, y : object
-            As in `gains`.
-
-        Returns
-        -------
-        sums : ndarray of int64, of shape (2,)
-        """
+        """Return the sum of gains, and the sum of what is missing to the largest gains."""
         gains = self.gains(model, X, y)
         return np.array([gains.sum(), (self.possible(y) - gains).sum()])
 
     def value(self, sums: Any) -> float:
-        """Return the score from the sum of gains and of what was missing to the largest.
-
-        Parameters
-        ----------
-        sums : sequence of two numbers
-            Exact or noisy.
-
-        Returns
-        -------
-        score : float
-            NaN where there is nothing to divide by.
-        """
+        """Return the score from exact or noisy sums of gains and missing gains; NaN unless their total is positive."""
         gained, missed = (float(each) for each in sums)
         if gained + missed <= 0:
             return math.nan
@@ -170,21 +108,7 @@ class Score:
 
 
 def row_by_row_if_need_be(method: Callable[[Any, NDArray], Gains], X: Any, y: NDArray) -> Gains:
-    """Return what a method gives for each row; 0 for a row that it refuses, which takes nothing from others.
-
-    Parameters
-    ----------
-    method : callable
-        Maps rows and their labels or targets to integers.
-    X : array-like of shape (n_samples, n_features)
-        Rows.
-    y : ndarray of shape (n_samples,)
-        Labels or targets.
-
-    Returns
-    -------
-    numbers : ndarray of int64, of shape (n_samples,)
-    """
+    """Return the method's integer for each row; 0 for a row that it refuses, without an effect on other rows."""
     if len(y) == 0:
         return np.zeros(0, dtype=np.int64)
     try:
@@ -198,20 +122,7 @@ def row_by_row_if_need_be(method: Callable[[Any, NDArray], Gains], X: Any, y: ND
 
 
 def take(X: Any, rows: NDArray[np.intp]) -> Any:
-    """Return some rows.
-
-    Parameters
-    ----------
-    X : array-like, sparse matrix or dataframe of shape (n_samples, n_features)
-        All rows.
-    rows : ndarray of intp
-        Which.
-
-    Returns
-    -------
-    taken : object
-        In the form of `X`.
-    """
+    """Return some rows of an array, sparse matrix or dataframe, in the form of `X`."""
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     return X[rows]
@@ -225,27 +136,7 @@ def make_score(
     loss_bound: float = 5.0,
     bounds_y: Any = None,
 ) -> Score:
-    """Return the score of a name, or say why there is none.
-
-    Parameters
-    ----------
-    scoring : object
-        What a user passed.
-    estimator : estimator
-        What is scored.
-    classes : ndarray or None
-        Label set of a classifier.
-    label_weights : dict or None
-        Public weights of labels, for balanced accuracy.
-    loss_bound : float
-        Largest log loss of a record.
-    bounds_y : pair of float or None
-        Range of targets.
-
-    Returns
-    -------
-    score : Score
-    """
+    """Return the score of a name, or raise an error with the reason why there is none."""
     if not isinstance(scoring, str) or scoring not in (*CLASSIFICATION, *REGRESSION):
         raise ValueError(
             f"scoring must be one of {', '.join((*CLASSIFICATION, *REGRESSION))}, got {shown(scoring)}: one record "
@@ -287,17 +178,5 @@ def _label_weights(label_weights: Any, classes: NDArray | None) -> NDArray[np.in
 
 
 def check_metric(metric: object, names: tuple[str, ...]) -> str:
-    """Return a metric's name.
-
-    Parameters
-    ----------
-    metric : object
-        What a user passed.
-    names : tuple of str
-        What there is.
-
-    Returns
-    -------
-    metric : str
-    """
+    """Return the metric if it is one of the names."""
     return check_choice(metric, "metric", names)

@@ -188,7 +188,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
             classes = np.arange(check_integer(n_classes, "n_classes", least=2))
         candidates = make_candidates(self.estimator, self._settings(None), classes, Unit.of(self.rows_per_group))
         weighted = self.scoring == "balanced_accuracy" and declared_classes(self.estimator) is None
-        # Whatever the labels and their weights are, the largest gain is the same.
+        # The largest gain does not depend on the labels and their weights.
         score = Score(self.scoring, LEVELS, 1.0, False) if weighted else self._score(classes)
         return self._planned(whole, candidates, score)[2]
 
@@ -378,34 +378,13 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
 
 
 def takes_text(estimator: Any) -> bool:
-    """Whether an estimator reads columns of text itself.
-
-    Parameters
-    ----------
-    estimator : estimator
-        What is searched or scored.
-
-    Returns
-    -------
-    takes_text : bool
-    """
+    """Whether an estimator reads columns of text itself."""
     return is_private(estimator) and bool(get_tags(estimator).input_tags.string)
 
 
 def rows_for_steps(X: Any, text: bool = False) -> Any:
-    """Return rows as steps of a pipeline take them, or refuse them: numbers have to be finite wherever they are.
-
-    Parameters
-    ----------
-    X : array-like, sparse matrix or dataframe of shape (n_samples, n_features)
-        Rows.
-    text : bool, default=False
-        Whether the estimator reads columns of text itself. Entries of lists are left as they are then.
-
-    Returns
-    -------
-    X : array, sparse matrix or dataframe
-    """
+    """Return rows in a form that steps of a pipeline take, or refuse them: all numbers have to be finite."""
+    # With `text`, the estimator reads columns of text itself, and entries of lists are left as they are.
     array = without_na(array_quietly(entries_of(X) if text else X))
     if getattr(getattr(array, "dtype", None), "kind", None) == "S":
         # Encoders would give their categories the width of the longest entry.
@@ -440,17 +419,7 @@ def _numbers(y: Any) -> NDArray:
 
 
 def occurring_labels(y: NDArray) -> NDArray:
-    """Return the labels that occur, with a warning that they are taken to be public.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_samples,)
-        Labels.
-
-    Returns
-    -------
-    classes : ndarray of shape (n_classes,)
-    """
+    """Return the labels that occur, with a warning that they are taken to be public."""
     if len(y) == 0:
         raise ValueError("0 samples hold no labels; declare them with classes=... on the estimator")
     labels = label_array(y)
@@ -471,23 +440,9 @@ def occurring_labels(y: NDArray) -> NDArray:
 def try_on_nothing(
     prices: Prices, portions: Iterable[Fraction], X: Any, targets: NDArray, members: NDArray[np.intp] | None = None
 ) -> None:
-    """Find what cannot be fitted before it costs anything: rows that no step takes, and parameters that are wrong.
-
-    Each candidate is fitted to no records at all, with the budgets of the search.
-
-    Parameters
-    ----------
-    prices : Prices
-        Settled.
-    portions : iterable of Fraction
-        What fits may cost.
-    X : array-like of shape (n_samples, n_features)
-        Rows, which public steps have to take.
-    targets : ndarray of shape (n_samples,)
-        Only its type is read.
-    members : ndarray of int or None
-        Only whether there are groups is read.
-    """
+    """Fit each candidate to no records with the budgets of the search, to find faults before any charge."""
+    # The public steps have to take the rows X. Of `targets` only the type is read, and of `members` only whether it is
+    # None.
     nothing = take(X, np.arange(0))
     for portion in dict.fromkeys(portions):
         for position, candidate in enumerate(prices.candidates):

@@ -53,15 +53,7 @@ _EXACT = (
 
 
 def check_steps(estimator: Any, name: str = "") -> None:
-    """Refuse what is no private step, no stateless transformer, and not made of these.
-
-    Parameters
-    ----------
-    estimator : estimator or str or None
-        What is to be searched, or a step of it.
-    name : str
-        Its place.
-    """
+    """Refuse a step that is neither private, nor a listed stateless transformer, nor made of these."""
     if estimator is None or isinstance(estimator, str) or _is_private(estimator):
         return
     place = f"step {name!r}, {type(estimator).__name__}," if name else type(estimator).__name__
@@ -126,18 +118,7 @@ def _parts(estimator: Any) -> list[tuple[str, Any]]:
 
 
 def without_na(X: Any) -> Any:
-    """Return rows in which what pandas calls NA is NaN, which encoders of scikit-learn take in columns of objects.
-
-    Parameters
-    ----------
-    X : array-like or dataframe of shape (n_samples, n_features)
-        Rows.
-
-    Returns
-    -------
-    X : array-like or dataframe of shape (n_samples, n_features)
-        In a copy, if there are columns of objects or of text with NA.
-    """
+    """Return rows in which pandas' NA is NaN (in a copy), which encoders of scikit-learn take in columns of objects."""
     if not hasattr(X, "iloc"):
         return X
     # By the types of columns alone.
@@ -163,13 +144,7 @@ def _has_na(dtype: Any) -> bool:
 
 
 def check_entries(X: Any) -> None:
-    """Refuse entries that are neither numbers nor text nor missing: encoders could fail on one of them.
-
-    Parameters
-    ----------
-    X : array-like or dataframe of shape (n_samples, n_features)
-        Rows, for a pipeline.
-    """
+    """Refuse entries that are neither numbers nor text nor missing, because encoders could fail on one of them."""
     columns = [X]
     if hasattr(X, "columns"):
         columns = [X.iloc[:, k] if hasattr(X, "iloc") else X[:, k] for k in range(X.shape[1])]
@@ -188,17 +163,8 @@ def _is_numeric(dtype: Any) -> bool:
 
 
 def check_rows(model: Any, X: Any) -> None:
-    """Refuse rows which a step before the first private one, or that itself, cannot take.
-
-    So that it is found before anything is charged. What a private step makes of rows is for the next one to take.
-
-    Parameters
-    ----------
-    model : estimator
-        Of allowed steps; not changed.
-    X : array-like or dataframe of shape (n_samples, n_features)
-        Rows.
-    """
+    """Refuse rows that the first private step, or a step before it, cannot take, before anything is charged."""
+    # The steps after a private one are given its output instead.
     with silence(), np.errstate(all="ignore"):
         try:
             _before_private(model, X)
@@ -291,115 +257,47 @@ def _like(made: Any, values: NDArray) -> Any:
 
 
 class WithoutRecords(TransformerMixin, BaseEstimator):
-    """A stateless transformer that sees one row of zeros when it is fitted, and takes data without rows.
-
-    Parameters
-    ----------
-    transformer : transformer
-        Of the classes above.
-    """
+    """A stateless transformer that sees one row of zeros when it is fitted, and takes data without rows."""
 
     def __init__(self, transformer: Any) -> None:
         self.transformer = transformer
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit to a row of zeros with the columns and types of X.
-
-        Parameters
-        ----------
-        X : array-like or dataframe of shape (n_samples, n_features)
-            Only its columns and types are read.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : object
-        """
+        """Fit to a row of zeros with the columns and types of X, and read nothing else of X."""
         self.row_ = _row_of_zeros(X)
         self.transformer_ = clone(self.transformer).fit(self.row_)
         return self
 
     def transform(self, X: Any) -> Any:
-        """Transform each row by itself.
-
-        Parameters
-        ----------
-        X : array-like or dataframe of shape (n_samples, n_features)
-            Rows, or none.
-
-        Returns
-        -------
-        transformed : array-like of shape (n_samples, n_columns)
-        """
+        """Transform each row by itself; there may be none."""
         if X.shape[0] == 0:
             return take(self.transformer_.transform(self.row_), np.arange(0))
         return _transformed(self.transformer_, X)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray:
-        """Return the transformer's names.
-
-        Parameters
-        ----------
-        input_features : array-like of str or None
-            Names of the columns.
-
-        Returns
-        -------
-        names : ndarray of str
-        """
+        """Return the transformer's names."""
         names: NDArray = self.transformer_.get_feature_names_out(input_features)
         return names
 
 
 class FiniteRows(TransformerMixin, BaseEstimator):
-    """A private transformer that makes finite rows, or none of none, for the steps behind it.
+    """A private transformer that makes finite rows, or none of none, for the steps behind it."""
 
-    Projections of rows of nearly the largest numbers overflow; the next step would fail on that one record.
-
-    Parameters
-    ----------
-    transformer : transformer
-        Private.
-    groups : ndarray of int, default=None
-        Of the rows that it is going to be fitted to, if its unit is a group.
-    """
+    # Projections of rows of nearly the largest numbers overflow, and the next step would fail on that one record.
 
     def __init__(self, transformer: Any, groups: NDArray[np.intp] | None = None) -> None:
         self.transformer = transformer
         self.groups = groups
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the transformer.
-
-        Parameters
-        ----------
-        X : array-like or dataframe of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,) or None
-            Labels or targets.
-
-        Returns
-        -------
-        self : object
-        """
+        """Fit the transformer."""
         self.row_ = _row_of_zeros(X)
         # Itself: the guarantee and the noise are its own.
         self.transformer_ = self.transformer.fit(X, y, **_given(self.groups))
         return self
 
     def transform(self, X: Any) -> Any:
-        """Transform.
-
-        Parameters
-        ----------
-        X : array-like or dataframe of shape (n_samples, n_features)
-            Rows, or none.
-
-        Returns
-        -------
-        transformed : array-like of shape (n_samples, n_columns)
-        """
+        """Transform rows into finite ones; there may be none."""
         if X.shape[0] == 0:
             return take(self.transformer_.transform(self.row_), np.arange(0))
         with np.errstate(all="ignore"):
@@ -407,50 +305,20 @@ class FiniteRows(TransformerMixin, BaseEstimator):
         return _like(made, np.nan_to_num(np.asarray(made, dtype=np.float64), posinf=_FAR, neginf=-_FAR))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray:
-        """Return the transformer's names.
-
-        Parameters
-        ----------
-        input_features : array-like of str or None
-            Names of the columns.
-
-        Returns
-        -------
-        names : ndarray of str
-        """
+        """Return the transformer's names."""
         names: NDArray = self.transformer_.get_feature_names_out(input_features)
         return names
 
 
 class OfGroups(BaseEstimator):
-    """A private estimator at the end of the steps, with the groups of the rows that it is going to be fitted to.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Private.
-    groups : ndarray of int
-        For each row.
-    """
+    """A private estimator at the end of the steps, with the groups of the rows that it is going to be fitted to."""
 
     def __init__(self, estimator: Any, groups: NDArray[np.intp]) -> None:
         self.estimator = estimator
         self.groups = groups
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the estimator.
-
-        Parameters
-        ----------
-        X : array-like or dataframe of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,) or None
-            Labels or targets.
-
-        Returns
-        -------
-        self : object
-        """
+        """Fit the estimator with its groups."""
         self.estimator.fit(X, y, **_given(self.groups))
         return self
 
@@ -460,22 +328,9 @@ def _given(groups: NDArray[np.intp] | None) -> dict[str, Any]:
 
 
 def with_groups(model: Any, groups: NDArray[np.intp] | None) -> Any:
-    """Hand the groups of rows to the private steps of a model, past all that does not take any.
-
-    Steps map rows one by one, so that each step sees the rows that the model is fitted to, in their order.
-
-    Parameters
-    ----------
-    model : estimator
-        From `without_records`; its own to change.
-    groups : ndarray of int or None
-        None leaves it as it is.
-
-    Returns
-    -------
-    model : estimator
-        `as_released` takes the groups away again.
-    """
+    """Give the groups of rows, in place, to the private steps of a model from `without_records`."""
+    # Steps map rows one by one, so that each step sees the rows that the model is fitted to, in their order.
+    # `as_released` takes the groups away again.
     if groups is None:
         return model
 
@@ -529,17 +384,7 @@ def _changed(model: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def without_records(model: Any) -> Any:
-    """Return an estimator whose stateless steps see no records when they are fitted.
-
-    Parameters
-    ----------
-    model : estimator
-        Unfitted; its own to change.
-
-    Returns
-    -------
-    model : estimator
-    """
+    """Change an unfitted estimator, in place, so that its stateless steps see no records when they are fitted."""
 
     def wrapped(leaf: Any) -> Any:
         if type(leaf) in _STATELESS:
@@ -559,17 +404,7 @@ def _quieten(model: Any) -> None:
 
 
 def as_released(model: Any) -> Any:
-    """Return a fitted estimator with the user's own steps again, fitted, and without seeds.
-
-    Parameters
-    ----------
-    model : estimator
-        From `without_records`, fitted; its own to change.
-
-    Returns
-    -------
-    model : estimator
-    """
+    """Restore, in place, the user's own steps in a fitted model from `without_records`, without seeds."""
 
     def plain(leaf: Any) -> Any:
         if isinstance(leaf, WithoutRecords | FiniteRows):

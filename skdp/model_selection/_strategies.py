@@ -39,29 +39,9 @@ class Task:
 
 
 class Workshop:
-    """What a strategy works with: data, prices, randomness.
+    """The data, settled prices, score, charged session and randomness that a strategy works with."""
 
-    Parameters
-    ----------
-    X, y : array-like
-        The data; `y` as scores read it.
-    targets : ndarray
-        What estimators are fitted to.
-    prices : Prices
-        Settled.
-    score : Score or Table
-        What compares.
-    session : ReleaseSession
-        Charged.
-    source : NoiseSource
-        Randomness.
-    n_jobs : int or None
-        Processes.
-    unit : Unit
-        Whether records count, or groups of them.
-    members : ndarray of int or None
-        The group of each row, if groups count.
-    """
+    # Scores read `y`, and estimators are fitted to `targets`. `members` holds the group of each row, if groups count.
 
     def __init__(
         self,
@@ -97,7 +77,7 @@ class Workshop:
         if self.members is None or self.score is None:
             return rows
         if self._may_score is None:
-            # What counts in no score takes no other row's place.
+            # A row that counts in no score must not take the place of another row of its group.
             known = np.flatnonzero(self.score.possible(self.y) > 0)
             counted, _ = self.unit.counted(self.source, self.members[known], known)
             self._may_score = np.zeros(len(self.y), dtype=bool)
@@ -111,7 +91,7 @@ class Workshop:
             budgets = self.prices.budgets(task.candidate, task.portion)
             seeds = [self._seed() for _ in budgets]
             prepared.append((self.prices.candidates[task.candidate].prepared(budgets, seeds), task))
-        # Whatever joblib is configured to print would count the fits. Rows are not to be written to files.
+        # With another verbosity, joblib would print the number of fits. Rows must not be written to files.
         done = Parallel(n_jobs=self.n_jobs, verbose=0, max_nbytes=None)(
             delayed(_fit_and_count)(
                 model,
@@ -175,24 +155,10 @@ def _fit_and_count(
 
 
 def fitted_or_none(model: Any, X: Any, y: Any, groups: NDArray[np.intp] | None = None) -> Any:
-    """Fit, and return the model, or None if its mechanisms released too little to go on.
-
-    That alone is an outcome that was paid for, and may decide which candidates are compared. If it were any error, a
-    record on which a candidate fails would take it out for certain. Other errors end the search.
-
-    Parameters
-    ----------
-    model : estimator
-        From `Candidate.prepared`.
-    X, y : array-like
-        Rows and targets.
-    groups : ndarray of int or None
-        For each row, if groups count.
-
-    Returns
-    -------
-    model : estimator or None
-    """
+    """Fit, and return the model, or None if its mechanisms released too little to go on."""
+    # That alone is an outcome that was paid for, and may decide which candidates are compared. If every error led to
+    # None, a record on which a candidate fails would exclude that candidate with certainty. Other errors end the
+    # search.
     try:
         return as_released(with_groups(model, groups).fit(X, y))
     except NotEnoughDataError:
@@ -214,15 +180,7 @@ def fitted_or_none(model: Any, X: Any, y: Any, groups: NDArray[np.intp] | None =
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a search found.
-
-    Attributes
-    ----------
-    index : int
-        The candidate.
-    estimator : estimator or None
-        Fitted; None if there is none.
-    """
+    """The position of the chosen candidate, and the fitted estimator, which is None if there is none."""
 
     index: int
     estimator: Any
@@ -230,15 +188,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Strategy(ABC):
-    """A way to search.
-
-    Parameters
-    ----------
-    n_candidates : int
-        Number of candidates.
-    refit : bool
-        Whether the chosen candidate is fitted to all records at the end.
-    """
+    """A way to search; with `refit`, the chosen candidate is fitted to all records at the end."""
 
     n_candidates: int
     refit: bool
@@ -247,68 +197,23 @@ class Strategy(ABC):
 
     @abstractmethod
     def sequence(self, prices: Prices) -> Sequence_:
-        """Return what takes place.
-
-        Parameters
-        ----------
-        prices : Prices
-            Costs of portions.
-
-        Returns
-        -------
-        sequence : tuple
-        """
+        """Return the costs of everything that takes place."""
 
     def settled(self, prices: Prices) -> Prices | None:
-        """Return the prices at which everything is within the budget, or None if there are none.
-
-        Parameters
-        ----------
-        prices : Prices
-            At any scale.
-
-        Returns
-        -------
-        prices : Prices or None
-        """
+        """Return the prices at which everything is within the budget, or None if there are none."""
         found = settle(prices, self.sequence)
         return found if within(self.sequence(found), prices.whole) else None
 
     @abstractmethod
     def releases(self, prices: Prices) -> tuple[Release, ...]:
-        """Return what is released by the search itself.
-
-        Parameters
-        ----------
-        prices : Prices
-            Settled.
-
-        Returns
-        -------
-        releases : tuple of Release
-        """
+        """Return the releases of the search itself, at settled prices."""
 
     def fit_portions(self, prices: Prices) -> tuple[Fraction, ...]:
-        """Return what fits may cost.
-
-        Parameters
-        ----------
-        prices : Prices
-            Settled.
-
-        Returns
-        -------
-        portions : tuple of Fraction
-        """
+        """Return the portions of the budget that fits may cost."""
         return tuple(portion for _, portion in self.portions())
 
     def fits(self) -> tuple[str, ...]:
-        """Say which fits take place, for people.
-
-        Returns
-        -------
-        lines : tuple of str
-        """
+        """Describe the fits that take place, one line for each kind."""
         (fraction, portion), (_, last) = self.portions()
         number = f"{self._fits_each * self.n_candidates} fits, {self._fits_each} of each candidate"
         lines = [f"{number}, to a fraction {fraction:.3g} of the records: share {float(portion):.3g} each"]
@@ -322,43 +227,16 @@ class Strategy(ABC):
 
     @abstractmethod
     def run(self, shop: Workshop) -> Outcome:
-        """Search.
-
-        Parameters
-        ----------
-        shop : Workshop
-            Data, prices and randomness.
-
-        Returns
-        -------
-        outcome : Outcome
-        """
+        """Search, and return the outcome."""
 
     @abstractmethod
     def portions(self) -> tuple[tuple[float, Fraction], tuple[float, Fraction]]:
-        """Return fraction of the records and portion of the budget of a trained candidate, and of the final model.
-
-        Returns
-        -------
-        trained, final : tuple of (float, Fraction)
-        """
+        """Return the fraction of records and portion of the budget of a trained candidate, and of the final model."""
 
     def signal(self, whole: Budget) -> float:
-        """Return how much signal a candidate and the final model have, compared with one fit with everything.
-
-        Noise of a fit is inversely proportional to the number of records and to the Gaussian-DP parameter, or to
-        epsilon. The two count alike: a search is worth what its comparison is worth, and what its model is.
-
-        Parameters
-        ----------
-        whole : Budget
-            What the search may cost.
-
-        Returns
-        -------
-        signal : float
-            In (0, 1].
-        """
+        """Return the signal, in (0, 1], of a candidate and the final model, compared with one fit with everything."""
+        # The noise of a fit is inversely proportional to the number of records and to the Gaussian-DP parameter, or to
+        # epsilon. The comparison and the final model have equal weights in the mean.
         power = 1.0 if whole.delta == 0 else 0.5
         strengths = [
             fraction * (float(portion) ** power if whole.epsilon < math.inf else 1.0)
@@ -391,18 +269,10 @@ class Single(Strategy):
 
 @dataclass(frozen=True)
 class OnParts(Strategy):
-    """Candidates are trained on some records and compared on others.
+    """Candidates are trained on some records and compared on others."""
 
-    Parameters
-    ----------
-    validation : float
-        Probability of a record to be among those that compare.
-    refit_portion : Fraction
-        What a last fit to all records may cost.
-    """
-
-    validation: float
-    refit_portion: Fraction
+    validation: float  # Probability that a record compares, and does not train.
+    refit_portion: Fraction  # Portion of the budget for a last fit to all records.
 
     theorem = "user guide, model selection, theorem 1"
 
@@ -479,15 +349,7 @@ class Split(OnParts):
 
 @dataclass(frozen=True)
 class KFold(Strategy):
-    """Each candidate is trained on all folds but one, and counted on that one.
-
-    Parameters
-    ----------
-    n_folds : int
-        Number of folds.
-    choice_portion, refit_portion : Fraction
-        What the choice, and the fit to all records, may cost.
-    """
+    """Each candidate is trained on all folds but one, and counted on that one."""
 
     n_folds: int
     choice_portion: Fraction
@@ -535,18 +397,10 @@ class KFold(Strategy):
 
 @dataclass(frozen=True)
 class Repeat(Strategy):
-    """The best of a random number of runs, each of a random candidate.
+    """The best of a random number of runs, each of a random candidate."""
 
-    Parameters
-    ----------
-    validation : float
-        Probability of a record to be among those that compare.
-    mean, shape : float
-        The law of the number of runs.
-    """
-
-    validation: float
-    mean: float
+    validation: float  # Probability that a record compares, and does not train.
+    mean: float  # With `shape`, the law of the number of runs.
     shape: float
 
     name = "repeat"
@@ -597,19 +451,7 @@ class Repeat(Strategy):
 
 
 def missed(n_candidates: int, mean: float, shape: float) -> float:
-    """Return the probability that no run is of a given candidate.
-
-    Parameters
-    ----------
-    n_candidates : int
-        Number of candidates.
-    mean, shape : float
-        The law of the number of runs.
-
-    Returns
-    -------
-    probability : float
-    """
+    """Return the probability that no run is of a given candidate."""
     log_gamma = math.log(runs_parameter(mean, shape))
     other = 1 - 1 / n_candidates
     if log_gamma == 0:
@@ -641,31 +483,7 @@ def make_strategy(
     mean_runs: float,
     shape: float,
 ) -> tuple[Strategy, Prices]:
-    """Return the strategy of a name, or the one with the most signal, and its prices.
-
-    Parameters
-    ----------
-    name : str
-        Or "auto".
-    n_candidates : int
-        Number of candidates.
-    prices : Prices
-        At any scale.
-    refit : bool or "auto"
-        Whether the chosen candidate is fitted to all records.
-    n_folds : int
-        Number of folds.
-    validation : float
-        Probability of a record to be among those that compare.
-    mean_runs, shape : float
-        The law of the number of runs.
-
-    Returns
-    -------
-    strategy : Strategy
-    prices : Prices
-        Settled.
-    """
+    """Return the strategy of a name, or for "auto" the one with the most signal, and its settled prices."""
     if n_candidates == 1:
         strategies: list[Strategy] = [Single(1, True)]
     else:
