@@ -224,8 +224,8 @@ def allocate(
     if inexact:
         warnings.warn(
             f"not exact row by row, before bins: {', '.join(inexact)}. The last bit of what Normalizer makes of a row "
-            "can depend on how many rows there are, and move the row to another bin. Use NormClipper instead, or put the "
-            "pipeline into a DPGridSearchCV or a DPRandomizedSearchCV, which divide rows exactly",
+            "can depend on how many rows there are, and move the row to another bin. Use NormClipper instead, or "
+            "put the pipeline into a DPGridSearchCV or a DPRandomizedSearchCV, which divide rows exactly",
             PrivacyAssumptionWarning,
             stacklevel=2,
         )
