@@ -251,7 +251,7 @@ class PrivacyLossDistribution:
 
     See Also
     --------
-    skdp.BudgetAccountant : Composes the charges of all fits.
+    skdp.accounting.BudgetAccountant : Composes the charges of all fits.
 
     References
     ----------
