@@ -23,7 +23,7 @@ SPREAD_OF_MEANS = 0.05
 SPREAD_OF_VARIANCES = 0.005
 
 #: A class's variance differs from that of all if the difference exceeds so many standard deviations of its noise.
-APART = 2.0
+APART = 1.0
 
 # The least variance of a Gaussian, in the same units.
 _LEAST_VARIANCE = 1e-12
