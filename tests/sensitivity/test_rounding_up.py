@@ -59,8 +59,8 @@ def test_bound_is_rounded_up(name):
 def test_norm_of_a_rounded_row_is_covered():
     for size in (1, 7, 5000):
         with decimal.localcontext(decimal.Context(prec=60)):
-            exact = Decimal(1.7) * scaling(size) + Decimal(2) ** -10 * sqrt(size) / 2
-            assert abs(Decimal(sensitivity.rounded_norm(1.7, size, 2.0**-10)) / exact - 1) < 1e-15
+            exact = Decimal("1.75") * scaling(size) + Decimal(2) ** -10 * sqrt(size) / 2
+            assert abs(Decimal(sensitivity.rounded_norm(1.75, size, 2.0**-10)) / exact - 1) < 1e-15
     # From 2**10 entries on, the rounding of their squares' sum counts.
     assert sensitivity.rounded_norm(1.0, 2**12, 0.0) >= 1 + 2.0**-38
 
