@@ -110,6 +110,8 @@ def test_budgets_are_compared_as_guarantees():
         assert not any(compare(one, other) for compare in (*before, *after))
     assert Budget(4, 0.1) >= (3, 0.1)
     assert not Budget(4, 0.02) >= (3, 0.1)
+    assert Budget(3, 0.1) <= (4, 0.1)
+    assert not Budget(3, 0.1) <= (4, 0.02)
     with pytest.raises(TypeError):
         _ = small <= 3.0
     assert pickle.loads(pickle.dumps(small)) == small == copy.copy(small)
