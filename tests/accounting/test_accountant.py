@@ -21,11 +21,11 @@ from sklearn.pipeline import make_pipeline
 from skdp.accounting import (
     Budget,
     BudgetAccountant,
-    PrivacyCost,
     ParallelEvent,
+    PrivacyCost,
     PureEvent,
-    RepeatedSelectionEvent,
     RecordedRelease,
+    RepeatedSelectionEvent,
     check_delta,
     check_epsilon,
     gaussian_mu,
