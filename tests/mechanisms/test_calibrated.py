@@ -65,6 +65,11 @@ def test_l1_mechanism_allows_for_roundings(epsilon, size):
         assert sensitivity / (epsilon * mechanism.step) <= 2.0**44
 
 
+def test_noise_of_a_long_vector_stays_within_integers():
+    mechanism = l1_mechanism(1e-5, 1.0, 2**16)
+    assert 2.0**42 <= 1.0 / (1e-5 * mechanism.step) <= 2.0**44
+
+
 def test_values_are_clipped_to_what_doubles_hold():
     mechanisms = [l2_mechanism(1.0, delta, 1.0, 1.0, 3)[0] for delta in (0.0, 1e-6)] + [l1_mechanism(1.0, 1.0, 3)]
     for mechanism in mechanisms:
