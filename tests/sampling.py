@@ -6,14 +6,14 @@
 - with estimators among its parameters: for each class, one of the tests with an instance of that class;
 - otherwise `FEW` of its tests, or one for each group, where it is marked ``sample(by=...)``.
 
-A function that takes long runs less at some commits. Its CPU time is in the table `SECONDS`, and what it may take on the
-average follows from `LONGEST` and `FOR_EACH_GROUP`; a class and a rule then meet at one of several commits. The mark
-``sample(every=n)`` asks for one of n commits at most. Theorems are run at every commit. Where all of this would take
+A function that takes long runs less at some commits. Its CPU time is in the table `SECONDS`, and what it may take on
+the average follows from `LONGEST` and `FOR_EACH_GROUP`; a class and a rule then meet at one of several commits. The
+mark ``sample(every=n)`` asks for one of n commits at most. Theorems are run at every commit. Where all of this would take
 more than `PERIOD` commits to come round, more tests are run at each of them.
 
 The tests of a group are ordered by a hash of their names, with gaps between them if they are not run at each commit.
-Commit number c runs those at places c·k to c·k + k − 1, modulo the number n of places, where k is how many places belong
-to a commit. Any ceil(n / k) consecutive commits, and therefore any `PERIOD` of them, run all tests of the group.
+Commit number c runs those at places c·k to c·k + k − 1, modulo the number n of places, where k is how many places
+belong to a commit. Any ceil(n / k) consecutive commits, and therefore any `PERIOD` of them, run all tests of the group.
 """
 
 import hashlib
@@ -102,7 +102,7 @@ def read_seconds(path=SECONDS):
     return {function: float(seconds) for seconds, function in lines}
 
 
-def mostly_left_out(seconds, n_groups):
+def one_commit_of(seconds, n_groups):
     """Return n such that a function is run at one of n commits, from the CPU seconds of a test of each group."""
     allowed = LONGEST + (FOR_EACH_GROUP * n_groups if n_groups > 1 else 0.0)
     return min(PERIOD, max(1, math.ceil(seconds * n_groups / allowed)))
@@ -127,7 +127,7 @@ def groups_of(items, seconds=None):
                 marked[function] = max([mark.kwargs.get("every", 1) for mark in item.iter_markers("sample")], default=1)
     for function, by_name in found.items():
         every = marked[function]
-        every = 1 if every is None else max(every, mostly_left_out(seconds.get(function, 0.0), len(by_name)))
+        every = 1 if every is None else max(every, one_commit_of(seconds.get(function, 0.0), len(by_name)))
         for name, (tests, least) in by_name.items():
             places = [place for test in sorted(tests, key=hashed) for place in (test, *[None] * (every - 1))]
             groups[function, name] = places, min(len(places), max(least, -(-len(places) // PERIOD)))
