@@ -11,7 +11,7 @@ LIMIT = 240
 
 
 #: Functions whose tests take less on the average are not in the table.
-SHORT = 0.05
+SHORT = 0.02
 
 
 def add_options(parser):
@@ -75,5 +75,5 @@ def write_seconds(of_functions, path=SECONDS):
     """Renew the lines of the functions that were run."""
     found = read_seconds(path) if path.exists() else {}
     found.update({function: total / count for function, (total, count) in of_functions.items()})
-    lines = [f"{mean:.2f} {function}" for function, mean in sorted(found.items()) if round(mean, 2) >= SHORT]
+    lines = [f"{mean:.3f} {function}" for function, mean in sorted(found.items()) if mean >= SHORT]
     path.write_text("\n".join(["# CPU seconds of a test; `pytest --write-seconds` renews them.", *lines, ""]))

@@ -8,8 +8,8 @@
 
 A function that takes long runs less at some commits. Its CPU time is in the table `SECONDS`, and what it may take on
 the average follows from `LONGEST` and `FOR_EACH_GROUP`; a class and a rule then meet at one of several commits. The
-mark ``sample(every=n)`` asks for one of n commits at most. Theorems are run at every commit. Where all of this would take
-more than `PERIOD` commits to come round, more tests are run at each of them.
+mark ``sample(every=n)`` asks for one of n commits at most. Theorems are run at every commit. Where all of this would
+take more than `PERIOD` commits to come round, more tests are run at each of them.
 
 The tests of a group are ordered by a hash of their names, with gaps between them if they are not run at each commit.
 Commit number c runs those at places c·k to c·k + k − 1, modulo the number n of places, where k is how many places
@@ -38,10 +38,10 @@ FEW = 1
 SECONDS = ROOT / "tests" / "seconds.txt"
 
 #: What a function may take at a commit, in CPU seconds of the table, ...
-LONGEST = 0.2
+LONGEST = 0.1
 
 #: ... and for each of its classes or subjects besides.
-FOR_EACH_GROUP = 0.02
+FOR_EACH_GROUP = 0.01
 
 #: The variable of the environment that holds the number of the commit; any integer.
 VARIABLE = "SKDP_SAMPLE"
