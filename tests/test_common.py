@@ -194,14 +194,14 @@ def test_clone_and_copies_share_the_accountant(estimator):
 
 @every_estimator
 def test_model_selection_charges_every_fit(estimator):
-    X, y = data_for(estimator)
+    X, y = data_for(estimator, n_rows=120)
     accountant = wide_accountant()
     model = declared(estimator, accountant=accountant)
     scoring = None if hasattr(model, "score") else lambda fitted, X, y: len(output(fitted, X))
-    cross_val_score(make_pipeline(MaxAbsScaler(), model), X, y, cv=5, scoring=scoring)
-    assert len(accountant) == 5
-    GridSearchCV(model, {"epsilon": [1.0, 2.0]}, cv=3, scoring=scoring).fit(X, y)
-    assert len(accountant) == 5 + 2 * 3 + 1
+    cross_val_score(make_pipeline(MaxAbsScaler(), model), X, y, cv=3, scoring=scoring)
+    assert len(accountant) == 3
+    GridSearchCV(model, {"epsilon": [1.0, 2.0]}, cv=2, scoring=scoring).fit(X, y)
+    assert len(accountant) == 3 + 2 * 2 + 1
 
 
 @every_estimator
