@@ -33,9 +33,9 @@ _THEOREM = "Gradient descent, theorem 2"
 _FIRST, _SECOND = np.repeat([-1.0, 0.0, 1.0], 2), np.repeat([1.0, -1.0, 1.0], 2)
 _TARGET = np.tile([-1.0, 1.0], 3)
 
-# A line has to be better by so many standard deviations of the noise in the difference. The noise is in the line
-# and in the difference, so that this comes to four standard deviations of the line's coefficients.
-_SURE_BY = 2.0
+# A line has to be better than the predictions, or than the mean, by so many standard deviations of the noise in the
+# difference. The noise is in the line and in the difference, so that a coefficient is twice as many from its start.
+_SURE_BY, _SURE_BY_OF_MEAN = 2.0, 1.5
 
 _MOST_SLOPE = 4.0
 
@@ -137,19 +137,23 @@ def chosen_line(weights: Array, noise: float, trusted: bool) -> Line:
         The one whose squared error is least, allowing for noise.
     """
     # Below its noise, a number of records says nothing.
-    count = max(float(weights.sum()), 3 * noise * math.sqrt(len(weights)))
-    target = min(max(float(weights @ _TARGET) / count, -1.0), 1.0)
+    deviation = noise * math.sqrt(len(weights))
+    count = max(float(weights.sum()), 3 * deviation)
+    total = float(weights @ _TARGET)
+    # A sum within two standard deviations of 0 may be noise alone. The middle of the bounds is better then.
+    kept = max(0.0, 1 - (2 * deviation / total) ** 2) if total else 0.0
+    target = min(max(kept * total / count, -1.0), 1.0)
     mean, square = float(weights @ _FIRST) / count, float(weights @ _SECOND) / count
     lines = [Line(), Line(0.0, target), Line(1.0, target - mean)]
     if square > mean**2:
         slope = (float(weights @ (_FIRST * _TARGET)) / count - mean * target) / (square - mean**2)
         slope = min(max(slope, 0.0), _MOST_SLOPE)
         lines.append(Line(slope, target - slope * mean))
-    start = lines[0 if trusted else 1]
+    start, sure_by = (lines[0], _SURE_BY) if trusted else (lines[1], _SURE_BY_OF_MEAN)
     best, least = start, 0.0
     for line in lines:
         more = _errors(line) - _errors(start)
-        bound = float(weights @ more) + _SURE_BY * noise * float(np.linalg.norm(more))
+        bound = float(weights @ more) + sure_by * noise * float(np.linalg.norm(more))
         if bound < least:
             best, least = line, bound
     return best
