@@ -365,7 +365,7 @@ def one_seed():
 
 def half_the_sensitivity():
     """Of scores."""
-    return replaced(_search, "Prices", lambda kind: lambda candidates, whole, most, size: kind(candidates, whole, most / 2, size))
+    return replaced(_search, "Prices", lambda kind: lambda some, whole, most, size: kind(some, whole, most / 2, size))
 
 
 def half_of_the_table():
