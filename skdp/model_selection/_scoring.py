@@ -38,6 +38,8 @@ _CURVES = ("roc_auc", "average_precision")
 _COUNTED = ("f1", "f1_macro")
 FROM_TABLES = (*_CURVES, *_COUNTED)
 
+_MOST_BINS = 10**6
+
 #: Levels of a clipped loss, and of class weights.
 LEVELS = 2**12
 
@@ -252,7 +254,7 @@ def make_table(metric: str, estimator: Any, classes: NDArray | None, n_bins: int
     if metric in (*_COUNTED, "confusion_matrix"):
         # The last column of a score's table is for records of which there is no prediction.
         return Table(metric, (len(classes), len(classes) + (metric in _COUNTED)), classes, None)
-    edges = np.linspace(0.0, 1.0, check_integer(n_bins, "n_bins", least=2) + 1)
+    edges = np.linspace(0.0, 1.0, check_integer(n_bins, "n_bins", least=2, most=_MOST_BINS) + 1)
     if len(classes) != 2 or not hasattr(estimator, "predict_proba"):
         raise ValueError(f"{metric!r} needs a classifier of two labels with predict_proba")
     return Table(metric, (len(edges) - 1, 2), classes, edges)

@@ -517,8 +517,9 @@ _PARAMETERS = """    epsilon : float, default=1.0
     bounds_y : pair of float, default=None
         Public range of targets. Targets and predictions beyond are clipped, for the comparison.
     n_bins : int, default=10
-        Number of equal bins of the estimated probability, for ``"roc_auc"`` and ``"average_precision"``. Must be at
-        least 2. Records in the same bin count as ties. More bins distinguish more probabilities, and add more noise.
+        Number of equal bins of the estimated probability, for ``"roc_auc"`` and ``"average_precision"``. Must be in
+        [2, 1000000]. Records in the same bin count as ties. More bins distinguish more probabilities, and add more
+        noise.
     rows_per_group : int, default=None
         How many records of a group (all rows of one person, for instance) count in a score at most, drawn at random; it
         has to be set for the private steps as well, where it may be another number. The guarantee of the whole is then

@@ -5,6 +5,7 @@ import pickle
 import warnings
 from collections import Counter
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -38,7 +39,8 @@ from skdp.exceptions import (
     SeededNoiseWarning,
 )
 from skdp.local import LocalDPNaiveBayes, RandomizedResponse
-from skdp.model_selection import _scoring, _search, _stateless, _strategies
+from skdp.model_selection import _scoring, _search, _stateless, _strategies, private_score
+from skdp.model_selection._scoring import make_table
 from skdp.model_selection._search import rows_for_steps
 from skdp.preprocessing import DPStandardScaler, NormClipper
 from tests.linear_model.data import blobs
@@ -821,6 +823,16 @@ def test_failures_are_not_chosen_by_tables(strategy, scoring):
         DPGridSearchCV(Ranks(fail=True), {"label": [0, 1]}, strategy=strategy, scoring=scoring).fit(X, y)
 
 
+def test_a_candidate_whose_noisy_table_gives_no_score_is_not_chosen():
+    table = make_table("roc_auc", Ranks(), np.array([0, 1]), 2)
+    shop = SimpleNamespace(score=table, session=SimpleNamespace(release=lambda label, value: value))
+    # By estimated probability and label. Noise has left the first and the last candidate no record of label 1.
+    counts = np.array([[[5, -1], [5, 0]], [[1, 5], [9, 5]], [[9, 5], [1, 5]], [[5, 0], [5, -3]]])
+    assert np.isnan(table.value(counts[0]))
+    assert _strategies.Workshop.select(shop, [True] * 4, counts) == 2
+    assert _strategies.Workshop.select(shop, [True, True, None, True], counts) == 1
+
+
 @both_deltas
 @pytest.mark.usefixtures("quick")
 def test_seeds_of_tables(delta):
@@ -865,6 +877,8 @@ def test_tables_that_an_estimator_does_not_have_are_refused():
             DPGridSearchCV(estimator, {}, scoring=scoring, accountant=accountant).fit(X, y)
     with pytest.raises(ValueError, match="n_bins"):
         by_table(scoring="roc_auc", n_bins=1, accountant=accountant).fit(X, y)
+    with pytest.raises(ValueError, match="n_bins"):
+        private_score(Ranks().fit(X, y), X, y, metric="histogram", n_bins=10**7, accountant=accountant)
     assert len(accountant) == 0
 
 
