@@ -38,10 +38,10 @@ FEW = 1
 SECONDS = ROOT / "tests" / "seconds.txt"
 
 #: What a function may take at a commit, in CPU seconds of the table, ...
-LONGEST = 0.1
+LONGEST = 0.08
 
 #: ... and for each of its classes or subjects besides.
-FOR_EACH_GROUP = 0.01
+FOR_EACH_GROUP = 0.008
 
 #: The variable of the environment that holds the number of the commit; any integer.
 VARIABLE = "SKDP_SAMPLE"
