@@ -28,7 +28,7 @@ from .accounting import (
     Relation,
 )
 from .exceptions import ReleaseError, SeededNoiseWarning
-from .mechanisms import Mechanism, NoiseSource, SampledGaussianMechanism
+from .mechanisms import BitStream, Mechanism, NoiseSource, SampledGaussianMechanism
 
 
 @dataclass(frozen=True)
@@ -246,6 +246,14 @@ class ReleaseSession:
         if size is not None and np.size(value) != size:
             raise ReleaseError(f"the release {label!r} is planned with {size} numbers, and has {np.size(value)}")
         return self._waiting.pop(label).release(value, self._source.stream(label))
+
+    def mechanism(self, label: str) -> Mechanism:
+        """Return the mechanism of a release that has not happened yet."""
+        return self._planned(label)
+
+    def stream(self, label: str) -> BitStream:
+        """Return random bits that have nothing to do with the noise of releases: for shuffles and public directions."""
+        return self._source.stream(label)
 
     def refine(self, label: str, releases: Sequence[Release], events: Sequence[PrivacyEvent]) -> None:
         """Replace a reserved part by releases that cost no more."""
