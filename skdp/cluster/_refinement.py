@@ -309,7 +309,6 @@ def postprocess_clusters(
 
 def refine(
     session: ReleaseSession,
-    releases: tuple[Release, ...],
     todo: tuple[Stage, ...],
     lattice: RowLattice,
     X: NDArray,
@@ -317,7 +316,7 @@ def refine(
     stream: BitStream,
 ) -> Clusters:
     """Carry out the releases of the stages, and return the clusters."""
-    noise = [deviation(release.mechanism) for release in releases]
+    noise = [deviation(session.mechanism(stage.label)) for stage in todo]
 
     def released(i: int, cells: Cells) -> Array:
         weights = COUNT_WEIGHT, todo[i].spread_weight

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._data import FLOATS, labelled_data, regression_data, validate_quietly
+from .._data import FLOATS, labelled_data, regression_data, single_target, validate_quietly
 from .._groups import ONE_RECORD, Unit
 from .._params import check_classes, check_integer
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
@@ -77,11 +77,11 @@ class PrivateEstimator(DPEstimatorMixin):
         """Release, post-process, and return the fitted attributes. `design` is the second part of the plan."""
 
     @abstractmethod
-    def _read(self, X: Any, y: Any) -> tuple[Any, Any, NDArray[np.bool_] | None, Shape]:
+    def _read(self, X: Any, y: Any, parameters: Any) -> tuple[Any, Any, NDArray[np.bool_] | None, Shape]:
         """Return validated rows and targets, which of them count, and their shape."""
 
     @abstractmethod
-    def _declared_shape(self, n_features: int, n_classes: int | None) -> Shape:
+    def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
         """Return the shape of data that are not there yet."""
 
     def _fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
@@ -90,7 +90,7 @@ class PrivateEstimator(DPEstimatorMixin):
         source = NoiseSource(self.random_state)
         unit: Unit = getattr(parameters, "unit", ONE_RECORD)
         numbers = unit.numbers(groups, X)
-        X, y, known, shape = self._read(X, y)
+        X, y, known, shape = self._read(X, y, parameters)
         X, y, members = unit.members(numbers, X, y, known)
         guarantee, design = self._plan(parameters, shape)
         session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
@@ -119,10 +119,9 @@ class PrivateEstimator(DPEstimatorMixin):
         plan : PrivacyGuarantee
             Equal to ``privacy_`` after a fit on such data.
         """
-        return self._planned(self._declared_shape(check_integer(n_features, "n_features", least=1), n_classes))
-
-    def _planned(self, shape: Shape) -> PrivacyGuarantee:
-        return self._plan(self._check_parameters(), shape)[0]
+        parameters = self._check_parameters()
+        n_features = check_integer(n_features, "n_features", least=1)
+        return self._plan(parameters, self._declared_shape(parameters, n_features, n_classes))[0]
 
     def _names(self) -> NDArray | None:
         return getattr(self, "feature_names_in_", None)
@@ -131,11 +130,11 @@ class PrivateEstimator(DPEstimatorMixin):
 class RowsMixin(PrivateEstimator):
     """Fits of rows without targets."""
 
-    def _read(self, X: Any, y: Any) -> tuple[Any, Any, NDArray[np.bool_] | None, Shape]:
+    def _read(self, X: Any, y: Any, parameters: Any) -> tuple[Any, Any, NDArray[np.bool_] | None, Shape]:
         X = validate_quietly(self, X, dtype=list(self._dtypes), ensure_min_samples=0)
         return X, None, None, Shape(X.shape[1], names=self._names())
 
-    def _declared_shape(self, n_features: int, n_classes: int | None) -> Shape:
+    def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
         return Shape(n_features, is_read=False)
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -164,11 +163,11 @@ class RowsMixin(PrivateEstimator):
 class LabelsMixin(PrivateEstimator):
     """Fits of rows with labels."""
 
-    def _read(self, X: Any, y: Any) -> tuple[Any, Any, NDArray[np.bool_] | None, Shape]:
+    def _read(self, X: Any, y: Any, parameters: Any) -> tuple[Any, Any, NDArray[np.bool_] | None, Shape]:
         X, codes, classes = labelled_data(self, X, y, check_classes(self.classes), self._dtypes)
         return X, codes, codes >= 0, Shape(X.shape[1], len(classes), names=self._names(), classes=classes)
 
-    def _declared_shape(self, n_features: int, n_classes: int | None) -> Shape:
+    def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
         classes = check_classes(self.classes)
         if classes is not None:
             n_classes = len(classes)
@@ -203,12 +202,16 @@ class LabelsMixin(PrivateEstimator):
 class TargetsMixin(PrivateEstimator):
     """Fits of rows with numeric targets."""
 
-    def _read(self, X: Any, y: Any) -> tuple[Any, Any, NDArray[np.bool_] | None, Shape]:
+    #: Whether there may be several targets.
+    _many_targets: ClassVar[bool] = False
+
+    def _read(self, X: Any, y: Any, parameters: Any) -> tuple[Any, Any, NDArray[np.bool_] | None, Shape]:
         X, y = regression_data(self, X, y)
+        y = y if self._many_targets else single_target(y)
         n_targets = None if y.ndim == 1 else y.shape[1]
         return X, y, None, Shape(X.shape[1], n_targets=n_targets, names=self._names())
 
-    def _declared_shape(self, n_features: int, n_classes: int | None) -> Shape:
+    def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
         return Shape(n_features, is_read=False)
 
     def fit(self, X: Any, y: Any) -> Self:
