@@ -184,7 +184,7 @@ class ObjectivePerturbation(PrivateLinearModel):
     """A linear classifier whose objective is perturbed."""
 
     _weight = staticmethod(effective_weight)
-    _plan = staticmethod(plan)
+    _plan_of = staticmethod(plan)
 
     @staticmethod
     def _release(

@@ -71,7 +71,7 @@ class OutputPerturbation(PrivateLinearModel):
     def _weight(parameters: Parameters, geometry: Geometry) -> float:
         return automatic_weight(parameters, geometry) if parameters.C is None else parameters.C
 
-    _plan = staticmethod(plan)
+    _plan_of = staticmethod(plan)
 
     @staticmethod
     def _release(

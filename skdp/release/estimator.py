@@ -8,6 +8,7 @@ An estimator defines
 
 - `_check_parameters`: check its parameters as far as that goes without data, and return them;
 - `_plan`: from these and a `Shape`, return the guarantee and what else follows from public knowledge;
+- `_rehearse`, if something could fail after the charge that can be tried out without the records;
 - `_measure`: release, post-process, and return the fitted attributes in a dict;
 - `_released` and `_public`: the names of these attributes, by what they depend on.
 """
@@ -63,6 +64,8 @@ class PrivateEstimator(DPEstimatorMixin):
     _public: ClassVar[frozenset[str]] = frozenset()
     #: Types that rows keep.
     _dtypes: ClassVar[Sequence[type]] = FLOATS
+    #: Whether there may be several targets.
+    _many_targets: ClassVar[bool] = False
 
     @abstractmethod
     def _check_parameters(self) -> Any:
@@ -71,6 +74,9 @@ class PrivateEstimator(DPEstimatorMixin):
     @abstractmethod
     def _plan(self, parameters: Any, shape: Shape) -> tuple[PrivacyGuarantee, Any]:
         """Return the guarantee of a fit to data of this shape, and what else follows from public knowledge."""
+
+    def _rehearse(self, parameters: Any, shape: Shape, design: Any) -> None:
+        """Try out, with public or made-up rows, what could fail after the charge."""
 
     @abstractmethod
     def _measure(self, session: ReleaseSession, records: Records, parameters: Any, design: Any) -> dict[str, Any]:
@@ -93,6 +99,7 @@ class PrivateEstimator(DPEstimatorMixin):
         X, y, known, shape = self._read(X, y, parameters)
         X, y, members = unit.members(numbers, X, y, known)
         guarantee, design = self._plan(parameters, shape)
+        self._rehearse(parameters, shape, design)
         session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
         X, y = unit.counted(source, members, X, y)
         fitted = self._measure(session, Records(X, y, shape), parameters, design)
@@ -201,9 +208,6 @@ class LabelsMixin(PrivateEstimator):
 
 class TargetsMixin(PrivateEstimator):
     """Fits of rows with numeric targets."""
-
-    #: Whether there may be several targets.
-    _many_targets: ClassVar[bool] = False
 
     def _read(self, X: Any, y: Any, parameters: Any) -> tuple[Any, Any, NDArray[np.bool_] | None, Shape]:
         X, y = regression_data(self, X, y)

@@ -106,6 +106,8 @@ class NoisyHistogram(HistogramBase):
     (1000, 2)
     """
 
+    _released = frozenset({"counts_", "weights_"})
+
     def __init__(
         self,
         *,
@@ -169,8 +171,7 @@ class NoisyHistogram(HistogramBase):
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        self._count(X, y, groups)
-        return self
+        return self._fit(X, y, groups)
 
     def score_samples(self, X: Any) -> Array:
         """Return the logarithm of the density of the synthetic data at each row of X, whatever y is.
