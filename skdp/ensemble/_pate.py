@@ -368,7 +368,6 @@ class PATEClassifier(ClassifierMixin, LabelsMixin, BaseEstimator):
         return parameters.plan(shape.n_classes), (parameters, rows)
 
     def _rehearse(self, parameters: Parameters, shape: Shape, design: tuple[Parameters, Array]) -> None:
-        assert shape.classes is not None
         rows, teacher = design[1], self._teacher()
         self._try_out(teacher, rows, shape.classes)
         check_sent(partial(teacher_votes, teacher, rows[:1], shape.classes), "teacher", self.n_jobs)
@@ -378,7 +377,6 @@ class PATEClassifier(ClassifierMixin, LabelsMixin, BaseEstimator):
     ) -> dict[str, Any]:
         parameters, rows = design
         n_teachers, classes, n_classes = parameters.n_teachers, records.shape.classes, records.shape.n_classes
-        assert classes is not None
         mechanism = session.mechanism(VOTES)
         order = np.argsort(session.stream("order of rows").words(len(rows)), kind="stable")
         asked = order[: parameters.n_queries]

@@ -43,7 +43,7 @@ class Shape:
     n_classes: int = 0
     n_targets: int | None = None
     names: NDArray | None = None
-    classes: NDArray | None = None
+    classes: Any = None
     is_read: bool = True
 
 
@@ -66,6 +66,9 @@ class PrivateEstimator(DPEstimatorMixin):
     _dtypes: ClassVar[Sequence[type]] = FLOATS
     #: Whether there may be several targets.
     _many_targets: ClassVar[bool] = False
+
+    accountant: Any
+    random_state: Any
 
     @abstractmethod
     def _check_parameters(self) -> Any:
@@ -169,6 +172,8 @@ class RowsMixin(PrivateEstimator):
 
 class LabelsMixin(PrivateEstimator):
     """Fits of rows with labels."""
+
+    classes: Any
 
     def _read(self, X: Any, y: Any, parameters: Any) -> tuple[Any, Any, NDArray[np.bool_] | None, Shape]:
         X, codes, classes = labelled_data(self, X, y, check_classes(self.classes), self._dtypes)

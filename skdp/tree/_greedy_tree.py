@@ -415,7 +415,6 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         self, session: ReleaseSession, records: Records, parameters: Parameters, columns: Columns
     ) -> dict[str, Any]:
         X, codes, classes = records.X, records.y, records.shape.classes
-        assert classes is not None
         noise = math.sqrt(coordinate_variance(session.mechanism(_COUNTS)))
         candidates = Candidates(columns, parameters.n_thresholds)
         nothing = np.empty(0, dtype=np.intp)
