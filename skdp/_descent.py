@@ -11,6 +11,7 @@ import numpy as np
 
 from ._params import check_integer, check_positive
 from ._release import PrivacyGuarantee, Release, ReleaseSession
+from ._theorems import Theorem
 from .accounting import GaussianEvent, PrivacyEvent, PureEvent, SampledGaussianEvent, gaussian_mu, sampled_gaussian_mu
 from .mechanisms import LEAST_RATE, GaussianMechanism, Mechanism, NoNoise, SampledGaussianMechanism
 
@@ -59,7 +60,7 @@ class Course:
                 steps = check_integer(n_steps, "n_steps", least=1, most=_MOST_STEPS)
         return cls(rate, max(steps, 1), n)
 
-    def plan(self, epsilon: float, delta: float, sensitivity: float, size: int, theorem: str) -> PrivacyGuarantee:
+    def plan(self, epsilon: float, delta: float, sensitivity: float, size: int, theorem: Theorem) -> PrivacyGuarantee:
         """Return the plan: the number of records, unless it is declared, and the gradient sums."""
         # `sensitivity` is the largest L2 norm of what a record adds to a gradient sum, which `theorem` proves. `delta`
         # is positive.
@@ -81,7 +82,7 @@ class Course:
         gradients = SampledGaussianMechanism(mu, sensitivity, size, self.n_steps, self.rate)
         releases = [Release(GRADIENTS, gradients, 1 - share, theorem)]
         if self.expected_n is None:
-            releases.insert(0, Release(COUNT, count, share, "Gaussian mechanism"))
+            releases.insert(0, Release(COUNT, count, share, Theorem("Gradient descent", 2)))
         return PrivacyGuarantee(epsilon, delta, events, tuple(releases))
 
     def records(self, session: ReleaseSession, plan: PrivacyGuarantee, n_rows: int) -> float:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._theorems import Theorem
 from ._warn import warn
 from .accounting import (
     Budget,
@@ -43,14 +44,14 @@ class Release:
         What adds the noise, with its parameters.
     share : float
         Part of the budget that it takes: of epsilon, or of the square of the GDP parameter.
-    theorem : str
-        Where the proof is.
+    theorem : Theorem
+        The theorem of the user guide that the release rests on.
     """
 
     label: str
     mechanism: Mechanism
     share: float
-    theorem: str
+    theorem: Theorem
 
     @property
     def sensitivity(self) -> float:
@@ -193,7 +194,7 @@ class PrivacyGuarantee:
         rows = "".join(
             f"<tr><td>{escape(r.label)}</td><td>{escape(r.mechanism.name)}</td>"
             f"<td>{r.sensitivity:.6g} ({escape(r.mechanism.norm)})</td><td>{r.mechanism.scale:.6g}</td>"
-            f"<td>{r.share:.3g}</td><td>{escape(r.theorem)}</td></tr>"
+            f"<td>{r.share:.3g}</td><td>{escape(str(r.theorem))}</td></tr>"
             for r in self.releases
         )
         return (

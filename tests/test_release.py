@@ -10,14 +10,17 @@ from dp_accounting.pld import privacy_loss_distribution
 
 from skdp import BudgetAccountant, ObjPertLogReg, OutputPertLogReg
 from skdp._release import PrivacyGuarantee, Release, ReleaseSession
+from skdp._theorems import Theorem
 from skdp.accounting import ParallelEvent, PureEvent
 from skdp.exceptions import ReleaseError
 from skdp.mechanisms import GammaMechanism, NoiseSource
 from tests.estimators import ESTIMATORS, classes_up_to, columns_up_to, name_of, of_many_columns
 
+A_THEOREM = Theorem("Trees", 1)
+
 
 def plan(*labels):
-    releases = tuple(Release(label, GammaMechanism(1.0, 1.0, 2), 1 / len(labels), "a theorem") for label in labels)
+    releases = tuple(Release(label, GammaMechanism(1.0, 1.0, 2), 1 / len(labels), A_THEOREM) for label in labels)
     return PrivacyGuarantee(1.0, 0.0, (PureEvent(1.0),), releases)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._descent import GRADIENTS, Course
 from .._release import PrivacyGuarantee, Release, ReleaseSession
+from .._theorems import Theorem
 from ..accounting import (
     GaussianEvent,
     PrivacyEvent,
@@ -52,7 +53,7 @@ _MOMENTUM, _AVERAGED = 0.95, 0.5
 # Part of the longest stable step that is surely not exceeded.
 _STABLE = 0.99
 
-_GRADIENT_THEOREM = "Additive models, theorem 3"
+_GRADIENT_THEOREM = Theorem("Additive models", 3)
 
 
 def noise_multiplier(epsilon: float, delta: float, size: int) -> float:

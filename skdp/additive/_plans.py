@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .._mismatch import column_part, warn_of_mismatch
 from .._release import PrivacyGuarantee, Release, ReleaseSession
+from .._theorems import Theorem
 from ..accounting import PrivacyEvent, PureEvent
 from ..local._categories import Categories
 from ..mechanisms import (
@@ -29,7 +30,7 @@ Array = NDArray[np.float64]
 EDGES = "edges of bins"
 COUNTS = "records in cells"
 
-_COUNTS_THEOREM = "Additive models, theorem 1"
+_COUNTS_THEOREM = Theorem("Additive models", 1)
 
 #: Parts of the budget, of epsilon or of the square of the GDP parameter.
 COUNT_SHARE = 0.02
@@ -89,7 +90,7 @@ class Before:
             levels, n_columns = tuple(range(1, columns.n_bins)), len(columns.private)
             edges, event = quantile_mechanism(epsilon, delta, EDGE_SHARE, levels, columns.n_bins, n_columns)
             events.append(event)
-            releases.append(Release(EDGES, edges, EDGE_SHARE, "Preprocessing, theorem 2"))
+            releases.append(Release(EDGES, edges, EDGE_SHARE, Theorem("Preprocessing", 2)))
         moved, size = cell_sensitivity(len(columns.kinds)), 1 + sum(columns.sizes)
         counts: Mechanism
         if epsilon == math.inf:

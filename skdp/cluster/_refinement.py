@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._release import Release, ReleaseSession
+from .._theorems import Theorem
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
 from ..mechanisms import (
     BitStream,
@@ -32,7 +33,7 @@ from ._weighted import weighted_kmeans
 
 Array = NDArray[np.float64]
 
-THEOREM = "k-means, theorem 1"
+THEOREM = Theorem("k-means", 1)
 
 #: Weights of a cell's count and of its sum of squares. A few bits each, so that weighted sums are exact.
 COUNT_WEIGHT = SPREAD_WEIGHT = 0.375

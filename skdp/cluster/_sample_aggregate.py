@@ -23,6 +23,7 @@ from .._blocks import attempt, block_labels, block_rows, block_seeds, check_inne
 from .._params import check_bounds, check_integer, check_positive, real_numbers
 from .._release import PrivacyGuarantee, Release, ReleaseSession
 from .._silence import silence
+from .._theorems import Theorem
 from .._values import shown
 from ..accounting import PrivacyCost
 from ..release import Records, RowsMixin, Shape
@@ -34,7 +35,7 @@ from ._refinement import Clusters, deviation, noisy, plan, refine, stages, withi
 Array = NDArray[np.float64]
 
 BLOCKS = "differences, summed over blocks"
-THEOREM = "k-means, theorem 2"
+THEOREM = Theorem("k-means", 2)
 
 #: Part of the budget that a private reference takes.
 REFERENCE_SHARE = 0.5

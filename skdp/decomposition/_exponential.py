@@ -16,6 +16,7 @@ import numpy as np
 
 from .._params import check_positive
 from .._release import PrivacyGuarantee, Release, ReleaseSession
+from .._theorems import Theorem
 from .._values import shown
 from ..accounting import (
     BoundedRangeEvent,
@@ -145,20 +146,20 @@ def plan(parameters: BinghamParameters, n_features: int) -> PrivacyGuarantee:
     releases: list[Release] = []
     events: list[PrivacyEvent] = []
 
-    def add(label: str, mechanism: Mechanism, event: PrivacyEvent, share: float, theorem: str) -> None:
+    def add(label: str, mechanism: Mechanism, event: PrivacyEvent, share: float, theorem: Theorem) -> None:
         if not parameters.private:
             mechanism, event = NoNoise(mechanism.sensitivity), PureEvent(math.inf)
         releases.append(Release(label, mechanism, share, theorem))
         events.append(event)
 
     if parameters.private_centre:
-        add(MEAN, *_mean_mechanism(parameters.data_norm, divided.centre, n_features + 1), centre, "PCA, theorem 4")
+        add(MEAN, *_mean_mechanism(parameters.data_norm, divided.centre, n_features + 1), centre, Theorem("PCA", 4))
     for i in range(draws):
         draw = BinghamMechanism(divided.epsilon, parameters.norm**2)
-        add(component_label(i), draw, BoundedRangeEvent(divided.epsilon), component, "PCA, theorem 1")
+        add(component_label(i), draw, BoundedRangeEvent(divided.epsilon), component, Theorem("PCA", 1))
     if variances > 0:
         size = k + (k < n_features) + parameters.estimates_count
-        add(VARIANCES, *_variance_mechanism(parameters, divided.variances, size), variances, "PCA, theorem 3")
+        add(VARIANCES, *_variance_mechanism(parameters, divided.variances, size), variances, Theorem("PCA", 3))
     return PrivacyGuarantee(parameters.epsilon, parameters.delta, tuple(events), tuple(releases))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._params import check_choice, check_positive
 from .._release import PrivacyGuarantee, Release, ReleaseSession
+from .._theorems import Theorem
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent
 from ..mechanisms import Mechanism, NoNoise, l2_mechanism, within_reach
 from ..release import Records, Shape
@@ -100,13 +101,13 @@ def plan(parameters: MatrixParameters, n_features: int) -> PrivacyGuarantee:
     parameters.centre(n_features)
     size = n_features * (n_features + 1) // 2 + (parameters.sum_weight > 0) * n_features + (parameters.count_weight > 0)
     moments = centred_moments_l2(parameters.norm, parameters.sum_weight, parameters.count_weight)
-    queries = [(MOMENTS, moments, size, 1.0, "PCA, theorem 5")]
+    queries = [(MOMENTS, moments, size, 1.0, Theorem("PCA", 5))]
     if parameters.centres_first:
         norm = parameters.data_norm
         mean = row_sum_l2(norm, CENTRE_COUNT * norm)
         queries = [
-            (MEAN, mean, n_features + 1, CENTRE_SHARE, "PCA, theorem 4"),
-            (MOMENTS, moments, size, 1 - CENTRE_SHARE, "PCA, theorem 5"),
+            (MEAN, mean, n_features + 1, CENTRE_SHARE, Theorem("PCA", 4)),
+            (MOMENTS, moments, size, 1 - CENTRE_SHARE, Theorem("PCA", 5)),
         ]
     releases: list[Release] = []
     events: list[PrivacyEvent] = []

@@ -25,6 +25,7 @@ from .._blocks import MOST_BLOCKS, block_labels, block_seeds, check_inner, check
 from .._data import check_quietly, encode_labels, validate_quietly
 from .._params import check_classes, check_integer, check_n_jobs, check_positive
 from .._release import PrivacyGuarantee, Release, ReleaseSession
+from .._theorems import Theorem
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
 from ..mechanisms import GroupChoices, Mechanism, NoNoise, l2_mechanism, pure_share
 from ..release import LabelsMixin, Records, Shape
@@ -34,7 +35,7 @@ Array = NDArray[np.float64]
 
 AGREEMENT = "largest votes"
 VOTES = "votes"
-_THEOREM = "PATE, theorem 1"
+_THEOREM = Theorem("PATE", 1)
 
 #: Number of teachers where the number of records is not declared; otherwise this times its square root.
 DEFAULT_TEACHERS = 250

@@ -34,6 +34,7 @@ from .._params import (
     real_numbers,
 )
 from .._release import PrivacyGuarantee, Release, ReleaseSession
+from .._theorems import Theorem
 from .._values import shown
 from ..accounting import (
     GaussianEvent,
@@ -62,7 +63,7 @@ ATTRIBUTES = ("coef_", "intercept_")
 
 SUM = "results, summed over blocks"
 MEDIAN = "medians over blocks"
-_THEOREM = "Sample and aggregate, theorem 1"
+_THEOREM = Theorem("Sample and aggregate", 1)
 
 #: Number of blocks where the number of records is not declared; otherwise a block has so many records for each number
 #: of the result, as far as there are.

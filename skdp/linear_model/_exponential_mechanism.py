@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._data import validate_quietly
 from .._params import check_boolean, check_choice, check_data_norm, check_positive
 from .._release import PrivacyGuarantee, Release, ReleaseSession
+from .._theorems import Theorem
 from .._values import shown
 from ..accounting import BoundedRangeEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
 from ..mechanisms import MOST_PARAMETERS, Mechanism, NoNoise, TangentPlaneMechanism
@@ -56,7 +57,7 @@ _THRESHOLD = 0.25
 _LEAST_THRESHOLD = 1e-3
 
 _COEFFICIENTS = "coefficients"
-_THEOREM = "Exponential mechanism, theorem 1"
+_THEOREM = Theorem("Exponential mechanism", 1)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from .._data import regression_data, validate_quietly
 from .._groups import ONE_RECORD, Unit
 from .._params import check_boolean, check_bounds, check_choice, check_integer, check_positive, columns_of
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from .._theorems import Theorem
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
 from ..base import DPEstimatorMixin
 from ..mechanisms import BitStream, Mechanism, NoiseSource, NoNoise, coordinate_variance, l2_mechanism
@@ -48,7 +49,7 @@ SOLVERS = ("ridge", "adassp")
 _EIGENVALUE = "smallest eigenvalue"
 _GRAM = "second moments of X"
 _CROSS = "cross moments of X and y"
-_ADASSP_THEOREM = "Functional mechanism, theorem 2"
+_ADASSP_THEOREM = Theorem("Functional mechanism", 2)
 
 # The smallest eigenvalue is computed in doubles: an error of p units in the last place of the largest one, which is
 # less than this part of the sensitivity for up to 2**30 rows of 2**7 columns.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from .._groups import ONE_RECORD, Unit
 from .._params import check_zero_or_positive, columns_of
 from .._release import PrivacyGuarantee, Release, ReleaseSession
+from .._theorems import Theorem
 from ..accounting import PrivacyEvent, PureEvent
 from ..mechanisms import (
     DiscreteLaplaceMechanism,
@@ -43,7 +44,7 @@ Array = NDArray[np.float64]
 Bounds = tuple[Array, Array]
 
 MOMENTS = "second moments"
-THEOREM = "Functional mechanism, theorem 1"
+THEOREM = Theorem("Functional mechanism", 1)
 
 #: The constant feature, as a multiple of the norm of the scaled rows.
 INTERCEPT_CONSTANT = 0.25

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._release import PrivacyGuarantee, Release, ReleaseSession
+from .._theorems import Theorem
 from ..accounting import (
     GAUSSIAN_RATIO,
     GaussianEvent,
@@ -161,8 +162,8 @@ def plan(parameters: Parameters, geometry: Geometry, C: float, beside: float = 0
         solution = GammaMechanism(pure_share(own, _SLACK_EPSILON), slack, geometry.size)
         events, slack_share = (PureEvent(own),), _SLACK_EPSILON
     releases = (
-        Release(_OBJECTIVE, objective, (1 - beside) * (1 - slack_share), f"Objective perturbation, theorem {number}"),
-        Release(_SOLUTION, solution, (1 - beside) * slack_share, "Objective perturbation, theorem 5"),
+        Release(_OBJECTIVE, objective, (1 - beside) * (1 - slack_share), Theorem("Objective perturbation", number)),
+        Release(_SOLUTION, solution, (1 - beside) * slack_share, Theorem("Objective perturbation", 5)),
     )
     return PrivacyGuarantee(epsilon, delta, events, releases)
 

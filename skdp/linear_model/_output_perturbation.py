@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._release import PrivacyGuarantee, Release, ReleaseSession
+from .._theorems import Theorem
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu, gaussian_noise_multiplier
 from ..mechanisms import BitStream, GammaMechanism, GaussianMechanism, Mechanism, NoNoise
 from ..sensitivity import ClippedRows, minimizer_sensitivity
@@ -31,7 +32,7 @@ from ._logistic import (
 _SCORE_NOISE = 0.25
 
 _COEFFICIENTS = "coefficients"
-_THEOREM = "Output perturbation, theorem 1"
+_THEOREM = Theorem("Output perturbation", 1)
 
 
 def automatic_weight(parameters: Parameters, geometry: Geometry) -> float:

@@ -15,6 +15,7 @@ from .._callbacks import reported
 from .._descent import GRADIENTS, Course
 from .._params import check_boolean, check_choice, check_data_norm, check_positive
 from .._release import PrivacyGuarantee, ReleaseSession
+from .._theorems import Theorem
 from ..accounting import BudgetAccountant, check_delta, check_epsilon
 from ..mechanisms import NoiseSource, SampledGaussianMechanism
 from ..sensitivity import augmented_norm, clip_rows
@@ -28,7 +29,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 PENALTIES = ("l2", "l1", "elasticnet")
 SCHEDULES = ("auto", "constant", "invscaling", "cosine")
 
-_THEOREM = "Gradient descent, theorem 1"
+_THEOREM = Theorem("Gradient descent", 1)
 
 # The clipping norm, as a part of the largest gradient that there can be.
 _CLIP = 0.3

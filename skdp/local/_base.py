@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._data import check_quietly
 from .._params import check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from .._theorems import Theorem
 from .._values import shown
 from ..accounting import PrivacyCost, PureEvent, Relation, check_epsilon
 from ..base import DPEstimatorMixin
@@ -25,7 +26,7 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 REPORTS = "reports"
-THEOREM = "Local privacy, theorem 1"
+THEOREM = Theorem("Local privacy", 1)
 
 
 def guarantee(epsilon: float, mechanism: LocalMechanism) -> PrivacyGuarantee:

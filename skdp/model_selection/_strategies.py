@@ -18,6 +18,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from .._groups import ONE_RECORD, Unit
 from .._release import Release, ReleaseSession
 from .._silence import silence
+from .._theorems import Theorem
 from ..accounting import Budget, GaussianEvent, RepeatedSelectionEvent, gaussian_mu, renyi_epsilon, runs_parameter
 from ..exceptions import CertificateError, NotEnoughDataError
 from ..mechanisms import BestOfRuns, NoiseSource, draw_parts, number_of_runs
@@ -274,7 +275,7 @@ class OnParts(Strategy):
     validation: float  # Probability that a record compares, and does not train.
     refit_portion: Fraction  # Portion of the budget for a last fit to all records.
 
-    theorem = "user guide, model selection, theorem 1"
+    theorem = Theorem("Model selection", 1)
 
     @property
     def _rest(self) -> Fraction:
@@ -368,7 +369,7 @@ class KFold(Strategy):
         return (*every * (self.n_folds - 1), prices.choice(self.choice_portion)[1], *last)
 
     def releases(self, prices: Prices) -> tuple[Release, ...]:
-        theorem = "user guide, model selection, theorem 3"
+        theorem = Theorem("Model selection", 3)
         return (Release(_SELECTION, prices.choice(self.choice_portion)[0], float(self.choice_portion), theorem),)
 
     @property
@@ -419,7 +420,7 @@ class Repeat(Strategy):
     def releases(self, prices: Prices) -> tuple[Release, ...]:
         noise = prices.noise(self._portion(prices))[0]
         mechanism = BestOfRuns(noise, self.mean, self.shape)
-        return (Release(_SELECTION, mechanism, 1.0, "user guide, model selection, theorem 2"),)
+        return (Release(_SELECTION, mechanism, 1.0, Theorem("Model selection", 2)),)
 
     def portions(self) -> tuple[tuple[float, Fraction], tuple[float, Fraction]]:
         one = 1 - self.validation, Fraction(1)

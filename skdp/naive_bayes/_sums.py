@@ -16,13 +16,14 @@ from .._class_sums import class_sums_mechanism, in_real_units, largest_value, mo
 from .._groups import ONE_RECORD, Unit
 from .._release import PrivacyGuarantee, Release
 from .._tables import Columns, Reader
+from .._theorems import Theorem
 from ..mechanisms import Mechanism
 from ..sensitivity import sum_over_rows
 
 Array = NDArray[np.float64]
 
 SUMS = "sums by class"
-THEOREM = "Naive Bayes, theorem 1"
+THEOREM = Theorem("Naive Bayes", 1)
 
 # Entries of a matrix that says which class each row of a block is in.
 _MOST_INDICATORS = 2**22

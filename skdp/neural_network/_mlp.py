@@ -34,6 +34,7 @@ from .._params import (
     is_list,
 )
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
+from .._theorems import Theorem
 from .._values import shown
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..base import DPEstimatorMixin
@@ -71,7 +72,7 @@ LABEL_GRAD_NORM, TARGET_GRAD_NORM = 2.0, 1.0
 # Where residuals are clipped, as a multiple of half the width of the bounds of the targets.
 _THRESHOLDS = {"squared_error": 4.0, "huber": 0.2}
 
-_THEOREM = "Neural networks, theorem 1"
+_THEOREM = Theorem("Neural networks", 1)
 
 # Bits of an initial weight.
 _NORMAL_BITS = 30

@@ -12,6 +12,7 @@ from .._groups import ONE_RECORD, Unit
 from .._params import check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from .._silence import discreet
+from .._theorems import Theorem
 from .._values import shown
 from .._warn import warn
 from ..accounting import check_delta, check_epsilon
@@ -24,7 +25,7 @@ Array = NDArray[np.float64]
 
 QUANTILES = "quantiles"
 BOUNDS = "bounds"
-THEOREM = "Preprocessing, theorem 2"
+THEOREM = Theorem("Preprocessing", 2)
 
 #: Quantiles are taken to be multiples of one over this.
 _WHOLE = 10_000

@@ -29,6 +29,7 @@ from .._class_sums import (
 from .._groups import Unit
 from .._params import check_bounds, check_positive, columns_of
 from .._release import PrivacyGuarantee, Release, ReleaseSession
+from .._theorems import Theorem
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..mechanisms import Mechanism
 from ..release import Records, RowsMixin, Shape
@@ -37,7 +38,7 @@ from ._base import Array, NumericTransformer, by_rows, inner_range, norm_of_entr
 
 _SUMS = "number of records, sums and sums of squares"
 
-_THEOREM = "Preprocessing, theorem 1"
+_THEOREM = Theorem("Preprocessing", 1)
 
 #: Variance of values that are spread evenly between the bounds, in units of half their distance.
 _EVEN = 1 / 3

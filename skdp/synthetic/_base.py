@@ -22,6 +22,7 @@ from .._params import check_bounds, check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession
 from .._tables import Parameters as ColumnParameters
 from .._tables import check_columns, columns_for
+from .._theorems import Theorem
 from .._values import shown
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource
@@ -29,7 +30,7 @@ from ..release import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, 
 from ._grid import MOST_CELLS, Array, Grid, Target, check_size, default_bins, uniforms
 
 COUNTS = "counts of cells"
-THEOREM = "Histograms, theorem 1"
+THEOREM = Theorem("Histograms", 1)
 
 #: Number of records where nothing else is said, for the number of bins.
 EXPECTED_N = 10_000

@@ -21,6 +21,7 @@ from .._bins import Bins
 from .._mismatch import label_parts, warn_of_mismatch
 from .._params import check_boolean, check_choice, check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession
+from .._theorems import Theorem
 from .._values import shown
 from ..accounting import PrivacyCost, PrivacyEvent, check_delta, check_epsilon
 from ..mechanisms import coordinate_variance
@@ -268,11 +269,11 @@ def make_plan(parameters: Parameters, n_classes: int) -> PrivacyGuarantee:
     events: list[PrivacyEvent] = []
     for level in range(depth):
         choice, event = choice_mechanism(epsilon, delta, share, sensitivity)
-        releases.append(Release(splits_of(level), choice, share, "Trees, theorem 4"))
+        releases.append(Release(splits_of(level), choice, share, Theorem("Trees", 4)))
         events.append(event)
     rest = 1 - _SPLIT_SHARE if depth else 1.0
     counts, event = count_mechanism(epsilon, delta, rest, 1, 2**depth * n_classes)
-    releases.append(Release(_COUNTS, counts, rest, "Trees, theorem 1"))
+    releases.append(Release(_COUNTS, counts, rest, Theorem("Trees", 1)))
     events.append(event)
     return PrivacyGuarantee(epsilon, delta, tuple(events), tuple(releases))
 

@@ -24,6 +24,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from .._data import labelled_data
 from .._params import check_choice, check_classes, check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession, Reserved, check_accountant
+from .._theorems import Theorem
 from .._warn import warn
 from ..accounting import (
     GaussianEvent,
@@ -186,8 +187,8 @@ class Shares:
     releases: list[Release] = field(default_factory=list)
     events: list[PrivacyEvent] = field(default_factory=list)
 
-    def add(self, label: str, made: tuple[Mechanism, PrivacyEvent], share: float, theorem: str) -> None:
-        self.releases.append(Release(label, made[0], share, f"Trees, theorem {theorem}"))
+    def add(self, label: str, made: tuple[Mechanism, PrivacyEvent], share: float, theorem: int) -> None:
+        self.releases.append(Release(label, made[0], share, Theorem("Trees", theorem)))
         self.events.append(made[1] if self.epsilon < math.inf else PureEvent(self.epsilon))
 
     def reserve(self, label: str, share: float) -> None:
@@ -197,7 +198,7 @@ class Shares:
             event = GaussianEvent(gaussian_mu(self.epsilon, self.delta) * math.sqrt(share) * (1 + 2.0**-48))
         elif self.epsilon < math.inf:
             event = PureEvent(self.epsilon * share)
-        self.add(label, (Reserved(event), event), share, "6")
+        self.add(label, (Reserved(event), event), share, 6)
 
     def guarantee(self) -> PrivacyGuarantee:
         return PrivacyGuarantee(self.epsilon, self.delta, tuple(self.events), tuple(self.releases))
@@ -244,17 +245,17 @@ def plan_trees(
     before = len(shares.releases)
     count_share = share - weight_share
     size = n_trees * 2**depth * n_classes
-    shares.add(_COUNTS, count_mechanism(epsilon, delta, count_share, n_trees, size), count_share, "1")
+    shares.add(_COUNTS, count_mechanism(epsilon, delta, count_share, n_trees, size), count_share, 1)
     if newton:
-        shares.add(_SCALE, choice_mechanism(epsilon, delta, _SCALE_SHARE, 1.0), _SCALE_SHARE, "7")
+        shares.add(_SCALE, choice_mechanism(epsilon, delta, _SCALE_SHARE, 1.0), _SCALE_SHARE, 7)
     if weight_share > _SCALE_SHARE:
         step = Step(n_trees, n_classes)
         if parameters.private:
             made = l2_mechanism(epsilon, delta, _STEP_SHARE, step.sensitivity, step.size)
         else:
             made = NoNoise(step.sensitivity), PureEvent(epsilon)
-        shares.add(_STEP, made, _STEP_SHARE, "2")
-        shares.add(_LENGTH, choice_mechanism(epsilon, delta, _SCALE_SHARE, 1.0), _SCALE_SHARE, "7")
+        shares.add(_STEP, made, _STEP_SHARE, 2)
+        shares.add(_LENGTH, choice_mechanism(epsilon, delta, _SCALE_SHARE, 1.0), _SCALE_SHARE, 7)
     mechanisms = {release.label: release.mechanism for release in shares.releases[before:]}
     return Trees(n_trees, depth, few, mechanisms)
 
@@ -279,12 +280,12 @@ def make_plan(parameters: Parameters, n_features: int, n_classes: int, n_numeric
     if parameters.thresholds == "quantile" and n_numeric:
         rest -= _CUT_SHARE
         shares.add(
-            _CUTS, quantile_mechanism(epsilon, delta, _CUT_SHARE, *even_levels(_LEVELS), n_numeric), _CUT_SHARE, "3"
+            _CUTS, quantile_mechanism(epsilon, delta, _CUT_SHARE, *even_levels(_LEVELS), n_numeric), _CUT_SHARE, 3
         )
     trees = None
     if parameters.adaptive:
         rest -= _CLASS_SHARE
-        shares.add(_CLASSES, count_mechanism(epsilon, delta, _CLASS_SHARE, 1, n_classes + 1), _CLASS_SHARE, "1")
+        shares.add(_CLASSES, count_mechanism(epsilon, delta, _CLASS_SHARE, 1, n_classes + 1), _CLASS_SHARE, 1)
         shares.reserve(_TREES, rest)
     else:
         n_rows = parameters.expected_n

@@ -157,7 +157,8 @@ def session(accountant, say):
             say("released")
             return super().release(value, stream)
 
-    plan = PrivacyGuarantee(0.25, 0.0, (PureEvent(0.25),), (Release("a", Told(0.25, 1.0, 2), 1.0, "a theorem"),))
+    theorem = Theorem("Trees", 1)
+    plan = PrivacyGuarantee(0.25, 0.0, (PureEvent(0.25),), (Release("a", Told(0.25, 1.0, 2), 1.0, theorem),))
     opened = ReleaseSession(plan, accountant=accountant, source=NoiseSource(), estimator="Test")
     opened.release("a", np.zeros(2))
 
