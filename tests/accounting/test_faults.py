@@ -31,6 +31,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validat
 
 from skdp import BudgetAccountant, ObjPertLogReg
 from skdp._release import PrivacyGuarantee, Release, ReleaseSession
+from skdp._theorems import Theorem
 from skdp.accounting import Budget, PureEvent, _accountant, _sqlite, gaussian_mu
 from skdp.accounting._ledger import gate
 from skdp.accounting._record import Record
