@@ -33,7 +33,7 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
 from sklearn.model_selection import GridSearchCV, ParameterGrid, PredefinedSplit, RandomizedSearchCV, check_cv
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures, SplineTransformer
+from sklearn.preprocessing import Normalizer, OneHotEncoder, OrdinalEncoder, PolynomialFeatures, SplineTransformer
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 from sklearn.utils import get_tags
 
@@ -172,7 +172,8 @@ def allocate(
         If anything else depends on the data: another step that learns from them, the choice that a search makes, or
         folds by row numbers. The whole is private only if what these learn or choose is public. The warning names the
         option with which a step learns nothing, if there is one: ``OneHotEncoder`` and ``OrdinalEncoder`` with given
-        `categories` and a `handle_unknown` other than ``"error"``, for instance.
+        `categories` and a `handle_unknown` other than ``"error"``, for instance. Also if a `Normalizer` comes before a
+        step with bins or trees, because its last bit can depend on how many rows there are.
 
     Notes
     -----
@@ -216,6 +217,15 @@ def allocate(
         warnings.warn(
             f"not private, and a function of the data: {', '.join(not_private)}. The whole is private only if what "
             f"these learn or choose is public{_advice([place for place in found if place not in private])}",
+            PrivacyAssumptionWarning,
+            stacklevel=2,
+        )
+    inexact = list(_inexact(estimator, ""))
+    if inexact:
+        warnings.warn(
+            f"not exact row by row, before bins: {', '.join(inexact)}. The last bit of what Normalizer makes of a row "
+            "can depend on how many rows there are, and move the row to another bin. Use NormClipper instead, or "
+            "put the pipeline into a DPGridSearchCV or a DPRandomizedSearchCV, which divide rows exactly",
             PrivacyAssumptionWarning,
             stacklevel=2,
         )
@@ -473,6 +483,24 @@ def _walk(estimator: Any, name: str, n_fits: int, variants: Variants, within: An
         yield from _walk(child, _join(name, child_name), n_fits * times, below, around)
     for part in _by_products(estimator):
         yield _Place(_join(name, part), estimator, n_fits, variants)
+
+
+def _inexact(estimator: Any, name: str) -> Iterator[str]:
+    """Yield each `Normalizer` before a step with bins or trees, outside of the searches of skdp."""
+    children = {} if _is_private(estimator) else _children(estimator)
+    for child_name, child in children.items():
+        yield from _inexact(child, _join(name, child_name))
+    if isinstance(estimator, Pipeline):
+        steps = [(_join(name, step_name), step) for step_name, step in estimator.steps]
+        for position, (step_name, step) in enumerate(steps):
+            if type(step) is Normalizer and any(_has_bins(later) for _, later in steps[position + 1 :]):
+                yield step_name
+
+
+def _has_bins(estimator: Any) -> bool:
+    return hasattr(estimator, "get_params") and any(
+        name.rpartition("__")[2] in ("n_bins", "thresholds", "max_depth") for name in estimator.get_params()
+    )
 
 
 def _handed_on(within: Any, name: str) -> ValueError:

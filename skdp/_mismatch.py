@@ -50,13 +50,14 @@ def column_part(name: Any, known: float, deviation: float) -> tuple[str, float, 
 
 
 def warn_of_mismatch(
-    total: float, deviation: float, parts: Sequence[tuple[str, float, float]], *, labels: bool
+    total: float, deviation: float, parts: Sequence[tuple[str, float, float]], *, labels: bool, n_totals: int = 1
 ) -> None:
     """Warn of declared parts with hardly any record, and of a data set that seems to be empty."""
     # A part is a description, its released count, and the standard deviation of the noise in it. `total` counts records
-    # with declared labels. `labels` says whether records with other labels were left out.
-    # Each part has one event, and the total has one on either side.
-    probability = FALSE_ALARM / (len(parts) + 2)
+    # with declared labels. `labels` says whether records with other labels were left out. If no count is of all
+    # records, `total` is the largest of `n_totals` counts.
+    # Each part has one event, and each total has one on either side.
+    probability = FALSE_ALARM / (len(parts) + 2 * n_totals)
     reach = margin(deviation, probability)
     if labels and total <= reach:
         warn(

@@ -9,10 +9,12 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils.metaestimators import available_if as _available_if
 
 # Threads that silence warnings at the same time may leave them silenced. One may do so within its own silence.
 _LOCK = threading.RLock()
@@ -68,6 +70,50 @@ def discreet(function: Callable[..., Any]) -> Callable[..., Any]:
         raise MemoryError("there is too little memory for this call")
 
     return wrapper
+
+
+def available_if(check: Callable[[Any], bool]) -> Callable[[Callable[..., Any]], Any]:
+    """Make a method available under a condition, as scikit-learn's decorator does, and discreet.
+
+    Parameters
+    ----------
+    check : callable
+        Maps an estimator to whether it has the method.
+
+    Returns
+    -------
+    decorator : callable
+    """
+    return lambda method: _available_if(check)(discreet(method))
+
+
+#: Methods that read rows and release nothing. In a pipeline, or after a fit, the rows may be private.
+_READERS = (
+    "apply",
+    "contributions",
+    "decision_function",
+    "encode",
+    "frequencies",
+    "inverse_transform",
+    "means",
+    "predict",
+    "predict_log_proba",
+    "predict_proba",
+    "score",
+    "score_samples",
+    "transform",
+)
+
+
+class DiscreetMethods:
+    """Makes the methods that read rows discreet, in each class that has them."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name in _READERS:
+            method = vars(cls).get(name)
+            if isinstance(method, FunctionType):
+                setattr(cls, name, discreet(method))
 
 
 def _namespaces() -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from sklearn.base import clone
 
 from ._data import FLOATS, check_quietly
 from ._release import PrivacyGuarantee
+from ._silence import DiscreetMethods
 from .accounting import PrivacyCost, largest_epsilon
 from .exceptions import BudgetError, NotEnoughDataError
 
@@ -137,7 +138,7 @@ def _advice(estimator: Any) -> str:
     return f". This fit is admitted with epsilon={epsilon:.6g} or less, and delta={getattr(estimator, 'delta', 0.0):g}"
 
 
-class DPEstimatorMixin(ABC):
+class DPEstimatorMixin(DiscreetMethods, ABC):
     """Mixin of differentially private estimators.
 
     A subclass has the parameters `epsilon`, `delta`, `accountant` and `random_state`, and after `fit` the attribute

@@ -43,6 +43,9 @@ from skdp import BudgetAccountant, FunctionalMechLogReg, ObjPertLogReg, OutputPe
 from skdp._allocation import _digits
 from skdp.accounting import Budget
 from skdp.exceptions import BudgetError, PrivacyAssumptionWarning
+from skdp.model_selection import DPGridSearchCV
+from skdp.preprocessing import DPQuantileBinner, NormClipper
+from skdp.tree import DPRandomTree
 from tests.linear_model.data import blobs
 
 DELTA = 1e-5
@@ -733,3 +736,19 @@ def test_epsilons_of_nine_digits_are_rounded_down():
         short = _digits(value)
         assert value * (1 - 1e-8) <= short <= value
         assert float(f"{short:.9g}") == short
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_normalizer_before_bins_is_named(nested):
+    def build(first, last):
+        inner = make_pipeline(first, last)
+        return make_pipeline(inner) if nested else inner
+
+    binner = DPQuantileBinner(4, bounds=(-1.0, 1.0), encode="ordinal")
+    for last in (binner, DPRandomTree(bounds=(-1.0, 1.0), classes=[0, 1])):
+        with pytest.warns(PrivacyAssumptionWarning, match="normalizer.*NormClipper"):
+            allocate(build(Normalizer(), last), 1.0)
+        # The filter of warnings makes an error of any.
+        allocate(build(NormClipper(1.0), last), 1.0)
+    allocate(build(Normalizer(), objective()), 1.0, 1e-6)
+    allocate(DPGridSearchCV(make_pipeline(Normalizer(), DPRandomTree(bounds=(-1.0, 1.0), classes=[0, 1])), {}), 1.0)

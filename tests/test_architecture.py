@@ -15,12 +15,12 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 # Lower floors first. A room may import from its own floor's package and from floors below.
 FLOORS = [
-    {"_bins", "_values", "_warn", "exceptions"},
+    {"_bins", "_silence", "_values", "_warn", "exceptions"},
     {"accounting"},
     {"mechanisms"},
     {"sensitivity", "_params"},
     {"_columns"},
-    {"_class_sums", "_mismatch", "_release", "_silence"},
+    {"_class_sums", "_mismatch", "_release"},
     {"_blocks", "_data", "_descent", "_tables"},
     {"_allocation", "_callbacks", "_groups", "base"},
     {"cluster", "decomposition", "ensemble", "linear_model", "naive_bayes", "neural_network", "preprocessing"}

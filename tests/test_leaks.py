@@ -9,10 +9,13 @@ Tests of laws have a false-alarm probability of 1e-6 for each estimator.
 
 import functools
 import gc
+import importlib
+import inspect
 import io
 import logging
 import math
 import pickle
+import pkgutil
 import random
 import re
 import sys
@@ -30,7 +33,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
-from skdp import BudgetAccountant, DPNaiveBayes, DPStandardScaler, ObjPertLogReg
+import skdp
+from skdp import BudgetAccountant, DPNaiveBayes, DPStandardScaler, ObjPertLogReg, _data
 from skdp._release import ReleaseSession
 from skdp.ensemble import SampleAggregate
 from skdp.exceptions import BudgetError
@@ -541,6 +545,91 @@ def test_too_little_memory_for_a_function_is_all_that_is_said(act, monkeypatch):
     assert type(failure.value) is MemoryError
     assert "1013" not in "".join(describe(failure.value))
     assert failure.value.__context__ is None
+
+
+class TooLarge:
+    """Rows of which NumPy says, when anything is asked of them, how many do not fit into memory."""
+
+    def lack(self, *args, **kwargs):
+        np.empty((1013, 2**48), dtype=np.uint8)
+
+    __array__ = __getattr__ = __getitem__ = __iter__ = __len__ = lack
+
+
+#: Names of parameters that hold rows, or one value for each.
+ROWS = {"X", "y", "Z", "arrays", "by", "reports"}
+
+#: Packages of parts of estimators, and of tools for public or made-up records.
+PARTS = ("skdp.sensitivity", "skdp.mechanisms", "skdp.audit", "skdp.inspection", "skdp.datasets")
+
+
+def rows_of(function):
+    """The parameters of a function that hold rows."""
+    return ROWS & set(inspect.signature(function).parameters)
+
+
+def check_that_rows_are_not_counted(function, monkeypatch, *args, **kwargs):
+    """Call with rows that are too large, where validation does not replace NumPy's message itself."""
+    monkeypatch.setattr(_data, "_quietly", lambda validate, X=None: validate())
+    with pytest.raises(MemoryError) as failure:
+        function(*args, **kwargs)
+    assert "1013" not in "".join(describe(failure.value))
+    assert failure.value.__context__ is None
+
+
+@of_all([*ONE_EACH, *FREE, *LOCAL])
+def test_no_method_counts_rows_for_lack_of_memory(estimator, monkeypatch):
+    model = copy_of(estimator)
+    X, y = data_for(model, n_rows=103)
+    model.fit(X, y)
+    for name in dir(model):
+        method = None if name.startswith("_") else getattr(model, name, None)
+        if inspect.ismethod(method) and rows_of(method):
+            check_that_rows_are_not_counted(method, monkeypatch, **dict.fromkeys(rows_of(method), TooLarge()))
+
+
+def frozen():
+    """A fitted model."""
+    return declared(ObjPertLogReg(data_norm=3.0)).fit(*data_for(ObjPertLogReg()))
+
+
+def one_part():
+    """The only part of one record."""
+    return BudgetAccountant(epsilon=1.0).parallel(["a"], ["a"])["a"]
+
+
+#: How functions that are no methods of estimators are called with rows.
+CALLS = {
+    "BudgetAccountant.parallel": lambda: lambda rows: BudgetAccountant(epsilon=1.0).parallel(rows, ["a"]),
+    "Part.take": lambda: one_part().take,
+    "PrivateLabelSet.fit": lambda: PrivateLabelSet(delta=1e-6).fit,
+    "private_bounds": lambda: lambda rows: private_bounds(rows, epsilon=1.0),
+    "private_cross_val_score": lambda: lambda rows: cross_validated(declared(ObjPertLogReg(data_norm=3.0)), rows, rows),
+    "private_quantiles": lambda: lambda rows: private_quantiles(rows, [0.5], epsilon=1.0, bounds=(0, 1)),
+    "private_score": lambda: functools.partial(lambda model, rows: private_score(model, rows, rows), frozen()),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_no_function_counts_rows_for_lack_of_memory(name, monkeypatch):
+    check_that_rows_are_not_counted(CALLS[name](), monkeypatch, TooLarge())
+
+
+def test_every_function_that_takes_rows_is_called_with_too_many():
+    found, estimators = set(), {type(each) for each in [*ONE_EACH, *FREE, *LOCAL, *MORE]}
+    for module in pkgutil.walk_packages(skdp.__path__, "skdp."):
+        if "._" in module.name or module.name.startswith(PARTS):
+            continue
+        package = importlib.import_module(module.name)
+        for name in getattr(package, "__all__", ()):
+            value = getattr(package, name)
+            if value in estimators:
+                continue
+            methods = inspect.getmembers(value, inspect.isfunction) if inspect.isclass(value) else [(None, value)]
+            for method, function in methods:
+                if callable(function) and not str(method).startswith("_") and rows_of(function):
+                    found.add(name if method is None else f"{name}.{method}")
+    assert found == set(CALLS)
 
 
 def test_a_search_in_processes_writes_no_rows_to_files(monkeypatch):

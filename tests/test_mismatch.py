@@ -18,6 +18,7 @@ from skdp import (
     DPAdditiveRegressor,
     DPGreedyTree,
     DPNaiveBayes,
+    DPRandomTree,
     HistogramClassifier,
 )
 from skdp._mismatch import FALSE_ALARM, LEAST_SHARE, column_part, label_parts, margin, warn_of_mismatch
@@ -78,6 +79,38 @@ def test_code_books_that_do_not_fit_are_named():
     bayes = DPNaiveBayes(categorical_features=[0, 1], n_categories=3, classes=["e", "p"], random_state=0)
     (message,) = said(lambda: bayes.fit(codes, Y))
     assert "for the categories of the column 0. " in message
+
+
+@pytest.mark.parametrize("epsilon", [2.0, math.inf])
+@pytest.mark.parametrize("size", [{"n_estimators": 8}, {"expected_n": N}, {}], ids=lambda size: "".join(size) or "auto")
+def test_codes_and_labels_of_random_trees_are_compared_with_released_counts(size, epsilon):
+    rng = np.random.default_rng(2)
+    codes = rng.integers(0, 3, (N, 2)).astype(float)
+    model = DPRandomTree(
+        bounds=(0, 1), categorical_features=[1, 2], n_categories=3, classes=["e", "p"], max_depth=3, random_state=0
+    ).set_params(epsilon=epsilon, **size)
+    frame = pd.DataFrame(np.column_stack([X[:, 0], codes]), columns=["age", "town", "kind"])
+    assert said(lambda: model.fit(frame, Y)) == []
+    for wrong in (-1.0, 7.0, 0.5):
+        (message,) = said(lambda wrong=wrong: model.fit(frame.assign(town=wrong), Y))
+        assert "for the categories of the column 'town'. " in message
+    # A tenth with known codes is enough.
+    assert said(lambda: model.fit(frame.assign(town=np.where(np.arange(N) % 10 == 0, 1.0, 7.0)), Y)) == []
+    # Where each column is categorical, no tree counts all records.
+    model.set_params(categorical_features=[0, 1])
+    assert said(lambda: model.fit(codes, Y)) == []
+    (message,) = said(lambda: model.fit(codes + np.array([0, 9]), Y))
+    assert "for the categories of the column 1. " in message
+    for y in (np.full(N, "x"), X[:, 0]):
+        model.set_params(classes=["e", "p"] if y is not X[:, 0] and y.dtype.kind == "U" else [0, 1])
+        (message,) = said(lambda y=y: model.fit(codes, y))
+        assert "classes" in message
+
+
+def test_the_largest_of_several_totals_is_allowed_for():
+    """Each total exceeds its margin with a probability that is shared by all."""
+    assert said(lambda: warn_of_mismatch(margin(1.0, FALSE_ALARM / 2) + 0.1, 1.0, [], labels=True)) == []
+    assert said(lambda: warn_of_mismatch(margin(1.0, FALSE_ALARM / 2) + 0.1, 1.0, [], labels=True, n_totals=9))
 
 
 @every_model

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._silence import discreet
 from .._values import shown
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Part:
         self._rows = rows
         self._n_rows = n_rows
 
+    @discreet
     def take(self, *arrays: Any) -> Any:
         """Return this part's rows.
 
@@ -97,6 +99,7 @@ class Parts:
         Whether it is public which record is in which part.
     """
 
+    @discreet
     def __init__(self, accountant: BudgetAccountant, names: Sequence[Any], by: ArrayLike, public: bool = False) -> None:
         self._accountant = accountant
         self._names = check_names(names)

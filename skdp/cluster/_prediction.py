@@ -11,6 +11,7 @@ from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.utils.validation import check_is_fitted
 
 from .._data import validate_quietly
+from .._silence import DiscreetMethods
 from ..sensitivity import row_products, squared_norms
 
 Array = NDArray[np.float64]
@@ -19,7 +20,7 @@ Array = NDArray[np.float64]
 _ROWS, _ENTRIES = 4096, 2**20
 
 
-class NearestCentre(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin):
+class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin):
     """Mixin of clusterers with the attribute `cluster_centers_`."""
 
     cluster_centers_: Array

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.isotonic import isotonic_regression
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._data import check_quietly, validate_quietly
 from .._params import check_boolean, check_data_norm, check_integer, check_positive, real_numbers
+from .._silence import available_if
 from .._values import shown
 from ..accounting import check_delta, check_epsilon
 from ..release import RowsMixin
@@ -221,7 +221,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
         rows: NDArray[np.float64] = coordinates @ self.components_ + self.mean_
         return rows
 
-    @available_if(_knows_variances)  # type: ignore[untyped-decorator]
+    @available_if(_knows_variances)
     def get_covariance(self) -> NDArray[np.float64]:
         """Return the covariance of the probabilistic model (Tipping and Bishop 1999), a function of what was released.
 
@@ -236,7 +236,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
         covariance.flat[:: len(covariance) + 1] += noise
         return covariance
 
-    @available_if(_knows_variances)  # type: ignore[untyped-decorator]
+    @available_if(_knows_variances)
     def get_precision(self) -> NDArray[np.float64]:
         """Return the inverse of the covariance of the probabilistic model.
 
@@ -251,7 +251,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
         precision.flat[:: len(precision) + 1] += 1 / noise
         return precision
 
-    @available_if(_knows_variances)  # type: ignore[untyped-decorator]
+    @available_if(_knows_variances)
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Return the log-likelihood of each row under the probabilistic model.
 
@@ -276,7 +276,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
         log_likelihood: NDArray[np.float64] = -(squares @ (1 / along) + rest / noise + volume) / 2
         return log_likelihood
 
-    @available_if(_knows_variances)  # type: ignore[untyped-decorator]
+    @available_if(_knows_variances)
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log-likelihood of rows under the probabilistic model.
 

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import MOST_BLOCKS, block_labels, block_seeds, check_inner, check_sent, over_blocks, prepared, tried
 from .._data import check_quietly, encode_labels, validate_quietly
 from .._params import check_classes, check_integer, check_n_jobs, check_positive
 from .._release import PrivacyGuarantee, Release, ReleaseSession
+from .._silence import available_if
 from .._theorems import Theorem
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
 from ..mechanisms import GroupChoices, Mechanism, NoNoise, l2_mechanism, pure_share
@@ -430,7 +430,7 @@ class PATEClassifier(ClassifierMixin, LabelsMixin, BaseEstimator):
         check_is_fitted(self, "student_")
         return np.asarray(self.student_.predict(validate_quietly(self, X, dtype=np.float64, reset=False)))
 
-    @available_if(_with_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(_with_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Return the student's class probabilities; the default student's are expected parts of the votes.
 
@@ -450,7 +450,7 @@ class PATEClassifier(ClassifierMixin, LabelsMixin, BaseEstimator):
         out[:, encode_labels(np.asarray(self.student_.classes_), self.classes_)] = known
         return out
 
-    @available_if(_with_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(_with_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         """Return logarithms of class probabilities.
 

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import MOST_BLOCKS, block_labels, block_seeds, check_inner, check_sent, over_blocks, prepared, tried
@@ -34,6 +33,7 @@ from .._params import (
     real_numbers,
 )
 from .._release import PrivacyGuarantee, Release, ReleaseSession
+from .._silence import available_if
 from .._theorems import Theorem
 from .._values import shown
 from ..accounting import (

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags, Tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._data import validate_quietly
 from .._params import check_boolean, check_choice, check_data_norm, check_positive
 from .._release import PrivacyGuarantee, Release, ReleaseSession
+from .._silence import available_if
 from .._theorems import Theorem
 from .._values import shown
 from ..accounting import BoundedRangeEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
@@ -349,7 +349,7 @@ class ExpMechERM(LinearRule, PrivateEstimator, BaseEstimator):
             return SquaredError()
         return LogLoss() if name == "log_loss" else AbsoluteError()
 
-    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    @available_if(_classifies)
     def decision_function(self, X: Any) -> Array:
         """Return the logit of each row; for classification only.
 
@@ -365,7 +365,7 @@ class ExpMechERM(LinearRule, PrivateEstimator, BaseEstimator):
         """
         return super().decision_function(X)
 
-    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    @available_if(_classifies)
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities; for classification only.
 
@@ -381,7 +381,7 @@ class ExpMechERM(LinearRule, PrivateEstimator, BaseEstimator):
         """
         return probabilities(self.decision_function(X))
 
-    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    @available_if(_classifies)
     def predict_log_proba(self, X: Any) -> Array:
         """Return logarithms of class probabilities; for classification only.
 

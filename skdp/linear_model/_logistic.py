@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 
 from .._params import (
     check_boolean,
@@ -20,6 +19,7 @@ from .._params import (
     check_positive,
 )
 from .._release import PrivacyGuarantee, ReleaseSession
+from .._silence import available_if
 from .._values import shown
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..release import LabelsMixin, Records, Shape
@@ -275,7 +275,7 @@ class PrivateLinearClassifier(PrivateLinearModel):
     def _checked_loss(self) -> str:
         return check_choice(self.loss, "loss", LOSSES)
 
-    @available_if(_estimates_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(_estimates_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities; for the log loss only.
 
@@ -291,7 +291,7 @@ class PrivateLinearClassifier(PrivateLinearModel):
         """
         return probabilities(self.decision_function(X))
 
-    @available_if(_estimates_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(_estimates_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         """Return logarithms of class probabilities; for the log loss only.
 

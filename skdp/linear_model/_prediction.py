@@ -10,6 +10,7 @@ from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
 from .._data import validate_quietly
+from .._silence import DiscreetMethods
 from ..sensitivity import row_products
 
 Array = NDArray[np.float64]
@@ -29,7 +30,7 @@ def log_probabilities(scores: Array) -> Array:
     return special.log_softmax(scores, axis=1)
 
 
-class LinearRule:
+class LinearRule(DiscreetMethods):
     """Mixin of classifiers with the attributes `coef_`, `intercept_` and `classes_`."""
 
     coef_: Array

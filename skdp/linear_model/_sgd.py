@@ -11,12 +11,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 
 from .._callbacks import CallbackSupportMixin, with_callbacks
 from .._data import classification_data
 from .._params import check_classes, check_integer
 from .._release import PrivacyGuarantee, check_accountant
+from .._silence import available_if
 from ..accounting import PrivacyCost
 from ..base import DPEstimatorMixin
 from ..mechanisms import NoiseSource
@@ -313,7 +313,7 @@ class DPSGDClassifier(CallbackSupportMixin, LinearRule, ClassifierMixin, DPEstim
             return None
         return self.privacy_plan(n_features=1, n_classes=2).cost
 
-    @available_if(_estimates_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(_estimates_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities; for the log loss only.
 
@@ -329,7 +329,7 @@ class DPSGDClassifier(CallbackSupportMixin, LinearRule, ClassifierMixin, DPEstim
         """
         return probabilities(self.decision_function(X))
 
-    @available_if(_estimates_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(_estimates_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         """Return logarithms of class probabilities; for the log loss only.
 

@@ -66,7 +66,8 @@ class Evaluation:
         The score, or the table: for ``"confusion_matrix"`` counts by true and predicted label, for ``"histogram"`` by
         estimated probability (rows) and whether the label is the second one (columns).
     counts : ndarray
-        The noisy table that it was computed from.
+        The noisy table that it was computed from. For ``"f1"`` and ``"f1_macro"``, it is a confusion matrix with a
+        further column, for the records of which the model predicts none of the labels.
     classes : ndarray or None
         The label set.
     edges : ndarray or None
@@ -134,7 +135,9 @@ def private_score(
     delta : float, default=0.0
         The same, in [0, 1).
     classes : array-like, default=None
-        Label set; None for the estimator's ``classes_``. Records with other labels count as wrong, or in no cell.
+        Label set; None for the estimator's ``classes_``. Records with other labels count as wrong, or in no cell. A
+        record with one of these labels that the model refuses counts as an error of its label: as a false negative in
+        F1, and at the wrong end of the histogram for an area under a curve. The tables themselves leave it out.
     label_weights : dict, default=None
         Public weights of labels, for balanced accuracy.
     loss_bound : float, default=5.0
@@ -235,12 +238,10 @@ class Table:
         return (y >= 0).astype(np.int64)
 
     def cells(self, model: Any, X: Any, y: NDArray) -> NDArray[np.int64]:
-        """Count the rows in each cell; a model whose fit failed (None) puts no row into a cell."""
-        if model is None:
-            return np.zeros(self.shape, dtype=np.int64)
+        """Count the rows in each cell; a model whose fit failed (None) refuses every row."""
 
         def cells(rows: Any, labels: NDArray) -> NDArray[np.int64]:
-            # 0 is no cell, and what a row gets that the model refuses.
+            # 0 is no cell, and the value of a row that the model refuses.
             if self.edges is None:
                 column = encode_labels(np.asarray(model.predict(rows)), self.classes)
                 valid = (column >= 0) & (labels >= 0)
@@ -252,9 +253,19 @@ class Table:
             )
             return np.where(labels >= 0, 1 + 2 * line + labels, 0)
 
-        with silence(), np.errstate(all="ignore"):
-            found = row_by_row_if_need_be(cells, X, y)
+        found = np.zeros(len(y), dtype=np.int64)
+        if model is not None:
+            with silence(), np.errstate(all="ignore"):
+                found = row_by_row_if_need_be(cells, X, y)
+        if self.metric not in _TABLES:
+            found = np.where((found == 0) & (y >= 0), self._error(y), found)
         return np.bincount(found, minlength=math.prod(self.shape) + 1)[1:].reshape(self.shape)
+
+    def _error(self, labels: NDArray) -> NDArray[np.int64]:
+        """Return the cell of refused rows: no prediction, or the estimate that is farthest from the label."""
+        place = self.shape[1] - 1 if self.edges is None else np.where(labels == 1, 0, self.shape[0] - 1)
+        row, column = (labels, place) if self.edges is None else (place, labels)
+        return np.asarray(1 + row * self.shape[1] + column, dtype=np.int64)
 
     def value(self, counts: NDArray) -> Any:
         """Return the table itself, or the score that follows from the noisy counts; NaN for a division by 0."""
@@ -268,7 +279,7 @@ class Table:
             if not counts.any():
                 return math.nan
             # As in scikit-learn, the score of a label that does not occur is 0.
-            scores = np.nan_to_num(2 * np.diagonal(counts) / (counts.sum(axis=0) + counts.sum(axis=1)))
+            scores = np.nan_to_num(2 * np.diagonal(counts) / (counts.sum(axis=0)[: len(counts)] + counts.sum(axis=1)))
         return float(scores[1] if self.metric == "f1" else scores.mean())
 
 
@@ -291,7 +302,8 @@ def make_table(metric: str, estimator: Any, classes: NDArray | None, n_bins: int
     if metric == "f1" and len(classes) != 2:
         raise ValueError("metric='f1' needs a classifier of two labels; metric='f1_macro' takes any number of labels")
     if metric in (*_COUNTED, "confusion_matrix"):
-        return Table(metric, (len(classes), len(classes)), classes, None)
+        # The last column of a score's table is for records of which there is no prediction.
+        return Table(metric, (len(classes), len(classes) + (metric in _COUNTED)), classes, None)
     edges = np.linspace(0.0, 1.0, check_integer(n_bins, "n_bins", least=2) + 1)
     if len(classes) != 2 or not hasattr(estimator, "predict_proba"):
         raise ValueError(f"metric={metric!r} needs a classifier of two labels with predict_proba")

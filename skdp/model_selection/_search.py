@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier, is_regressor
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -24,7 +23,7 @@ from .._data import FLOATS, array_quietly, check_quietly, encode_labels, label_a
 from .._groups import Unit
 from .._params import check_boolean, check_choice, check_integer, check_n_jobs, check_positive
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
-from .._silence import silence
+from .._silence import available_if, silence
 from .._values import shown
 from .._warn import warn
 from ..accounting import Budget, PrivacyCost, check_delta, check_epsilon
@@ -278,7 +277,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "privacy_")
         return self.best_estimator_
 
-    @available_if(_delegates("predict"))  # type: ignore[untyped-decorator]
+    @available_if(_delegates("predict"))
     def predict(self, X: Any) -> Any:
         """Predict with the best model.
 
@@ -294,7 +293,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         """
         return self._fitted().predict(X)
 
-    @available_if(_delegates("predict_proba"))  # type: ignore[untyped-decorator]
+    @available_if(_delegates("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
         """Return the best model's class probabilities.
 
@@ -310,7 +309,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         """
         return self._fitted().predict_proba(X)
 
-    @available_if(_delegates("predict_log_proba"))  # type: ignore[untyped-decorator]
+    @available_if(_delegates("predict_log_proba"))
     def predict_log_proba(self, X: Any) -> Any:
         """Return logarithms of the best model's class probabilities.
 
@@ -326,7 +325,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         """
         return self._fitted().predict_log_proba(X)
 
-    @available_if(_delegates("decision_function"))  # type: ignore[untyped-decorator]
+    @available_if(_delegates("decision_function"))
     def decision_function(self, X: Any) -> Any:
         """Return the best model's decision function.
 
@@ -342,7 +341,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         """
         return self._fitted().decision_function(X)
 
-    @available_if(_delegates("transform"))  # type: ignore[untyped-decorator]
+    @available_if(_delegates("transform"))
     def transform(self, X: Any) -> Any:
         """Transform with the best model.
 
@@ -358,7 +357,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         """
         return self._fitted().transform(X)
 
-    @available_if(_delegates("score"))  # type: ignore[untyped-decorator]
+    @available_if(_delegates("score"))
     def score(self, X: Any, y: Any) -> float:
         """Return the best model's own score: accuracy or R^2. On private rows it is a release that nobody paid for.
 

@@ -10,6 +10,7 @@ from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
 from .._data import FLOATS, validate_quietly
+from .._silence import DiscreetMethods
 from .._tables import Columns, Reader
 
 Array = NDArray[np.float64]
@@ -21,7 +22,7 @@ DTYPES = (*FLOATS, np.int64, np.int32, np.int16, np.int8)
 _PREDICTED_ROWS, _PREDICTED_CELLS = 4096, 2**17
 
 
-class NaiveBayesPrediction:
+class NaiveBayesPrediction(DiscreetMethods):
     """Predicts by the fitted tables of columns that are categorical or binned."""
 
     classes_: NDArray

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from .._data import FLOATS, check_quietly, validate_quietly
 from .._params import real_numbers
+from .._silence import DiscreetMethods
 from .._values import shown
 from ..base import all_or_nothing
 
@@ -63,7 +64,7 @@ def norm_of_entries(largest: Any, n_columns: int) -> float:
     return float(np.linalg.norm(np.broadcast_to(largest, (n_columns,)))) * (1 + max(2.0**-40, n_columns * 2.0**-50))
 
 
-class NumericTransformer(TransformerMixin, BaseEstimator):
+class NumericTransformer(DiscreetMethods, TransformerMixin, BaseEstimator):
     """Reads finite dense rows of floating-point numbers, any number of them, and keeps their type."""
 
     def __sklearn_tags__(self) -> Any:

@@ -14,12 +14,11 @@ from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._data import validate_quietly
 from .._params import check_classes, check_integer
-from .._silence import silence, take_off_callbacks
+from .._silence import available_if, silence, take_off_callbacks
 from ..mechanisms import NoiseSource
 from ..release import Shape
 from ._base import DTYPES, LABELS, NUMBER, HistogramBase, Parameters, checked_bounds_y
@@ -338,7 +337,7 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         self._fit_to_cells(X, y, groups, lambda grid: encoded(grid, LogisticRegression(max_iter=1000)))
         return self
 
-    @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
+    @available_if(_has("predict_proba"))
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities.
 
@@ -356,7 +355,7 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         probabilities: Array = self.estimator_.predict_proba(rows)
         return probabilities
 
-    @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
+    @available_if(_has("predict_proba"))
     def predict_log_proba(self, X: Any) -> Array:
         """Return logarithms of class probabilities.
 
@@ -374,7 +373,7 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
             log_probabilities: Array = np.log(self.predict_proba(X))
         return log_probabilities
 
-    @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
+    @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> Array:
         """Return the decision values of the fitted model.
 

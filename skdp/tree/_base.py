@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._data import validate_quietly
 from .._params import check_classes, check_integer
+from .._silence import DiscreetMethods
 from .._values import shown
 
 Array = NDArray[np.float64]
@@ -28,7 +29,7 @@ def check_optional(value: object, name: str, least: int, most: int) -> int | Non
     return checked
 
 
-class TreeClassifier:
+class TreeClassifier(DiscreetMethods):
     """Methods of classifiers that have ``structure_``, ``classes_`` and `predict_proba`."""
 
     classes: Any

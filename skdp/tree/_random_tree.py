@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from .._data import labelled_data
+from .._mismatch import column_part, label_parts, warn_of_mismatch
 from .._params import check_choice, check_classes, check_integer
 from .._release import PrivacyGuarantee, Release, ReleaseSession, Reserved, check_accountant
 from .._theorems import Theorem
@@ -54,7 +55,7 @@ from ._columns import ColumnParameters, check_columns, columns_for
 from ._counts import choice_mechanism, class_counts, count_mechanism, leaf_counts
 from ._routes import Routes
 from ._smoothing import class_distributions, log_odds, scores
-from ._structure import Columns, grow
+from ._structure import Columns, Forest, grow
 from ._weights import (
     LENGTHS,
     SCALES,
@@ -346,6 +347,42 @@ def _warn_of_labels(counted: Array, spread: float) -> None:
         )
 
 
+def _warn_of_counts(
+    forest: Forest,
+    counts: Array,
+    noise: float,
+    classes: NDArray,
+    names: NDArray | None,
+    first: tuple[Array, float] | None,
+) -> None:
+    """Warn of declared labels and codes that hardly occur, by the released counts of trees.
+
+    A tree counts each record with a declared label once, unless the record has an unknown code where a level asks for
+    one. Therefore trees that split by one categorical column alone show how many records have its codes. Noise is
+    independent from leaf to leaf. Where there were class counts before, labels were compared by them.
+    """
+    categorical = set(np.flatnonzero(forest.columns.categorical).tolist() if forest.depth else [])
+    trees: dict[tuple[int, ...], list[int]] = {}
+    for tree, (seen, n_seen) in enumerate(zip(forest.features, forest.n_seen, strict=True)):
+        trees.setdefault(tuple(sorted(categorical & set(seen[:n_seen].tolist()))), []).append(tree)
+    n_leaves = forest.reachable().sum(axis=1)
+    found = {
+        columns: (counts[own].sum(axis=(0, 1)) / len(own), noise * math.sqrt(n_leaves[own].sum()) / len(own))
+        for columns, own in trees.items()
+        if len(columns) < 2
+    }
+    every = found.pop((), None) if first is None else first
+    root = math.sqrt(len(classes))
+    totals = {columns[0]: (float(own.sum()), spread * root) for columns, (own, spread) in found.items() if columns}
+    parts = [column_part(j if names is None else str(names[j]), *own) for j, own in totals.items()]
+    if every is not None:
+        labels = [] if first else label_parts(classes, *every)
+        warn_of_mismatch(float(every[0].sum()), every[1] * root, [*labels, *parts], labels=first is None)
+    elif totals:
+        most, spread = (max(each) for each in zip(*totals.values(), strict=True))
+        warn_of_mismatch(most, spread, parts, labels=True, n_totals=len(totals))
+
+
 def _postprocess_step(mechanism: Mechanism, step: Step, released: Array) -> Array:
     """Return the change of the weights of the trees, and of constants, from the released sums."""
     spread = math.sqrt(coordinate_variance(mechanism))
@@ -453,9 +490,9 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
     which one record moves by at most 1, all in one direction. Each cut point is drawn by the exponential mechanism. One
     record changes one class count by 1. The releases that depend on the class counts use the same part of the budget
     for all counts, because noise grows with the number of trees: composition is adaptive. Everything else is computed
-    from what was released. A `SchemaMismatchWarning` that hardly any record has a declared label is computed from the
-    released class counts. Not covered: that `fit` raises an error for values that are not finite, and how long it
-    takes.
+    from what was released. A `SchemaMismatchWarning` is raised if hardly any record has a declared label, or a declared
+    code of a categorical column. It is computed from the released counts. Not covered: that `fit` raises an error for
+    values that are not finite, and how long it takes.
 
     References
     ----------
@@ -563,6 +600,7 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         forest = grow(columns, n_seen, trees.depth, stream, warps)
         reachable = forest.reachable()
         counts = session.release(_COUNTS, leaf_counts(forest, X, codes, len(classes))) * reachable[:, :, None]
+        _warn_of_counts(forest, counts, trees.noise, classes, getattr(self, "feature_names_in_", None), first)
         levels = class_distributions(counts, reachable, trees.noise, trees.few, first)
         inner = np.concatenate([np.empty((trees.n_trees, 0, len(classes))), *levels[:-1]], axis=1)
         distributions, prior = np.array(levels[-1]), np.array(levels[0][0, 0])

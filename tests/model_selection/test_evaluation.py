@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import (
@@ -75,8 +76,11 @@ def test_areas_and_f1_follow_from_tables(model):
         noisy, released = (
             private_score(model, X, Y, metric=name, n_bins=20, epsilon=0.5, random_state=0) for name in (metric, table)
         )
-        np.testing.assert_array_equal(noisy.counts, released.value)
-        assert noisy.privacy == released.privacy
+        if table == "histogram":
+            np.testing.assert_array_equal(noisy.counts, released.value)
+            assert noisy.privacy == released.privacy
+        # F1 has a further column, for records that the model refuses.
+        assert noisy.counts.shape == (20, 2) if table == "histogram" else (2, 3)
         assert 0 <= noisy.value <= 1
     assert roc_auc_score(Y, estimated) == pytest.approx(expected["roc_auc"], abs=0.02)
 
@@ -100,7 +104,7 @@ def test_areas_and_f1_of_nothing(model):
 def test_a_record_moves_areas_of_all_folds_by_one_cell():
     model = ObjPertLogReg(data_norm=3.0, classes=[0, 1])
     accountant = BudgetAccountant(math.inf)
-    for scoring, cells in (("roc_auc", 2 * 8), ("average_precision", 2 * 8), ("f1", 4), ("f1_macro", 4)):
+    for scoring, cells in (("roc_auc", 2 * 8), ("average_precision", 2 * 8), ("f1", 6), ("f1_macro", 6)):
         options = {"cv": 3, "scoring": scoring, "n_bins": 8, "random_state": 0}
         with pytest.warns(SeededNoiseWarning):
             scores = private_cross_val_score(model, X, Y, epsilon=40.0, accountant=accountant, **options)
@@ -273,6 +277,58 @@ def test_a_row_that_a_model_refuses_takes_nothing_from_others(model):
     after = score.gains(model, rows, Y[:40])
     assert after[7] == 0
     np.testing.assert_array_equal(np.delete(after, 7), np.delete(before, 7))
+
+
+class Refusing(ClassifierMixin, BaseEstimator):
+    """Predicts by the sign of the first column; refuses rows with a second one above 0, or has another label there."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, refuses=True):
+        self.refuses = refuses
+
+    def predict(self, X):
+        if self.refuses and np.any(X[:, 1] > 0):
+            raise ValueError("not such a row")
+        return np.where(X[:, 1] > 0, 7, np.where(X[:, 0] > 0, 1, 0))
+
+    def predict_proba(self, X):
+        if np.any(X[:, 1] > 0):
+            raise ValueError("not such a row")
+        share = np.where(X[:, 0] > 0, 0.9, 0.1)
+        return np.column_stack([1 - share, share])
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+def test_a_row_that_a_model_refuses_is_an_error_of_its_label(refuses):
+    signs = np.array([-1, -1, 1, 1, 1, 1, -1, 1])
+    refused = np.array([0, 0, 0, 0, 0, 1, 1, 0])
+    y = np.array([0, 0, 1, 1, 1, 1, 1, 0])
+    X = np.column_stack([signs, refused])
+
+    def value(metric, y=y):
+        return private_score(Refusing(refuses), X, y, metric=metric, epsilon=math.inf).value
+
+    predicted = np.where(refused, 2, signs > 0)
+    assert value("f1") == pytest.approx(f1_score(y == 1, predicted == 1))
+    assert value("f1_macro") == pytest.approx(f1_score(y, predicted, average="macro", labels=[0, 1]))
+    worst = np.where(refused, 1.0 - y, np.where(signs > 0, 0.9, 0.1))
+    assert value("roc_auc") == pytest.approx(roc_auc_score(y, worst))
+    # A label that is not declared is in no cell, whether the model refuses the row or not.
+    assert value("f1", np.where(refused, 5, y)) == pytest.approx(f1_score(y[refused == 0], signs[refused == 0] > 0))
+    # The tables themselves have no place for it.
+    assert value("confusion_matrix").sum() == value("histogram").sum() == 6
+
+
+def test_a_fit_that_failed_has_the_worst_score():
+    for metric in ("f1", "f1_macro", "roc_auc", "average_precision"):
+        table = make_table(metric, Refusing(), np.array([0, 1]), 10)
+        counts = table.cells(None, X[:10], Y[:10])
+        assert counts.sum() == 10
+        # No model is below: average precision is the share of the label at least.
+        assert table.value(counts) == pytest.approx(Y[:10].mean() if metric == "average_precision" else 0.0)
+        # One record is in one cell, also then.
+        assert np.abs(counts - table.cells(None, X[:9], Y[:9])).sum() == 1
 
 
 def test_gains_of_regression(regressor):
