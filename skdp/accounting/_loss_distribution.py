@@ -251,7 +251,7 @@ class PrivacyLossDistribution:
 
     See Also
     --------
-    skdp.accounting.PrivacyCost : Its method ``privacy_loss_distribution`` returns that of one fit.
+    skdp.accounting.BudgetAccountant : Composes the charges of all fits.
 
     References
     ----------
