@@ -73,17 +73,7 @@ def discreet(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def available_if(check: Callable[[Any], bool]) -> Callable[[Callable[..., Any]], Any]:
-    """Make a method available under a condition, as scikit-learn's decorator does, and discreet.
-
-    Parameters
-    ----------
-    check : callable
-        Maps an estimator to whether it has the method.
-
-    Returns
-    -------
-    decorator : callable
-    """
+    """Make a method available under a condition, as scikit-learn's decorator does, and discreet."""
     return lambda method: _available_if(check)(discreet(method))
 
 

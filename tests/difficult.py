@@ -151,6 +151,74 @@ def _far_apart(kind, n, rng):
     return _table(kind, rng, X, y)
 
 
+def _repeated(kind, n, rng):
+    """One column, 30 times."""
+    x = rng.random((n, 1))
+    return _table(kind, rng, np.repeat(x, 30, axis=1), _flipped(rng, x[:, 0] > 0.4, 0.1))
+
+
+def _noisy_labels(kind, n, rng):
+    """Four labels in ten are wrong."""
+    X = rng.random((n, 4))
+    return _table(kind, rng, X, (X[:, 0] > 0.5) ^ (rng.random(n) < 0.4))
+
+
+def _one_percent(kind, n, rng):
+    X = rng.random((n, 6))
+    return _table(kind, rng, X, _flipped(rng, X[:, 0] > 0.99, 0.01))
+
+
+def _corners(kind, n, rng):
+    """Each entry is at one of its bounds."""
+    X = rng.integers(2, size=(n, 8)).astype(float)
+    return _table(kind, rng, X, _flipped(rng, (X[:, 0] > 0) & (X[:, 1] > 0), 0.1))
+
+
+def _small_part(kind, n, rng):
+    """Records fill a hundredth of their bounds, away from the middle."""
+    x = rng.random((n, 5))
+    return _table(kind, rng, 0.8 + 0.01 * x, _flipped(rng, x[:, 0] + x[:, 1] > 1.2, 0.1))
+
+
+def _large_class(kind, n, rng):
+    """Twenty classes, one of them with a half of the rows, and columns that tell little of them."""
+    y = np.where(rng.random(n) < 0.5, 0, rng.integers(1, 20, size=n))
+    X = np.clip(y[:, None] / 20 + 0.3 * rng.standard_normal((n, 5)), 0.0, 1.0)
+    return _table(kind, rng, X, y, n_classes=20)
+
+
+def _two_of_one_class(kind, n, rng):
+    X = rng.random((n, 4))
+    y = np.zeros(n, dtype=int)
+    y[:2] = 1
+    return _table(kind, rng, X, y)
+
+
+def _target_outside_bounds(kind, n, rng):
+    """Most targets are outside of their bounds."""
+    X = rng.random((n, 4))
+    signal = 10.0 * (X[:, 0] - 0.3)
+    return _table(kind, rng, X, _flipped(rng, signal > 0, 0.1), signal + rng.standard_normal(n))
+
+
+def _uneven_clusters(kind, n, rng):
+    """Clusters of 90, 9 and 1 rows in 100."""
+    which = rng.choice(3, size=n, p=[0.9, 0.09, 0.01])
+    centres = np.array([[0.2, 0.2, 0.2], [0.8, 0.2, 0.5], [0.9, 0.9, 0.9]])
+    X = np.clip(centres[which] + 0.02 * rng.standard_normal((n, 3)), 0.0, 1.0)
+    return _table(kind, rng, X, _flipped(rng, which > 0, 0.02))
+
+
+def _rank_one(kind, n, rng):
+    x = rng.random((n, 1))
+    return _table(kind, rng, x * np.linspace(0.1, 1.0, 10), _flipped(rng, x[:, 0] > 0.6, 0.1))
+
+
+def _equal_rows(kind, n, rng):
+    """All rows are in the middle of their bounds."""
+    return _table(kind, rng, np.full((n, 4), 0.5), rng.random(n) < 0.4)
+
+
 _MAKERS = {
     "duplicated": _duplicated,
     "near_duplicated": _near_duplicated,
@@ -172,6 +240,17 @@ _MAKERS = {
     "exclusive_or": _exclusive_or,
     "few_rows": _few_rows,
     "far_apart": _far_apart,
+    "repeated": _repeated,
+    "noisy_labels": _noisy_labels,
+    "one_percent": _one_percent,
+    "corners": _corners,
+    "small_part": _small_part,
+    "large_class": _large_class,
+    "two_of_one_class": _two_of_one_class,
+    "target_outside_bounds": _target_outside_bounds,
+    "uneven_clusters": _uneven_clusters,
+    "rank_one": _rank_one,
+    "equal_rows": _equal_rows,
 }
 
 #: The kinds of tables.

@@ -150,6 +150,13 @@ def numbers_of(model: Any, attributes: tuple[str, ...]) -> Array:
     return np.concatenate([as_numbers(getattr(model, name)) for name in attributes])
 
 
+def with_every_class(rows: NDArray, targets: NDArray, classes: NDArray) -> tuple[NDArray, NDArray]:
+    """Return the records of a block, and one at their mean for each class that has none."""
+    missing = np.setdiff1d(classes, targets)
+    middle = np.tile(rows.mean(axis=0, dtype=np.float64).astype(rows.dtype), (len(missing), 1))
+    return np.concatenate([rows, middle]), np.concatenate([targets, missing])
+
+
 def block_result(
     estimator: Any,
     attributes: tuple[str, ...],
@@ -168,6 +175,9 @@ def block_result(
         found: tuple[tuple[int, ...], ...] = (result.shape,)
     else:
         model = prepared(estimator, seed)
+        if classes is not None and targets is not None:
+            # Most classifiers need two classes, and would say nothing of the one that a block has.
+            rows, targets = with_every_class(rows, targets, classes)
         model = model.fit(rows) if targets is None else model.fit(rows, targets)
         if classes is not None and not np.array_equal(model.classes_, classes):
             raise ValueError
@@ -305,7 +315,8 @@ class SampleAggregate(PrivateEstimator, BaseEstimator):
         Number of records, as far as publicly known. It decides the number of blocks alone.
     classes : array-like, default=None
         The label set, if `estimator` is a classifier. Records with other labels are dropped. None declares the labels
-        that occur to be public.
+        that occur to be public. If a block has no record of a class, one record at the mean of the block's rows is
+        added to the block, with that label.
     n_jobs : int, default=None
         Number of processes that work on blocks. Threads are not used.
     accountant : BudgetAccountant, default=None
@@ -341,12 +352,13 @@ class SampleAggregate(PrivateEstimator, BaseEstimator):
     **Privacy.** Each record is drawn into a block by itself, so that adding or removing one changes one block, whose
     result moves from any point of the bounds to any other. In units of half the widths, the sum over blocks of
     :math:`p` numbers moves by :math:`2\sqrt p` in L2 norm (by 2 within a ball), and the score of a cell for the median
-    by 1. Blocks whose estimator fails, for whatever data, say the centre. Estimators are clones with seeds of their
-    own, without callbacks, and in one process each; functions are deep copies. What they warn of, print or log is lost;
-    global generators and settings are put back after each. An interrupt from the keyboard ends the fit. Not covered:
-    that `fit` raises an error for values that are not finite, how long it takes, a process that runs out of memory or
-    is killed, what estimators write to files, and one that remembers a block when it is fitted to the next, through
-    something that ``clone`` (or ``deepcopy``, of a function) does not copy.
+    by 1. Blocks whose estimator fails, for whatever data, say the centre. A record that is added to a block because
+    it lacks a class depends on that block alone, and does not change these bounds. Estimators are clones with seeds
+    of their own, without callbacks, and in one process each; functions are deep copies. What they warn of, print or
+    log is lost; global generators and settings are put back after each. An interrupt from the keyboard ends the
+    fit. Not covered: that `fit` raises an error for values that are not finite, how long it takes, a process that
+    runs out of memory or is killed, what estimators write to files, and one that remembers a block when it is
+    fitted to the next, through something that ``clone`` (or ``deepcopy``, of a function) does not copy.
 
     References
     ----------

@@ -120,20 +120,9 @@ def entries_of(X: Any) -> Any:
 
 
 def refuse_other_types(table: Any, columns: Sequence[NDArray], what: str) -> None:
-    """Refuse several rows in an array or table whose type says text where numbers are declared, or the reverse.
-
-    The type of a table is taken as public, and single entries are never looked at. A row that is by itself is never
-    refused, because its own entry may have decided the type. Lists and columns of objects have no such type.
-
-    Parameters
-    ----------
-    table : array-like of shape (n_samples,) or (n_samples, n_features)
-        Rows or labels.
-    columns : sequence of ndarray
-        What is declared for each column.
-    what : str
-        The parameter that declares it.
-    """
+    """Refuse several rows in an array or table whose type says text where numbers are declared, or the reverse."""
+    # Single entries are never looked at. A row that is by itself is never refused, because its entry may have decided
+    # the type. Lists and columns of objects have no such type.
     if len(getattr(table, "shape", ())) == 0 or table.shape[0] < 2:
         return
     dtypes: Any = getattr(table, "dtypes", None)

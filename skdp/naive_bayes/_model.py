@@ -22,8 +22,13 @@ PRIOR_RECORDS = 0.5
 SPREAD_OF_MEANS = 0.05
 SPREAD_OF_VARIANCES = 0.005
 
+#: A class's variance differs from that of all if the difference exceeds so many standard deviations of its noise.
+APART = 1.0
+
 # The least variance of a Gaussian, in the same units.
 _LEAST_VARIANCE = 1e-12
+
+_TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
@@ -127,7 +132,7 @@ def towards_all(cells: Array, counts: Array, noise: Array) -> Array:
     variance = noise**2 * ((1 - share) ** 2 + (len(counts) - 1) * share**2)
     expected = cells.shape[-1] * variance / 2
     # Where both are 0, there is nothing to keep.
-    kept = 1 - expected / np.maximum(np.maximum(energy, expected), np.finfo(float).tiny)
+    kept = 1 - expected / np.maximum(np.maximum(energy, expected), _TINY)
     return usual + kept * deviation
 
 
@@ -178,11 +183,16 @@ def moments(
     pooled = (share * mean).sum(axis=0)
     kept = SPREAD_OF_MEANS / (SPREAD_OF_MEANS + (noise / n) ** 2)
     mean = kept * mean + (1 - kept) * pooled
-    # Too small a variance harms more than one too large: the noise's deviation is added.
+    variance = np.clip(second / n + 0.5 - mean**2, _LEAST_VARIANCE, 1.0)
     error = second_noise / n
-    variance = np.clip(second / n + 0.5 - mean**2, _LEAST_VARIANCE, 1.0) + np.minimum(error, 1.0)
-    pooled = (share * variance).sum(axis=0)
     kept = SPREAD_OF_VARIANCES / (SPREAD_OF_VARIANCES + error**2)
+    # A difference of variances changes the scores of all rows near the mean. One that noise explains is left out.
+    noise_of_difference = APART * np.hypot(error, 2 * mean * noise / n)
+    difference = np.abs(variance - (share * variance).sum(axis=0))
+    kept = kept * (1 - (noise_of_difference / np.maximum(difference, noise_of_difference + _TINY)) ** 2)
+    # Too small a variance harms more than one too large: the noise's deviation is added.
+    variance += np.minimum(error, 1.0)
+    pooled = (share * variance).sum(axis=0)
     variance = kept * variance + (1 - kept) * pooled
     return mean, variance + smoothing
 

@@ -294,16 +294,26 @@ def test_an_interrupt_says_nothing():
     assert "0.75" not in str(failure.value) + str(failure.value.__context__)
 
 
-def test_blocks_that_lack_a_class_fail():
-    X, _ = blobs(3, 60, 2, 0)
-    rows = made_up_rows(30, 2)
-    shapes = ((3, 2), (3,))
-    arguments = (LogisticRegression(), ("coef_", "intercept_"), shapes, np.arange(3))
+def test_a_block_that_lacks_a_class_gets_a_record_at_its_mean():
+    rows, codes = made_up_rows(30, 2), np.arange(30) % 2
+    arguments = (LogisticRegression(), ("coef_", "intercept_"), ((3, 2), (3,)), np.arange(3))
+    completed = LogisticRegression().fit(np.vstack([rows, rows.mean(axis=0)]), np.append(codes, 2))
+    expected = np.append(completed.coef_, completed.intercept_)
+    np.testing.assert_allclose(block_result(*arguments, rows, codes, 0), expected)
     assert block_result(*arguments, rows, np.arange(30) % 3, 0).shape == (9,)
     with pytest.raises(ValueError, match=r"^$"):
-        block_result(*arguments, rows, np.arange(30) % 2, 0)
-    model = model_of(LogisticRegression(), classes=[0, 1, 2]).fit(X, np.zeros(60, dtype=int))
-    np.testing.assert_allclose(model.result_, 0, atol=1e-9)
+        block_result(*arguments, rows[:0], codes[:0], 0)
+
+
+@pytest.mark.parametrize("only", [0, 1])
+def test_one_class_is_learned(only):
+    """Blocks of one class said the middle of the bounds, and the noise decided about the label."""
+    X = made_up_rows(1000, 3)
+    for seed in range(3):
+        model = SampleAggregate(
+            LogisticRegression(), radius=5.0, n_blocks=20, epsilon=10.0, delta=1e-6, classes=[0, 1], random_state=seed
+        ).fit(X, np.full(1000, only))
+        assert np.mean(model.predict(X) == only) > 0.99
 
 
 def test_the_template_has_seen_no_data():
