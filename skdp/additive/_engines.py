@@ -305,7 +305,7 @@ class MomentEngine:
         box = Scaling.of((np.array(-1.0), np.array(1.0)), "bounds", self.layout.n_features, True)
         features = self.layout.features(codes)
         moments = Moments(features, targets, box, lambda y: y[:, None], geometry, self.epsilon < math.inf)
-        gram, cross = released_moments(session, own, block, moments)
+        gram, cross = released_moments(session, block, moments)
         ridge = RIDGE * noise_of(own.releases[0].mechanism, block, geometry).largest_eigenvalue
         solution = solve_positive(trimmed(gram) + ridge * np.eye(len(gram)), cross)
         return solution[:-1].T, geometry.constant * solution[-1]

@@ -325,18 +325,16 @@ class Moments:
             totals = plain_moments(scaled, X, y)
         self.totals = totals
 
-    def release(self, session: ReleaseSession, mechanism: Mechanism, block: Block, out: Array) -> None:
+    def release(self, session: ReleaseSession, block: Block, out: Array) -> None:
         """Release the part of the moments that `block` lists, and write it into `out`."""
-        values = block.pack(self.totals)
-        block.unpack(session.release(block.label, within_reach(mechanism, values)), out)
+        values = within_reach(session.mechanism(block.label), block.pack(self.totals))
+        block.unpack(session.release(block.label, values), out)
 
 
-def released_moments(
-    session: ReleaseSession, guarantee: PrivacyGuarantee, block: Block, moments: Moments
-) -> tuple[Array, Array]:
+def released_moments(session: ReleaseSession, block: Block, moments: Moments) -> tuple[Array, Array]:
     """Carry out the joint release; return the Gram matrix and the cross moments."""
     out = np.empty_like(moments.totals)
-    moments.release(session, guarantee.releases[0].mechanism, block, out)
+    moments.release(session, block, out)
     p = len(out)
     return out[:, :p], out[:, p:]
 

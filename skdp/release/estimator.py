@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from .._data import FLOATS, labelled_data, regression_data, single_target, validate_quietly
 from .._groups import ONE_RECORD, Unit
-from .._params import check_classes, check_integer
+from .._params import check_bounds, check_classes, check_integer
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..base import DPEstimatorMixin
 from ..mechanisms import NoiseSource
@@ -244,3 +244,37 @@ class TargetsMixin(PrivateEstimator):
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
         return self._fit(X, y)
+
+
+class ManyTargetsMixin(TargetsMixin):
+    """Fits of rows with one target or several."""
+
+    _many_targets = True
+
+    bounds_y: Any
+
+    def privacy_plan(
+        self, *, n_features: int, n_classes: int | None = None, n_targets: int | None = None
+    ) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Ignored.
+        n_targets : int, optional
+            Number of columns of y. By default as many as `bounds_y` has bounds for.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """
+        parameters = self._check_parameters()
+        n_features = check_integer(n_features, "n_features", least=1)
+        if n_targets is None:
+            n_targets = max(check_bounds(self.bounds_y, "bounds_y", "the targets")[0].size, 1)
+        n_targets = check_integer(n_targets, "n_targets", least=1)
+        return self._plan(parameters, Shape(n_features, n_targets=n_targets, is_read=False))[0]
