@@ -238,6 +238,7 @@ class ReleaseSession:
                 releases=[release.record() for release in plan.releases],
                 relation=plan.relation,
             )
+        self.guarantee = plan
         self._waiting = {release.label: release.mechanism for release in plan.releases}
         self._source = source
 
