@@ -146,6 +146,11 @@ class DPEstimatorMixin(DiscreetMethods, ABC):
     `randomize`) that raises leaves the estimator as it was.
     """
 
+    #: Fitted attributes that are functions of released numbers, and those of public knowledge alone, besides what all
+    #: estimators keep.
+    _released: ClassVar[frozenset[str]] = frozenset()
+    _public: ClassVar[frozenset[str]] = frozenset()
+
     #: Whether records are protected one by one, and their number is public.
     _local: ClassVar[bool] = False
 

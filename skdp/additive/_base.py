@@ -55,6 +55,10 @@ class Parameters:
 class AdditiveModel(DPEstimatorMixin, BaseEstimator):
     """Base of additive models: everything but how coefficients are found."""
 
+    _released = frozenset(
+        {"terms_", "intercept_", "cell_counts_", "n_samples_estimate_", "_coef", "_offset", "bin_edges_"}
+    )
+
     epsilon: float
     delta: float
     bounds: Any

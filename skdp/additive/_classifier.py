@@ -168,6 +168,8 @@ class DPAdditiveClassifier(ClassifierMixin, AdditiveModel):
     (150, 4, 3)
     """
 
+    _public = frozenset({"C_", "margin_", "term_columns_", "_columns", "_layout", "_engine"})
+
     def __init__(
         self,
         *,

@@ -148,6 +148,8 @@ class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
     10
     """
 
+    _public = frozenset({"_unit", "term_columns_", "_columns", "_layout", "_engine"})
+
     def __init__(
         self,
         *,

@@ -159,6 +159,9 @@ class DPSGDClassifier(CallbackSupportMixin, LinearRule, ClassifierMixin, DPEstim
     True
     """
 
+    _released = frozenset({"coef_", "intercept_"})
+    _public = frozenset({"n_steps_", "_loss"})
+
     def __init__(
         self,
         *,

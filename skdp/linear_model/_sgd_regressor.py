@@ -157,6 +157,9 @@ class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, Bas
     True
     """
 
+    _released = frozenset({"coef_", "intercept_"})
+    _public = frozenset({"n_steps_"})
+
     def __init__(
         self,
         *,

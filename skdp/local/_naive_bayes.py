@@ -220,6 +220,9 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
     True
     """
 
+    _released = frozenset({"class_count_", "class_prior_", "feature_log_prob_", "exponent_"})
+    _public = frozenset({"bin_edges_", "_columns"})
+
     #: The mechanisms are pure.
     delta: ClassVar[float] = 0.0
 

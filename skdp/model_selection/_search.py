@@ -59,6 +59,9 @@ def _delegates(method: str) -> Callable[[Any], bool]:
 class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
     """Base of the two searches: all but which settings are tried."""
 
+    _released = frozenset({"best_index_", "best_params_", "best_estimator_"})
+    _public = frozenset({"strategy_"})
+
     estimator: Any
 
     def __init__(

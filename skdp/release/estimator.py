@@ -59,9 +59,6 @@ class Records:
 class PrivateEstimator(DPEstimatorMixin):
     """Base of estimators whose fit is one plan, one charge and one session."""
 
-    #: Fitted attributes that are functions of released numbers, and those of public knowledge alone.
-    _released: ClassVar[frozenset[str]] = frozenset()
-    _public: ClassVar[frozenset[str]] = frozenset()
     #: Types that rows keep.
     _dtypes: ClassVar[Sequence[type]] = FLOATS
     #: Whether there may be several targets.
