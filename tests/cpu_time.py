@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 #: What `make test` may take, on a core of 2024.
 LIMIT = 240
 
@@ -23,6 +25,8 @@ class Plugin:
         if hasattr(self.config, "workeroutput"):
             self.config.workeroutput["cpu_seconds"] = seconds()
 
+    # A hook of pytest-xdist, which may be switched off.
+    @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node):
         # A worker that crashed has nothing to tell.
         self.of_workers.append(getattr(node, "workeroutput", {}).get("cpu_seconds", 0.0))

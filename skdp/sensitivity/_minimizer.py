@@ -34,9 +34,9 @@ def minimizer_sensitivity(C: float, lipschitz: float, strong_convexity: float, t
     Returns
     -------
     sensitivity : float
-        The bound :math:`(C L + 2\tau)/\lambda`.
+        The bound :math:`(C L + 2\tau)/\lambda`, rounded up.
     """
-    return (C * lipschitz + 2 * tau) / strong_convexity
+    return (C * lipschitz + 2 * tau) / strong_convexity * (1 + 2.0**-50)
 
 
 def solver_slack_sensitivity(strong_convexity: float, tau: float) -> float:
@@ -52,6 +52,6 @@ def solver_slack_sensitivity(strong_convexity: float, tau: float) -> float:
     Returns
     -------
     sensitivity : float
-        The bound.
+        The bound, rounded up.
     """
-    return 2 * tau / strong_convexity
+    return 2 * tau / strong_convexity * (1 + 2.0**-50)

@@ -21,9 +21,11 @@ from sklearn.pipeline import make_pipeline
 from skdp.accounting import (
     Budget,
     BudgetAccountant,
+    ParallelEvent,
     PrivacyCost,
     PureEvent,
     RecordedRelease,
+    RepeatedSelectionEvent,
     check_delta,
     check_epsilon,
     gaussian_mu,
@@ -110,6 +112,8 @@ def test_budgets_are_compared_as_guarantees():
         assert not any(compare(one, other) for compare in (*before, *after))
     assert Budget(4, 0.1) >= (3, 0.1)
     assert not Budget(4, 0.02) >= (3, 0.1)
+    assert Budget(3, 0.1) <= (4, 0.1)
+    assert not Budget(3, 0.1) <= (4, 0.02)
     with pytest.raises(TypeError):
         _ = small <= 3.0
     assert pickle.loads(pickle.dumps(small)) == small == copy.copy(small)
@@ -271,6 +275,9 @@ def test_refusal_points_to_basic_composition_where_it_would_help():
         accountant.spend(0.1, 1e-6)
     with pytest.raises(BudgetError) as caught:
         accountant.charge(gaussian_cost(2.0))
+    assert "bare" not in str(caught.value)
+    with pytest.raises(BudgetError) as caught:
+        BudgetAccountant(1.0, 1e-5, composition="basic").spend(1.1, 1e-6)
     assert "bare" not in str(caught.value)
 
 
@@ -486,6 +493,23 @@ def test_charges_of_other_kinds_are_refused():
         accountant.charge(0.5)
     with pytest.raises(TypeError, match="text"):
         accountant.spend(0.5, label=3)
+    assert len(accountant) == 0
+
+
+class UnknownEvent(PureEvent):
+    """An event of a class that ledgers have no name for."""
+
+
+def test_events_that_no_ledger_could_keep_are_refused():
+    accountant = BudgetAccountant(1.0)
+    unknown = UnknownEvent(0.1)
+    for event in (
+        unknown,
+        ParallelEvent(((PureEvent(0.1),), (unknown,))),
+        RepeatedSelectionEvent((unknown,), 2.0, 1.0),
+    ):
+        with pytest.raises(TypeError, match="cannot keep an event of class UnknownEvent"):
+            accountant.charge(PrivacyCost(0.5, 0.0, (event,)))
     assert len(accountant) == 0
 
 

@@ -92,6 +92,22 @@ def test_two_divisions_add_up(accountant_of):
         parts["east"].accountant.spend(0.1)
 
 
+def test_two_divisions_that_are_open_at_once(accountant_of):
+    # A record of one division's second part may be in the other's first one.
+    accountant = accountant_of(1.0)
+    with (
+        accountant.parallel(by=REGION, parts=PARTS) as first,
+        accountant.parallel(by=REGION[::-1], parts=PARTS) as second,
+    ):
+        second["north"].accountant.spend(0.6)
+        with pytest.raises(BudgetError):
+            first["south"].accountant.spend(0.5)
+        first["south"].accountant.spend(0.4)
+        with pytest.raises(BudgetError):
+            second["north"].accountant.spend(0.1)
+        assert accountant.total() == Budget(1.0, 0.0)
+
+
 @pytest.mark.parametrize("rule", ["gdp", "rdp", "basic", "auto"])
 def test_gaussian_charges_on_parts(accountant_of, rule):
     accountant = accountant_of(1.0, 1e-5, composition=rule)

@@ -186,7 +186,7 @@ def test_integers_are_uniform(bound):
     assert draws.max() < bound
     if bound > 1:
         accept(chi_square(np.bincount(draws, minlength=bound), np.full(bound, 1 / bound)), "integers")
-    assert len(uniform_integers(bound, 0, stream("none"))) == 0
+    assert [len(uniform_integers(bound, n, stream(f"{n}"))) for n in range(9)] == list(range(9))
 
 
 # --- the law of what is drawn --------------------------------------------------------------------------------

@@ -149,6 +149,16 @@ def test_lattice_holds_any_bounds(lower, upper):
     np.testing.assert_allclose(back[0], rows[0], atol=2e-6 * (upper - lower))
 
 
+def test_lattice_uses_all_of_its_steps():
+    # The widest column reaches both ends, and the other one half of the way, wherever the bounds lie.
+    lattice = RowLattice(np.array([10.0, -7.0]), np.array([14.0, -5.0]))
+    most = 2**lattice.bits
+    assert most == 2**20
+    corners = lattice.encode(np.array([[10.0, -7.0], [14.0, -5.0], [12.5, -6.0]]))
+    np.testing.assert_array_equal(corners, [[-most, -most / 2], [most, most / 2], [most / 4, 0]])
+    assert [lattice_of(d).bits for d in (2**11, 2**11 + 1)] == [20, 19]
+
+
 def test_no_rows():
     lattice, X, centres, radii = random_case(0, 4)
     np.testing.assert_array_equal(cell_sums(lattice, X[:0], centres, radii, 0.5, 0.5), np.zeros((5, 6)))

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skdp.sensitivity import bits_left, round_to, step_of, truncate
+from skdp.sensitivity import ExactTotal, bits_left, round_to, step_of, truncate
 
 
 @pytest.mark.parametrize("largest", [1.0, 0.75, 1.0000001, 3.1, 1e-200, 1e200, 2.0**-30])
@@ -60,3 +60,34 @@ def test_products_are_exact_in_any_order(n_terms):
     a, b = rng.normal(size=(2, n_terms))
     if n_terms > 3:
         assert len({float(a[order] @ b[order]) for order in (rng.permutation(n_terms) for _ in range(50))}) > 1
+
+
+def nearest_multiple(total, bits):
+    """The multiple of 2**bits next to an integer, half way upwards, in integers of any length."""
+    return (total + (1 << (bits - 1))) >> bits if bits > 0 else total
+
+
+@pytest.mark.parametrize("most", [3, 2**26, 2**53])
+def test_totals_are_those_of_integers_of_any_length(most):
+    rng = np.random.default_rng(0)
+    terms = rng.integers(-most, most, size=(40, 6), endpoint=True)
+    terms[:, 0] = most
+    terms[:, 1] = -most
+    total = ExactTotal(6)
+    for values in terms:
+        total.add(values.astype(float))
+    exact = terms.astype(object).sum(axis=0)
+    for bits in (-3, 0, 1, 2, 25, 26, 27, 28, 52, 60, 88, 89, 500):
+        expected = [nearest_multiple(int(t), bits) for t in exact]
+        # Beyond 2**53, doubles round the result once more.
+        np.testing.assert_array_equal(total.nearest(bits), np.array(expected, dtype=float))
+
+
+def test_totals_half_way_between_multiples():
+    for at in range(-9, 10):
+        total = ExactTotal(1)
+        total.add(np.array([float(at)]))
+        assert total.nearest(2) == nearest_multiple(at, 2)
+        total = ExactTotal(1)
+        total.add(np.array([at * 2.0**28]))
+        assert total.nearest(30) == nearest_multiple(at, 2)

@@ -5,7 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from skdp.sensitivity import entry_step, exact_moments, moments_l1, moments_l2, plain_moments, rounded_norm
+from skdp.sensitivity import (
+    entry_step,
+    exact_moments,
+    moments_l1,
+    moments_l2,
+    pack_symmetric,
+    plain_moments,
+    rounded_norm,
+    unpack_symmetric,
+)
 
 
 def svec(gram):
@@ -88,3 +97,14 @@ def test_largest_block_is_exact():
     y = np.ones((2048, 1))
     gram, cross = exact_moments(as_they_are, X, y)[0]
     assert (int(gram), int(cross)) == (2047 * 2**40 + (2**20 - 1) ** 2, 2048 * 2**20 - 1)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_packed_matrices(size):
+    half = np.random.default_rng(size).integers(-9, 9, size=(size, size)).astype(float)
+    matrix = half + half.T
+    packed = pack_symmetric(matrix, 0.5)
+    np.testing.assert_array_equal(packed[:size], np.diagonal(matrix))
+    np.testing.assert_array_equal(packed[size:], [matrix[i, j] / 2 for i in range(size) for j in range(i + 1, size)])
+    np.testing.assert_array_equal(unpack_symmetric(packed, size, 0.5), matrix)
+    assert np.linalg.norm(pack_symmetric(matrix, math.sqrt(2))) == pytest.approx(np.linalg.norm(matrix), rel=1e-14)
