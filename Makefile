@@ -47,6 +47,8 @@ test test-all audit-long: export OPENBLAS_NUM_THREADS = 1
 test test-all audit-long: export MKL_NUM_THREADS = 1
 test test-all audit-long: export BLIS_NUM_THREADS = 1
 test test-all audit-long: export VECLIB_MAXIMUM_THREADS = 1
+# Without bytecode at hand, each worker compiles all tests.
+test test-all audit-long: export PYTHONDONTWRITEBYTECODE =
 # Another commit, another sample: 30 consecutive commits run every test (tests/sampling.py).
 test: $(VENV)/.stamp-test ## run a sample of the tests (PYTEST_ARGS='-m audit' for a part of it)
 	$(BIN)/python -m pytest -n $(WORKERS) --sample $(PYTEST_ARGS)

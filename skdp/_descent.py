@@ -60,18 +60,28 @@ class Course:
                 steps = check_integer(n_steps, "n_steps", least=1, most=_MOST_STEPS)
         return cls(rate, max(steps, 1), n)
 
-    def plan(self, epsilon: float, delta: float, sensitivity: float, size: int, theorem: Theorem) -> PrivacyGuarantee:
-        """Return the plan: the number of records, unless it is declared, and the gradient sums."""
+    def plan(
+        self,
+        epsilon: float,
+        delta: float,
+        sensitivity: float,
+        size: int,
+        theorem: Theorem,
+        last: tuple[Release, GaussianEvent] | None = None,
+    ) -> PrivacyGuarantee:
+        """Return the plan: the number of records, unless it is declared, the gradient sums, and a last release."""
         # `sensitivity` is the largest L2 norm of what a record adds to a gradient sum, which `theorem` proves. `delta`
         # is positive.
         count: Mechanism
         if epsilon == math.inf:
-            mu, share, count = math.inf, 0.0, NoNoise(1.0)
+            mu, share, after, count = math.inf, 0.0, 0.0, NoNoise(1.0)
             events: tuple[PrivacyEvent, ...] = (PureEvent(math.inf),)
         else:
             share = COUNT_SHARE if self.expected_n is None else 0.0
-            other = gaussian_mu(epsilon, delta) * math.sqrt(share)
-            mu = sampled_gaussian_mu(epsilon, delta, self.rate, self.n_steps, other)
+            after = 0.0 if last is None else last[0].share
+            whole = gaussian_mu(epsilon, delta)
+            other = whole * math.sqrt(share)
+            mu = sampled_gaussian_mu(epsilon, delta, self.rate, self.n_steps, whole * math.sqrt(share + after))
             steps: PrivacyEvent = SampledGaussianEvent(self.rate, mu, self.n_steps)
             if self.rate == 1:
                 steps = GaussianEvent(mu * math.sqrt(self.n_steps))
@@ -79,10 +89,14 @@ class Course:
                 count, events = GaussianMechanism(other, 1.0, 1), (GaussianEvent(other), steps)
             else:
                 events = (steps,)
+            if last is not None:
+                events = (*events, last[1])
         gradients = SampledGaussianMechanism(mu, sensitivity, size, self.n_steps, self.rate)
-        releases = [Release(GRADIENTS, gradients, 1 - share, theorem)]
+        releases = [Release(GRADIENTS, gradients, 1 - share - after, theorem)]
         if self.expected_n is None:
-            releases.insert(0, Release(COUNT, count, share, Theorem("Gradient descent", 2)))
+            releases.insert(0, Release(COUNT, count, share, Theorem("Gradient descent", 3)))
+        if last is not None:
+            releases.append(last[0])
         return PrivacyGuarantee(epsilon, delta, events, tuple(releases))
 
     def records(self, session: ReleaseSession, plan: PrivacyGuarantee, n_rows: int) -> float:

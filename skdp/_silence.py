@@ -41,7 +41,11 @@ def silence() -> Iterator[None]:
     # Python notes in a module that something has warned there, also where the warning is ignored. The notes are put
     # back as they were. Code inside that changes the filters is silenced as well.
     with _LOCK:
-        before = {id(names): (names, _copied(names)) for names in _namespaces()}
+        before = {
+            id(names): (names, dict(notes))
+            for names in _namespaces()
+            if isinstance(notes := names.get(_REGISTRY), dict)
+        }
         once = dict(_ONCE)
         try:
             with warnings.catch_warnings(record=True):
@@ -49,7 +53,8 @@ def silence() -> Iterator[None]:
                 yield
         finally:
             for names in _namespaces():
-                _put_back(names, before.get(id(names), (names, None))[1])
+                if _REGISTRY in names or id(names) in before:
+                    _put_back(names, before.get(id(names), (names, None))[1])
             _ONCE.clear()
             _ONCE.update(once)
 
@@ -113,11 +118,6 @@ def _namespaces() -> list[dict[str, Any]]:
         for module in list(sys.modules.values())
         if isinstance(module, type(sys))
     ]
-
-
-def _copied(names: dict[str, Any]) -> dict[Any, Any] | None:
-    registry = names.get(_REGISTRY)
-    return dict(registry) if isinstance(registry, dict) else None
 
 
 def _put_back(names: dict[str, Any], notes: dict[Any, Any] | None) -> None:

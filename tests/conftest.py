@@ -12,6 +12,7 @@ _HOOKS = (sampling.Plugin, noise.Plugin, cpu_time.Plugin)
 
 def pytest_addoption(parser):
     sampling.add_options(parser)
+    cpu_time.add_options(parser)
 
 
 def pytest_configure(config):

@@ -1,6 +1,7 @@
 """One table of instances feeds every common test: their data, what they leave behind, and which checks fail."""
 
 import dataclasses
+from functools import cache
 
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
@@ -479,6 +480,8 @@ def data_for(estimator, n_classes=2, n_rows=400, n_features=None, seed=0):
     return X, (20 * X[:, 0] - 7.0 * y if is_regressor(estimator) else y)
 
 
+# Tests ask thousands of times when they are collected. Estimators of tables are not changed.
+@cache
 def name_of(estimator):
     """Label an instance by what tells it from the others."""
     parameters = estimator.get_params(deep=False)

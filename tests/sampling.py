@@ -2,19 +2,23 @@
 
 `pytest --sample` (`make test`) runs of each function
 
-- without parameters: the test, unless it is marked ``sample(every=n)``: then at one of n commits;
+- without parameters: the test;
 - with estimators among its parameters: for each class, one of the tests with an instance of that class;
 - otherwise `FEW` of its tests, or one for each group, where it is marked ``sample(by=...)``.
 
-Where that would take more than `PERIOD` commits to come round, more tests are run at each of them.
+A function that takes long runs less at some commits. Its CPU time is in the table `SECONDS`, and what it may take on
+the average follows from `LONGEST` and `FOR_EACH_GROUP`; a class and a rule then meet at one of several commits. The
+mark ``sample(every=n)`` asks for one of n commits at most. Theorems are run at every commit. Where all of this would
+take more than `PERIOD` commits to come round, more tests are run at each of them.
 
-The tests of a group are ordered by a hash of their names, and commit number c runs those at places c·k to c·k + k − 1,
-modulo the size n of the group, where k is how many of them are run at a commit. Any ceil(n / k) consecutive commits,
-and therefore any `PERIOD` of them, run all tests of the group.
+The tests of a group are ordered by a hash of their names, with gaps between them if they are not run at each commit.
+Commit number c runs those at places c·k to c·k + k − 1, modulo the number n of places, where k is how many places
+belong to a commit. Any ceil(n / k) consecutive commits, and therefore any `PERIOD` of them, run all tests of the group.
 """
 
 import hashlib
 import inspect
+import math
 import os
 import subprocess
 from pathlib import Path
@@ -29,6 +33,15 @@ PERIOD = 30
 
 #: Tests of a function whose parameters hold no estimator.
 FEW = 1
+
+#: CPU seconds of a test of the functions that take long, as they were measured; `--write-seconds` renews them.
+SECONDS = ROOT / "tests" / "seconds.txt"
+
+#: What a function may take at a commit, in CPU seconds of the table, ...
+LONGEST = 0.1
+
+#: ... and for each of its classes or subjects besides.
+FOR_EACH_GROUP = 0.01
 
 #: The variable of the environment that holds the number of the commit; any integer.
 VARIABLE = "SKDP_SAMPLE"
@@ -83,24 +96,41 @@ def group_of(item):
     return ("-".join(kinds), 1) if kinds else ("", FEW)
 
 
-def groups_of(items):
-    """Return a dict: for each group, the node ids of its tests in order, and how many of them are run at a commit."""
-    found = {}
+def read_seconds(path=SECONDS):
+    """Return a dict: for each function that takes long, the CPU seconds of one of its tests."""
+    lines = [line.split(maxsplit=1) for line in path.read_text().splitlines() if not line.startswith("#")]
+    return {function: float(seconds) for seconds, function in lines}
+
+
+def one_commit_of(seconds, n_groups):
+    """Return n such that a function is run at one of n commits, from the CPU seconds of a test of each group."""
+    allowed = LONGEST + (FOR_EACH_GROUP * n_groups if n_groups > 1 else 0.0)
+    return min(PERIOD, max(1, math.ceil(seconds * n_groups / allowed)))
+
+
+def groups_of(items, seconds=None):
+    """Return a dict: for each group, the node ids of its tests in order, and how many of them are run at a commit.
+
+    Tests that are not run at each commit have places without a test between them, which are None.
+    """
+    seconds = read_seconds() if seconds is None else seconds
+    found, marked, groups = {}, {}, {}
     for item in items:
         function = function_of(item)
-        mark = next((mark for mark in item.iter_markers("sample") if "every" in mark.kwargs), None)
-        if hasattr(item, "callspec"):
-            name, least = group_of(item)
-        else:
-            name, least = "", 1
-        every = mark.kwargs["every"] if mark else 1
-        tests, _, _ = found.setdefault((function, name), ([], least, every))
+        name, least = group_of(item) if hasattr(item, "callspec") else ("", 1)
+        tests, _ = found.setdefault(function, {}).setdefault(name, ([], least))
         tests.append(item.nodeid)
-    groups = {}
-    for (function, name), (tests, least, every) in found.items():
-        # A test that is run at one commit of several takes turns with tests that do not exist.
-        tests = sorted(tests, key=hashed) + [None] * ((every - 1) * len(tests))
-        groups[function, name] = tests, min(len(tests), max(least, -(-len(tests) // PERIOD)))
+        if function not in marked:
+            if any(True for _ in item.iter_markers("theorem")):
+                marked[function] = None
+            else:
+                marked[function] = max([mark.kwargs.get("every", 1) for mark in item.iter_markers("sample")], default=1)
+    for function, by_name in found.items():
+        every = marked[function]
+        every = 1 if every is None else max(every, one_commit_of(seconds.get(function, 0.0), len(by_name)))
+        for name, (tests, least) in by_name.items():
+            places = [place for test in sorted(tests, key=hashed) for place in (test, *[None] * (every - 1))]
+            groups[function, name] = places, min(len(places), max(least, -(-len(places) // PERIOD)))
     return groups
 
 

@@ -18,6 +18,7 @@ from sklearn.preprocessing import MaxAbsScaler
 from skdp import BudgetAccountant, ObjPertLogReg, allocate
 from skdp._data import encode_labels
 from skdp._release import ReleaseSession
+from skdp.additive import DPAdditiveRegressor
 from skdp.ensemble import SampleAggregate
 from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SeededNoiseWarning
 from skdp.mechanisms import NoiseSource
@@ -194,14 +195,14 @@ def test_clone_and_copies_share_the_accountant(estimator):
 
 @every_estimator
 def test_model_selection_charges_every_fit(estimator):
-    X, y = data_for(estimator)
+    X, y = data_for(estimator, n_rows=120)
     accountant = wide_accountant()
     model = declared(estimator, accountant=accountant)
     scoring = None if hasattr(model, "score") else lambda fitted, X, y: len(output(fitted, X))
-    cross_val_score(make_pipeline(MaxAbsScaler(), model), X, y, cv=5, scoring=scoring)
-    assert len(accountant) == 5
-    GridSearchCV(model, {"epsilon": [1.0, 2.0]}, cv=3, scoring=scoring).fit(X, y)
-    assert len(accountant) == 5 + 2 * 3 + 1
+    cross_val_score(make_pipeline(MaxAbsScaler(), model), X, y, cv=3, scoring=scoring)
+    assert len(accountant) == 3
+    GridSearchCV(model, {"epsilon": [1.0, 2.0]}, cv=2, scoring=scoring).fit(X, y)
+    assert len(accountant) == 3 + 2 * 2 + 1
 
 
 @every_estimator
@@ -581,8 +582,9 @@ def test_labels_may_be_anything(estimator):
 @every_estimator
 def test_same_seed_same_noise_and_no_seed_new_noise(estimator):
     X, y = data_for(estimator)
-    # Four blocks within (-40, 40): at a small epsilon nearly every entry is clipped to an end.
-    epsilon = 50.0 if isinstance(estimator, SampleAggregate) else 0.5
+    # Four blocks within (-40, 40): at a small epsilon nearly every entry is clipped to an end. Curves that noise hides
+    # are zeros.
+    epsilon = 50.0 if isinstance(estimator, SampleAggregate | DPAdditiveRegressor) else 0.5
 
     def fit(seed):
         return released(declared(estimator, epsilon=epsilon, random_state=seed).fit(X, y))

@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdp import DPStandardScaler
-from tests import sampling
+from tests import cpu_time, sampling
 from tests.sampling import FEW, PERIOD, chosen
 
 
@@ -32,7 +32,7 @@ def test_any_thirty_consecutive_commits_run_every_test(request):
 
 
 def test_each_commit_runs_every_function_rule_of_a_class_subject_of_audits_and_theorem(request):
-    # But for those functions that are marked to be run at some commits only.
+    # But for those functions that take long, or are marked to be run at some commits only.
     groups = groups_of_the_run(request)
     for commit in commits():
         sample = chosen(groups, commit)
@@ -45,6 +45,22 @@ def test_no_theorem_is_left_out_at_a_commit(request):
     left_out = {test for tests, _ in groups.values() if None in tests for test in tests} - {None}
     theorems = {item.nodeid for item in collected(request) if item.get_closest_marker("theorem")}
     assert not left_out & theorems
+
+
+def test_no_commit_takes_long_by_the_table(request):
+    groups, seconds = groups_of_the_run(request), sampling.read_seconds()
+    totals = [sum(seconds.get(test.partition("[")[0], 0.0) for test in chosen(groups, c)) for c in commits()]
+    # Collection takes some 30 s, and functions that are not in the table 10 s.
+    assert max(totals) <= cpu_time.LIMIT - 40
+
+
+def test_the_table_names_functions_that_there_are(request):
+    functions = {sampling.function_of(item) for item in collected(request)}
+    files = {function.partition("::")[0] for function in functions}
+    # Some may have been collected only.
+    listed = {function for function in sampling.read_seconds() if function.partition("::")[0] in files}
+    if not any("::" in argument for argument in request.config.args):
+        assert listed <= functions
 
 
 @pytest.mark.parametrize(("size", "least"), [(1, 1), (2, 1), (7, 2), (30, 1), (31, 1), (60, 2), (61, 2), (1000, 1)])
@@ -77,7 +93,7 @@ def test_a_test_for_each_class_and_few_of_other_parameters():
     instances = [LinearRegression(), LinearRegression(positive=True), LogisticRegression(), DPStandardScaler]
     rule = [Item(f"rule[{i}-{how}]", estimator=each, how=how) for i, each in enumerate(instances) for how in "ab"]
     plain = [Item(f"plain[{i}]", i=i) for i in range(10)]
-    groups = sampling.groups_of([*rule, *plain, Item("alone")])
+    groups = sampling.groups_of([*rule, *plain, Item("alone")], {})
     assert {name: (len(tests), k) for name, (tests, k) in groups.items()} == {
         ("rule", "LinearRegression"): (4, 1),
         ("rule", "LogisticRegression"): (2, 1),
@@ -92,13 +108,38 @@ def test_marks():
     audits = [Item(f"audit[{each}-{claim}]", [by], subject=each, claim=claim) for each in "AB" for claim in range(40)]
     every = pytest.mark.sample(every=3)
     slow = [Item("slow", [every]), *(Item(f"slower[{i}]", [every], i=i) for i in range(4))]
-    groups = sampling.groups_of([*audits, *slow])
+    groups = sampling.groups_of([*audits, *slow], {})
     assert [groups["audit", name][1] for name in "ab"] == [2, 2]
     counts = Counter(test for commit in commits() for test in chosen(groups, commit))
     assert counts["slow"] == 10
     # Twelve places, four of which are tests, come round in twelve commits.
     turns = Counter(test for commit in range(12) for test in chosen(groups, commit))
     assert {turns[f"slower[{i}]"] for i in range(4)} == {1}
+
+
+def test_functions_that_take_long_run_less():
+    kinds = [LinearRegression(), LogisticRegression()]
+    rule = [Item(f"rule[{i}-{how}]", estimator=each, how=how) for i, each in enumerate(kinds) for how in "abc"]
+    theorem = Item("theorem", [pytest.mark.theorem])
+    long = dict.fromkeys(["alone", "theorem"], 1.0) | {"rule": 0.2, "hours": 1e4}
+    groups = sampling.groups_of([*rule, Item("alone"), Item("hours"), theorem, Item("short")], long)
+    counts = Counter(test for commit in commits() for test in chosen(groups, commit))
+    every = {"rule": sampling.one_commit_of(0.2, 2), "alone": 10}
+    assert 1 < every["rule"] < 30
+    assert (counts["alone"], counts["theorem"], counts["short"], counts["hours"]) == (3, PERIOD, PERIOD, 1)
+    assert sampling.LONGEST * every["alone"] == 1.0
+    for each in rule:
+        assert 1 <= counts[each.nodeid] <= 2 * PERIOD / (3 * every["rule"]) + 1
+    # Tests are apart, so that no commit has all of them.
+    for commit in commits():
+        assert len(chosen(groups, commit) & {each.nodeid for each in rule}) <= 2
+
+
+def test_the_table_is_renewed(tmp_path):
+    path = tmp_path / "seconds.txt"
+    cpu_time.write_seconds({"f": (3.0, 2), "g": (1.0, 1), "quick": (0.01, 1)}, path)
+    cpu_time.write_seconds({"g": (1.0, 4)}, path)
+    assert sampling.read_seconds(path) == {"f": 1.5, "g": 0.25}
 
 
 def test_the_commit_is_known_without_git(monkeypatch):

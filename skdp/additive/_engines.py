@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,17 @@ from ..linear_model._logistic import Geometry, checked_weight, linear_rule, solv
 from ..linear_model._logistic import Parameters as LinearParameters
 from ..linear_model._losses import LogLoss, MultinomialLogLoss
 from ..linear_model._moments import INTERCEPT_CONSTANT as MOMENT_CONSTANT
-from ..linear_model._moments import RIDGE, Block, Moments, Scaling, noise_of, released_moments, solve_positive, trimmed
+from ..linear_model._moments import (
+    MOMENTS,
+    RIDGE,
+    Block,
+    Moments,
+    Scaling,
+    noise_of,
+    released_moments,
+    solve_positive,
+    trimmed,
+)
 from ..linear_model._moments import Geometry as MomentGeometry
 from ..linear_model._moments import plan as moments_plan
 from ..linear_model._objective_perturbation import KAPPA_BITS, effective_weight, plan, release_minimiser
@@ -61,6 +72,10 @@ def noise_multiplier(epsilon: float, delta: float, size: int) -> float:
     if epsilon == math.inf:
         return 0.0
     return gaussian_noise_multiplier(epsilon, delta) if delta > 0 else math.sqrt(size + 1) / epsilon
+
+
+def _mechanism(guarantee: PrivacyGuarantee, label: str) -> Any:
+    return next(release.mechanism for release in guarantee.releases if release.label == label)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +256,7 @@ class GradientEngine:
         Along an eigenvector of the second derivative, the noise of each step dies out by a recursion, and the result
         averages over what is left of all of them.
         """
-        noise, constant = guarantee.releases[-1].mechanism.scale, self.descent.settings.constant
+        noise, constant = _mechanism(guarantee, GRADIENTS).scale, self.descent.settings.constant
         length = eta(self.descent, noise / pseudo.count) / pseudo.count
         first = self.n_steps - max(1, math.ceil(_AVERAGED * self.n_steps))
         # A number that is added to the curves of all classes changes no loss: along it, noise is never pulled back.
@@ -312,8 +327,9 @@ class MomentEngine:
 
     def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
         """Return what the noise moves coefficients by: see `term_noise`."""
-        noise = noise_of(guarantee.releases[-1].mechanism, self.planned[1], self.geometry)
-        cross = math.sqrt(coordinate_variance(guarantee.releases[-1].mechanism)) / self.planned[1].cross
+        mechanism = _mechanism(guarantee, MOMENTS)
+        noise = noise_of(mechanism, self.planned[1], self.geometry)
+        cross = math.sqrt(coordinate_variance(mechanism)) / self.planned[1].cross
         size = math.hypot(cross, noise.scale * float(np.linalg.norm(coef)) / math.sqrt(2))
         gram = pseudo.curvature(weights, self.geometry.constant)
         return [size * inverse(gram + RIDGE * noise.largest_eigenvalue * np.eye(len(gram)))]

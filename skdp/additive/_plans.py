@@ -12,6 +12,7 @@ from .._mismatch import column_part, warn_of_mismatch
 from .._release import PrivacyGuarantee, Release, ReleaseSession
 from .._theorems import Theorem
 from ..accounting import PrivacyEvent, PureEvent
+from ..linear_model._calibration import Calibration
 from ..local._categories import Categories
 from ..mechanisms import (
     Mechanism,
@@ -104,12 +105,14 @@ class Before:
         releases.append(Release(COUNTS, counts, COUNT_SHARE, _COUNTS_THEOREM))
         return cls(tuple(events), tuple(releases), share)
 
-    def and_then(self, guarantee: PrivacyGuarantee) -> PrivacyGuarantee:
-        """Return the guarantee of these releases and the model's own together."""
-        events = self.events + guarantee.events
+    def and_then(self, guarantee: PrivacyGuarantee, last: Calibration | None = None) -> PrivacyGuarantee:
+        """Return the guarantee of these releases, the model's own and the last one together."""
+        events, releases = self.events + guarantee.events, self.releases + guarantee.releases
+        if last is not None:
+            events, releases = (*events, last.event), (*releases, last.release)
         if guarantee.epsilon == math.inf:
             events = (PureEvent(math.inf),)
-        return PrivacyGuarantee(guarantee.epsilon, guarantee.delta, events, self.releases + guarantee.releases)
+        return PrivacyGuarantee(guarantee.epsilon, guarantee.delta, events, releases)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@ r"""Additive regression: a curve for each column, from counts in cells and noisy
 
 Released: the numbers of records in the cells of each column (and before, if asked for, the edges of cells); then, with
 ``delta > 0``, sums of clipped gradients, step by step, and with ``delta = 0`` the second moments of the public features
-of the cells and of the targets. The model is computed from that.
+of the cells and of the targets; and last, how predictions and targets go together. The model is computed from that.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from sklearn.base import RegressorMixin
 from .._data import regression_data, single_target
 from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..accounting import PrivacyCost
+from ..linear_model._calibration import Calibration, Line
 from ..linear_model._sgd_derivatives import Residual
 from ..linear_model._targets import Targets
 from ..mechanisms import NoiseSource
 from ._base import AdditiveModel, Parameters
+from ._columns import Codes
 from ._engines import GradientEngine, MomentEngine
 from ._plans import Before, release_cells
 from ._terms import Layout
@@ -38,6 +40,15 @@ class _Residual(Residual):
     walk = 0.4
 
 
+def _predictions(layout: Layout, codes: Codes, coef: Array, intercept: Array) -> Array:
+    """Return the prediction of each record, which does not depend on the others."""
+    out = np.full(codes.shape[1], float(intercept[0]))
+    for own, values in zip(codes, layout.values(coef), strict=True):
+        # What is in no cell adds nothing.
+        out += np.append(values[:, 0], 0.0).take(own)
+    return out
+
+
 class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
     r"""Differentially private additive regression: one curve for each column.
 
@@ -51,7 +62,8 @@ class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
         Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
     delta : float, default=0.0
         Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, from noisy moments, and far
-        less accurate; otherwise noise is Gaussian. Choose it far below one
+        less accurate: where noise hides the curves, they are zeros, and the prediction is the noisy mean of the
+        targets. Otherwise noise is Gaussian. Choose it far below one
         over the number of records.
     bounds : tuple (lower, upper)
         Bounds of the numeric columns, from public knowledge: numbers, or one for each column of X, or one for each
@@ -127,7 +139,9 @@ class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
     -----
     **Privacy.** (`epsilon`, `delta`)-DP under addition or removal of one record. Released are the numbers of records in
     the cells of each column, for two per cent of the budget; with ``thresholds="quantile"``, edges before; and clipped
-    sums of gradients with noise, or with ``delta=0`` noisy second moments of the features of cells. These are public,
+    sums of gradients with noise, or with ``delta=0`` noisy second moments of the features of cells. Last come six sums
+    of products of predictions and targets, for two per cent of the budget (a fifth with ``delta=0``), which correct the
+    mean and the size of the curves. Features of cells are public,
     and of length 1 for each term, so that no row is longer than the square root of the number of terms. Everything else
     is computed from that. The proofs are in :ref:`additive_models`. Not covered: that `fit` raises an error for values
     that are not finite, and how long it takes.
@@ -148,7 +162,8 @@ class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
     10
     """
 
-    _public = frozenset({"_unit", "term_columns_", "_columns", "_layout", "_engine"})
+    _released = AdditiveModel._released | {"_unit", "_engine_coef"}
+    _public = frozenset({"term_columns_", "_columns", "_layout", "_engine"})
 
     def __init__(
         self,
@@ -214,20 +229,26 @@ class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
         _, y = regression_data(copy(self), np.zeros((len(X[0]), 1)), y)
         y = single_target(y)
         _, _, layout, before = self._prepared(parameters, columns)
-        engine = self._engine_for(parameters, layout, before)
-        guarantee = before.and_then(engine.plan())
+        engine, last = self._engine_for(parameters, layout, before)
+        guarantee = before.and_then(engine.plan(), last)
 
         session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
         cells = release_cells(session, guarantee, columns, X, getattr(self, "feature_names_in_", None), labels=False)
         scaled = targets.scaled(y, self.bounds_y)
-        coef, intercept = engine.run(session, guarantee, layout.codes(cells.codes), scaled, cells.total)
+        codes = layout.codes(cells.codes)
+        coef, intercept = engine.run(session, guarantee, codes, scaled, cells.total)
+        line = Line()
+        if last is not None:
+            predictions = _predictions(layout, codes, coef, intercept)
+            line = last.line(session, predictions, scaled, trusted=parameters.delta > 0)
 
-        intercept = targets.centre + targets.half * intercept
-        self._set_terms(targets.half * coef, intercept, cells, columns, layout, True)
+        unit = targets.half * line.slope
+        shifted = targets.centre + unit * intercept + targets.half * line.shift
+        self._set_terms(unit * coef, shifted, cells, columns, layout, True)
         self.intercept_ = float(self.intercept_[0])
         self.privacy_ = guarantee
-        self._engine = engine
-        self._unit = targets.half
+        self._engine, self._engine_coef = engine, coef
+        self._unit = unit
         return self
 
     def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
@@ -247,20 +268,28 @@ class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
         """
         parameters, _, layout, before = self._planned(n_features)
         Targets.of(self.bounds_y, True)
-        return before.and_then(self._engine_for(parameters, layout, before).plan())
+        engine, last = self._engine_for(parameters, layout, before)
+        return before.and_then(engine.plan(), last)
 
     def _fixed_cost(self) -> PrivacyCost | None:
         parameters, layout, before = self._any_shape()
-        return before.and_then(self._engine_for(parameters, layout, before).plan()).cost
+        engine, last = self._engine_for(parameters, layout, before)
+        return before.and_then(engine.plan(), last).cost
 
-    def _engine_for(self, parameters: Parameters, layout: Layout, before: Before) -> GradientEngine | MomentEngine:
+    def _engine_for(
+        self, parameters: Parameters, layout: Layout, before: Before
+    ) -> tuple[GradientEngine | MomentEngine, Calibration | None]:
+        """Return the engine, and the release after it; without noise, there is nothing to correct."""
         epsilon, delta = parameters.epsilon, parameters.delta
+        last = Calibration.of(epsilon, delta) if parameters.private else None
+        beside = before.share + (0.0 if last is None else last.release.share)
         if delta == 0:
-            return MomentEngine(epsilon, before.share, layout)
-        return GradientEngine(epsilon, delta, before.share, layout, _Residual(_MOST_RESIDUAL), parameters.n_steps)
+            return MomentEngine(epsilon, beside, layout), last
+        residual = _Residual(_MOST_RESIDUAL)
+        return GradientEngine(epsilon, delta, beside, layout, residual, parameters.n_steps), last
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:
-        spread = self._engine.spread(pseudo, self._coef / self._unit, self.privacy_, None)
+        spread = self._engine.spread(pseudo, self._engine_coef, self.privacy_, None)
         return [self._unit * one for one in spread]
 
     def predict(self, X: Any) -> Array:

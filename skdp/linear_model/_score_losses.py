@@ -305,7 +305,8 @@ def _step_on_ball(hessian: Array, right: Array, radius: float) -> tuple[Array, f
         return vectors @ (along / values), 0.0
     for _ in range(60):
         middle = (low + high) / 2
-        if float(np.linalg.norm(along / (values + middle))) > radius:
+        trial = along / (values + middle)
+        if math.sqrt(trial @ trial) > radius:
             low = middle
         else:
             high = middle

@@ -16,9 +16,10 @@ from .._descent import GRADIENTS, Course
 from .._params import check_boolean, check_choice, check_data_norm, check_positive
 from .._release import PrivacyGuarantee, ReleaseSession
 from .._theorems import Theorem
-from ..accounting import BudgetAccountant, check_delta, check_epsilon
+from ..accounting import BudgetAccountant, GaussianEvent, check_delta, check_epsilon
 from ..mechanisms import NoiseSource, SampledGaussianMechanism
-from ..sensitivity import augmented_norm, clip_rows
+from ..sensitivity import augmented_norm, clip_rows, row_products
+from ._calibration import Calibration
 from ._logistic import INTERCEPT_CONSTANT
 from ._sgd_derivatives import Derivative
 from ._sgd_gradients import MOST_WEIGHT, ClippedGradients, boxed
@@ -43,6 +44,10 @@ _STEPS = 500
 
 # Length of a step, as a part of the longest with which heavy ball descent is stable.
 _STEP = 0.75
+
+# The same for Huber's loss. Beyond its threshold the gradient is constant, and longer steps with momentum can swing
+# around the minimum for hundreds of steps.
+_HUBER_STEP = 0.5
 
 # The default weight of the penalty, in units of the squared norm of rows.
 _ALPHA = 1e-6
@@ -153,8 +158,17 @@ class Descent:
 
     def plan(self) -> PrivacyGuarantee:
         """Return what will be released."""
-        size = math.prod(self.shape)
-        return self.course.plan(self.settings.epsilon, self.settings.delta, self.max_norm, size, _THEOREM)
+        settings, size, line = self.settings, math.prod(self.shape), self.calibration
+        last = None if line is None else (line.release, cast(GaussianEvent, line.event))
+        return self.course.plan(settings.epsilon, settings.delta, self.max_norm, size, _THEOREM, last)
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The release after the steps, of a squared loss with an intercept; nothing is clipped without noise."""
+        settings = self.settings
+        if not (settings.private and settings.fit_intercept and settings.loss == "squared_error"):
+            return None
+        return Calibration.of(settings.epsilon, settings.delta)
 
 
 class Path:
@@ -238,7 +252,8 @@ def eta(descent: Descent, noise: float) -> float:
     """
     settings = descent.settings
     rest, norm = 1 - settings.momentum, settings.row_norm
-    length = _STEP * 2 * (1 + settings.momentum) / (descent.derivative.curvature * norm**2)
+    part = _HUBER_STEP if settings.loss == "huber" else _STEP
+    length = part * 2 * (1 + settings.momentum) / (descent.derivative.curvature * norm**2)
     walk = math.sqrt(descent.course.n_steps) * noise * norm
     return min(length, rest * descent.derivative.walk / walk) if walk > 0 else length
 
@@ -308,8 +323,9 @@ def carry_out(
     session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(estimator).__name__)
     rows = clip_rows(X, settings.data_norm, settings.constant)
     whole = descent.course.rate == 1
-    gradients = ClippedGradients(rows, targets(), descent.derivative, descent.max_norm, whole)
-    mechanism = plan.releases[-1].mechanism
+    values = targets()
+    gradients = ClippedGradients(rows, values, descent.derivative, descent.max_norm, whole)
+    (mechanism,) = (release.mechanism for release in plan.releases if release.label == GRADIENTS)
     assert isinstance(mechanism, SampledGaussianMechanism)
     lattice = mechanism.step if settings.private else None
 
@@ -320,7 +336,12 @@ def carry_out(
     for sample, release in reported(estimator, steps, descent.course.n_steps, reached):
         point = gradients.at(path.weights)
         path.step(release(gradients.total(point, sample, lattice)))
-    return reached()
+    weights = path.result()
+    if descent.calibration is not None:
+        coef, intercept = rule_of(weights, settings)
+        line = descent.calibration.line(session, (row_products(X, coef.T) + intercept)[:, 0], values)
+        weights = weights_of(line.slope * coef, line.slope * intercept + line.shift, settings)
+    return attributes(weights)
 
 
 def _reached(path: Path, attributes: Callable[[Array], dict[str, Any]]) -> dict[str, Any]:

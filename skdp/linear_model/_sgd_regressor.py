@@ -92,7 +92,7 @@ class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, Bas
     eta0 : float, default=None
         Length of a step for a mean gradient of length 1, for targets that are scaled likewise. None is three quarters
         of the longest that the curvature allows, or less where the noise of all steps would add up to more than is
-        good, by a public rule.
+        good, by a public rule. Huber's loss has half of the longest.
     momentum : float, default=0.95
         Weight of the last move in the next, in [0, 1).
     average : bool or float, default=True
@@ -128,7 +128,9 @@ class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, Bas
     -----
     **Privacy.** (`epsilon`, `delta`)-DP under addition or removal of one record. Released are, in each step, the sum
     over a Poisson sample of gradients that are clipped one by one, with Gaussian noise, and once, unless `expected_n`
-    is given, the number of records. All else is computed from these. Sums are exact, so that a record moves them by
+    is given, the number of records. With the squared error and an intercept, six sums of products of predictions and
+    targets are released last, for two per cent of the budget, and correct the mean and the slope. All else is computed
+    from these. Sums are exact, so that a record moves them by
     its own gradient and by nothing else. The proof is in :ref:`gradient_descent`. Each `partial_fit` is charged in
     full; ``privacy_`` then states the sum of the pairs, and ``privacy_.privacy_loss_distribution()`` composes the
     events of all courses, which says more. A course that fails after it was charged leaves the model and ``privacy_``

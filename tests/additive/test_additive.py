@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skdp import BudgetAccountant, DPAdditiveClassifier, DPAdditiveRegressor, ObjPertLogReg, allocate
 from skdp.accounting import gaussian_mu
+from skdp.linear_model._calibration import SHARE
 
 INF = math.inf
 
@@ -300,7 +301,10 @@ def test_the_noise_that_is_drawn_is_the_budget_exactly(thresholds, kind):
         common = {**TABLE, "bounds_y": (-5, 5), "n_steps": 30}
         model, y = DPAdditiveRegressor(epsilon=0.7, delta=1e-5, thresholds=thresholds, **common), score
     model.fit(X, y)
-    *edges, counts, steps = (release.mechanism for release in model.privacy_.releases)
+    releases = [release.mechanism for release in model.privacy_.releases]
+    # One record adds weights of 1 in all.
+    lines = [1 / releases.pop().scale] if kind == "regressor" else []
+    *edges, counts, steps = releases
     # One record adds 1 to the total, and 1 to one cell of each column.
     parts = [math.sqrt(5) / counts.scale]
     parts += [model._engine.descent.max_norm * math.sqrt(steps.n_steps) / steps.scale]
@@ -308,7 +312,8 @@ def test_the_noise_that_is_drawn_is_the_budget_exactly(thresholds, kind):
     assert steps.mu * math.sqrt(30) == pytest.approx(parts[1], rel=1e-4)
     assert steps.n_steps == 30
     assert len(edges) == (thresholds == "quantile")
-    parts += [math.sqrt(0.1) * gaussian_mu(0.7, 1e-5)] * len(edges)
+    assert lines == pytest.approx([math.sqrt(SHARE) * gaussian_mu(0.7, 1e-5)] * len(lines), rel=1e-4)
+    parts += [math.sqrt(0.1) * gaussian_mu(0.7, 1e-5)] * len(edges) + lines
     assert math.hypot(*parts) == pytest.approx(gaussian_mu(0.7, 1e-5), rel=1e-4)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from skdp import DPRandomizedSearchCV, ObjPertLogReg
-from tests.checks import every_check
+from tests.checks import every_check, run
 from tests.estimators import expected_failures
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyAssumptionWarning")
@@ -15,5 +15,5 @@ SEARCH = DPRandomizedSearchCV(ObjPertLogReg(data_norm=30.0), _SETTINGS, n_iter=2
 
 
 @every_check([SEARCH], expected_failures)
-def test_scikit_learn_check(estimator, check):
-    check(estimator)
+def test_scikit_learn_check(estimator, check, reason):
+    run(estimator, check, reason)

@@ -10,7 +10,7 @@ from skdp import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.additive import _engines, _plans
 from skdp.additive._gradients import CellGradients
 from skdp.linear_model import _moments
-from tests.trust.gradients import clip_of_the_largest, one_noise_for_all, steps_and_their_noise
+from tests.trust.gradients import clip_of_the_largest, long_weights, one_noise_for_all, steps_and_their_noise
 from tests.trust.measured import loss_of
 from tests.trust.perturbation import any_weight, perturbed
 from tests.trust.subjects import APPROXIMATE, ERROR, FIRST_SEED, PURE, TIMES, Reading, Subject, replaced
@@ -202,6 +202,10 @@ SUBJECTS = [
         fits=100,
         floor=0.6,
         runs={(1.0, 0.0): 150},
-        mutants={"half of the sensitivity": half_of_the_moments, "half of the L1 sensitivity": half_of_the_sums},
+        mutants={
+            "half of the sensitivity": half_of_the_moments,
+            "half of the L1 sensitivity": half_of_the_sums,
+            "weights of ten": long_weights,
+        },
     ),
 ]

@@ -11,6 +11,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from skdp import DPMLPClassifier, DPMLPRegressor, DPSGDClassifier, DPSGDRegressor, _descent
 from skdp._descent import COUNT_SHARE, GRADIENTS, Course
 from skdp.audit._bounds import proportion_limits
+from skdp.linear_model import _calibration
 from skdp.linear_model._sgd_gradients import ClippedGradients
 from skdp.mechanisms import PoissonSampler, SampledGaussianMechanism
 from skdp.neural_network._gradients import Clipping, GradientSums
@@ -116,6 +117,11 @@ def one_noise_for_all():
         return same
 
     return replaced(SampledGaussianMechanism, "_noises", repeated)
+
+
+def long_weights():
+    """Ten times the weights of predictions and targets that the noise is for."""
+    return replaced(_calibration, "weights_in_cells", lambda true: lambda f, t: 10 * true(f, t))
 
 
 def realised_mean():
@@ -253,7 +259,7 @@ SUBJECTS = [
         "DPSGDRegressor",
         partial(sgd, DPSGDRegressor),
         nobody_and([[0.6, 0.8]], [1.0]),
-        mutants={**COURSE, "no clip": long_gradients},
+        mutants={**COURSE, "no clip": long_gradients, "weights of ten": long_weights},
         **FULL,
     ),
     Subject(

@@ -107,9 +107,10 @@ class Subject:
 
     def is_violated(self, epsilon, delta):
         """Return whether a reading objects. A part of the fits mostly suffices to see a mutant."""
-        quick = replace(self, fits=max(12, math.ceil(self.fits / 8)))
-        if quick.fits < self.fits and self.reading is not None and quick.reading(quick, epsilon, delta).violated:
-            return True
+        for part in (8, 3):
+            quick = replace(self, fits=max(12, math.ceil(self.fits / part)))
+            if quick.fits < self.fits and self.reading is not None and quick.reading(quick, epsilon, delta).violated:
+                return True
         return any(reading.violated for reading in self.readings(epsilon, delta))
 
     def all_mutants(self):

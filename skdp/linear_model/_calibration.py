@@ -1,0 +1,160 @@
+r"""The last release of a regression: how predictions and targets go together, so that the fit can be corrected.
+
+Clipped gradients minimise another loss than the squared error, and noise makes predictions that follow nothing. Both
+show when predictions are compared with targets. Released are six numbers, which say which line through the predictions
+has the least squared error.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._release import Release, ReleaseSession
+from .._theorems import Theorem
+from ..accounting import PrivacyEvent, PureEvent
+from ..mechanisms import Mechanism, coordinate_variance, l1_mechanism, l2_mechanism, pure_share, within_reach
+
+Array = NDArray[np.float64]
+
+LABEL = "predictions and targets"
+
+#: Part of the budget: of the square of the GDP parameter, or of epsilon.
+SHARE, PURE_SHARE = 0.02, 0.2
+
+#: Weights are rounded down to so many bits.
+_BITS = 20
+
+_THEOREM = Theorem("Gradient descent", 2)
+
+# What the weights of the cells say of a prediction, of its square and of a target: cells of the prediction first.
+_FIRST, _SECOND = np.repeat([-1.0, 0.0, 1.0], 2), np.repeat([1.0, -1.0, 1.0], 2)
+_TARGET = np.tile([-1.0, 1.0], 3)
+
+# A line has to be better than the predictions, or than the mean, by so many standard deviations of the noise in the
+# difference. The noise is in the line and in the difference, so that a coefficient is twice as many from its start.
+_SURE_BY, _SURE_BY_OF_MEAN = 2.0, 1.5
+
+_MOST_SLOPE = 4.0
+
+
+def weights_in_cells(predictions: NDArray, targets: NDArray) -> Array:
+    r"""Divide each record among six cells, and return the sum of the records' weights in each.
+
+    With :math:`u` and :math:`v`, the prediction and the target mapped from [-1, 1] to [0, 1], the weights are the
+    products of :math:`(1-u)^2, 2u(1-u), u^2` and :math:`1-v, v`. They are not negative and their sum is 1. Rounded
+    down to multiples of :math:`2^{-20}`, they stay so, with a sum of at most 1. A prediction is a public function of
+    its record. Therefore adding or removing a record moves the sums by at most 1, in L1 norm and in L2 norm, and a
+    record in a corner attains both. Sums of such multiples are exact in doubles.
+
+    Parameters
+    ----------
+    predictions, targets : ndarray of shape (n_rows,)
+        Scaled by the bounds of the targets, and clipped to [-1, 1] here.
+
+    Returns
+    -------
+    weights : ndarray of shape (6,)
+        By cell of the prediction, then by cell of the target.
+    """
+    # Differences of infinite numbers are no numbers, and no record may make the sums so.
+    u, v = (np.clip(np.nan_to_num(one, nan=0.0), -1.0, 1.0) / 2 + 0.5 for one in (predictions, targets))
+    out = []
+    for own in ((1 - u) ** 2, 2 * u * (1 - u), u**2):
+        out += [np.floor(own * other * 2.0**_BITS).sum() for other in (1 - v, v)]
+    return np.array(out) * 2.0**-_BITS
+
+
+@dataclass(frozen=True)
+class Line:
+    """Maps predictions, in scaled units, to better ones."""
+
+    slope: float = 1.0
+    shift: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """The plan of the release. Public."""
+
+    release: Release
+    event: PrivacyEvent
+
+    @classmethod
+    def of(cls, epsilon: float, delta: float) -> Calibration:
+        mechanism: Mechanism
+        if delta > 0:
+            mechanism, event = l2_mechanism(epsilon, delta, SHARE, 1.0, 6)
+            return cls(Release(LABEL, mechanism, SHARE, _THEOREM), event)
+        part = pure_share(epsilon, PURE_SHARE)
+        return cls(Release(LABEL, l1_mechanism(part, 1.0, 6), PURE_SHARE, _THEOREM), PureEvent(part))
+
+    def line(self, session: ReleaseSession, predictions: NDArray, targets: NDArray, *, trusted: bool = True) -> Line:
+        """Release the weights, and return the line that they speak for.
+
+        Parameters
+        ----------
+        session : ReleaseSession
+            Of the plan.
+        predictions, targets : ndarray of shape (n_rows,)
+            Private, in scaled units.
+        trusted : bool, default=True
+            Whether to keep the predictions where noise leaves the matter open. Otherwise it is the mean that is taken.
+
+        Returns
+        -------
+        line : Line
+            Public.
+        """
+        mechanism = self.release.mechanism
+        released = session.release(LABEL, within_reach(mechanism, weights_in_cells(predictions, targets)))
+        return chosen_line(released, math.sqrt(coordinate_variance(mechanism)), trusted)
+
+
+def _errors(line: Line) -> Array:
+    """Return the squared error of a line per weight in each cell, but for the square of the target."""
+    a, b = line.shift, line.slope
+    return b**2 * _SECOND + 2 * a * b * _FIRST + a**2 - 2 * _TARGET * (b * _FIRST + a)
+
+
+def chosen_line(weights: Array, noise: float, trusted: bool) -> Line:
+    """Choose between the predictions as they are, shifted, on a line, and the mean, by released numbers alone.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (6,)
+        As released.
+    noise : float
+        Standard deviation of the noise in each.
+    trusted : bool
+        Whether to prefer the predictions to the mean.
+
+    Returns
+    -------
+    line : Line
+        The one whose squared error is least, allowing for noise.
+    """
+    # Below its noise, a number of records says nothing.
+    deviation = noise * math.sqrt(len(weights))
+    count = max(float(weights.sum()), 3 * deviation)
+    total = float(weights @ _TARGET)
+    # A sum within two standard deviations of 0 may be noise alone. The middle of the bounds is better then.
+    kept = max(0.0, 1 - (2 * deviation / total) ** 2) if total else 0.0
+    target = min(max(kept * total / count, -1.0), 1.0)
+    mean, square = float(weights @ _FIRST) / count, float(weights @ _SECOND) / count
+    lines = [Line(), Line(0.0, target), Line(1.0, target - mean)]
+    if square > mean**2:
+        slope = (float(weights @ (_FIRST * _TARGET)) / count - mean * target) / (square - mean**2)
+        slope = min(max(slope, 0.0), _MOST_SLOPE)
+        lines.append(Line(slope, target - slope * mean))
+    start, sure_by = (lines[0], _SURE_BY) if trusted else (lines[1], _SURE_BY_OF_MEAN)
+    best, least = start, 0.0
+    for line in lines:
+        more = _errors(line) - _errors(start)
+        bound = float(weights @ more) + sure_by * noise * float(np.linalg.norm(more))
+        if bound < least:
+            best, least = line, bound
+    return best

@@ -1,0 +1,72 @@
+"""The last release of a regression, and the line that is computed from it."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skdp.accounting import gaussian_mu
+from skdp.additive import DPAdditiveRegressor
+from skdp.linear_model import DPSGDRegressor
+from skdp.linear_model._calibration import LABEL, PURE_SHARE, SHARE, Line, chosen_line, weights_in_cells
+
+
+def test_a_record_moves_the_weights_by_one_at_most():
+    rng = np.random.default_rng(0)
+    corners = np.array([-1.0, 0.0, 1.0, -np.inf, np.inf, np.nan, 1e300, 5e-324])
+    f = np.concatenate([np.repeat(corners, 8), rng.uniform(-1.5, 1.5, 200)])
+    t = np.concatenate([np.tile(corners, 8), rng.uniform(-1.5, 1.5, 200)])
+    whole = weights_in_cells(f, t)
+    moves = []
+    for k in range(len(f)):
+        moved = whole - weights_in_cells(np.delete(f, k), np.delete(t, k))
+        assert np.all(moved >= 0)
+        moves.append([np.abs(moved).sum(), np.linalg.norm(moved)])
+    np.testing.assert_array_equal(np.max(moves, axis=0), [1.0, 1.0])
+
+
+def test_sums_do_not_depend_on_the_order():
+    rng = np.random.default_rng(1)
+    f, t = rng.uniform(-1, 1, (2, 5000))
+    np.testing.assert_array_equal(weights_in_cells(f, t), weights_in_cells(f[::-1], t[::-1]))
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_without_noise_the_line_is_that_of_least_squares(trusted):
+    rng = np.random.default_rng(2)
+    f = rng.uniform(-0.5, 0.5, 3000)
+    t = np.clip(1.7 * f - 0.1 + 0.05 * rng.normal(size=3000), -1, 1)
+    line = chosen_line(weights_in_cells(f, t), 0.0, trusted)
+    np.testing.assert_allclose([line.slope, line.shift], np.polyfit(f, t, 1), rtol=1e-3)
+
+
+def test_noise_that_leaves_the_matter_open_keeps_the_preferred_line():
+    rng = np.random.default_rng(3)
+    f = rng.uniform(-0.5, 0.5, 300)
+    weights = weights_in_cells(f, f + 0.05)
+    assert chosen_line(weights, 100.0, True) == Line()
+    assert chosen_line(weights, 100.0, False).slope == 0.0
+    # Predictions without signal are dropped for the mean.
+    weights = weights_in_cells(f, np.full(300, 0.6))
+    line = chosen_line(weights, 1.0, True)
+    assert (line.slope, line.shift) == pytest.approx((0.0, 0.6), abs=0.02)
+
+
+def test_what_it_costs():
+    common = {"epsilon": 0.8, "bounds_y": (0, 1)}
+    for expected_n in (None, 500):
+        plan = DPSGDRegressor(**common, data_norm=1.0, expected_n=expected_n).privacy_plan(n_features=3)
+        last = plan.releases[-1]
+        assert (last.label, last.share) == (LABEL, SHARE)
+        assert last.mechanism.scale * math.sqrt(SHARE) * gaussian_mu(0.8, 1e-5) == pytest.approx(1, rel=1e-3)
+        whole = math.hypot(*(event.noise_mu for event in plan.events))
+        assert whole == pytest.approx(gaussian_mu(0.8, 1e-5), rel=1e-6)
+    plan = DPAdditiveRegressor(**common, bounds=(0, 1)).privacy_plan(n_features=3)
+    assert plan.releases[-1].mechanism.scale * PURE_SHARE * 0.8 == pytest.approx(1, rel=1e-3)
+    assert 0.8 * (1 - 1e-9) < math.fsum(event.epsilon for event in plan.events) <= 0.8
+
+
+@pytest.mark.parametrize("parameters", [{"loss": "huber"}, {"fit_intercept": False}, {"epsilon": math.inf}])
+def test_it_is_for_squared_errors_with_an_intercept_and_noise(parameters):
+    plan = DPSGDRegressor(data_norm=1.0, bounds_y=(0, 1), **parameters).privacy_plan(n_features=3)
+    assert LABEL not in [release.label for release in plan.releases]
