@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from skdp._descent import COUNT, COUNT_SHARE, GRADIENTS, Course
-from skdp._release import ReleaseSession
-from skdp._theorems import Theorem
 from skdp.accounting import SampledGaussianEvent, gaussian_mu
 from skdp.exceptions import ReleaseError
 from skdp.mechanisms import LEAST_RATE, NoiseSource
+from skdp.release.session import ReleaseSession
+from skdp.release.theorems import Theorem
+from skdp.solvers.descent import COUNT, COUNT_SHARE, GRADIENTS, Course
 
 DEFAULTS = {"batch_size": None, "n_steps": None, "epochs": None, "expected_n": None}
 

@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 from skdp.base import DPEstimatorMixin
-from skdp.release import PrivateEstimator
+from skdp.release.estimator import PrivateEstimator
 from tests.estimators import ONE_EACH, is_local
 
 SKDP = Path(__file__).parents[1] / "skdp"

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from .._params import check_integer, check_positive
 from ..accounting import check_delta, check_epsilon
-from ..base import DPEstimatorMixin
+from ..checks.params import check_integer, check_positive
+from ..release.mixin import DPEstimatorMixin
 from ._columns import (
     ColumnParameters,
     Columns,

@@ -10,9 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._descent import GRADIENTS, Course
-from .._release import PrivacyGuarantee, Release, ReleaseSession
-from .._theorems import Theorem
 from ..accounting import (
     GaussianEvent,
     PrivacyEvent,
@@ -43,7 +40,10 @@ from ..linear_model._objective_perturbation import KAPPA_BITS, effective_weight,
 from ..linear_model._sgd_base import Descent, Path, Settings, eta, quietly, rule_of
 from ..linear_model._sgd_derivatives import Derivative
 from ..mechanisms import SampledGaussianMechanism, coordinate_variance, pure_share
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 from ..sensitivity import clip_rows
+from ..solvers.descent import GRADIENTS, Course
 from ._columns import Codes
 from ._gradients import CellGradients
 from ._objective import MOST_CELLS, CellObjective

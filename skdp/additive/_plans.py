@@ -8,9 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._mismatch import column_part, warn_of_mismatch
-from .._release import PrivacyGuarantee, Release, ReleaseSession
-from .._theorems import Theorem
 from ..accounting import PrivacyEvent, PureEvent
 from ..linear_model._calibration import Calibration
 from ..local._categories import Categories
@@ -24,6 +21,9 @@ from ..mechanisms import (
     quantile_mechanism,
     within_reach,
 )
+from ..release.mismatch import column_part, warn_of_mismatch
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 from ._columns import Codes, Columns
 
 Array = NDArray[np.float64]

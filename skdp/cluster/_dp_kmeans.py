@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from .._params import check_bounds, check_integer, columns_of
-from .._release import PrivacyGuarantee, ReleaseSession
 from ..accounting import PrivacyCost, check_delta, check_epsilon
-from ..release import Records, RowsMixin, Shape
+from ..checks.params import check_bounds, check_integer, columns_of
+from ..release.estimator import Records, RowsMixin, Shape
+from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..sensitivity import RowLattice
 from ._prediction import NearestCentre
 from ._refinement import plan, refine, stages

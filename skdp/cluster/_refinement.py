@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .._release import Release, ReleaseSession
-from .._theorems import Theorem
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
 from ..mechanisms import (
     BitStream,
@@ -28,6 +26,8 @@ from ..mechanisms import (
     pure_share,
     rounded_normal,
 )
+from ..release.session import Release, ReleaseSession
+from ..release.theorems import Theorem
 from ..sensitivity import CELLS_STEP, RowLattice, cell_sums, cells_l1, cells_l2
 from ._weighted import weighted_kmeans
 

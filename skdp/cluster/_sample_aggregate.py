@@ -18,15 +18,15 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import KMeans
 
-from .. import _blocks
-from .._blocks import attempt, block_labels, block_rows, block_seeds, check_inner, prepared
-from .._params import check_bounds, check_integer, check_positive, real_numbers
-from .._release import PrivacyGuarantee, Release, ReleaseSession
-from .._silence import silence
-from .._theorems import Theorem
-from .._values import shown
 from ..accounting import PrivacyCost
-from ..release import Records, RowsMixin, Shape
+from ..checks.params import check_bounds, check_integer, check_positive, real_numbers
+from ..checks.silence import silence
+from ..checks.values import shown
+from ..release import blocks as _blocks
+from ..release.blocks import attempt, block_labels, block_rows, block_seeds, check_inner, prepared
+from ..release.estimator import Records, RowsMixin, Shape
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 from ..sensitivity import SUM_BITS, RowLattice, blocks_l1, blocks_l2
 from ._dp_kmeans import DIRECTIONS, Parameters, check_common
 from ._prediction import NearestCentre

@@ -12,12 +12,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import check_quietly, validate_quietly
-from .._params import check_boolean, check_data_norm, check_integer, check_positive, real_numbers
-from .._silence import available_if
-from .._values import shown
 from ..accounting import check_delta, check_epsilon
-from ..release import RowsMixin
+from ..checks.data import check_quietly, validate_quietly
+from ..checks.params import check_boolean, check_data_norm, check_integer, check_positive, real_numbers
+from ..checks.silence import available_if
+from ..checks.values import shown
+from ..release.estimator import RowsMixin
 from ..sensitivity import row_products
 
 Array = NDArray[np.float64]

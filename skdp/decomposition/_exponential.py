@@ -14,10 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from .._params import check_positive
-from .._release import PrivacyGuarantee, Release, ReleaseSession
-from .._theorems import Theorem
-from .._values import shown
 from ..accounting import (
     BoundedRangeEvent,
     PrivacyCost,
@@ -26,6 +22,8 @@ from ..accounting import (
     gaussian_mu,
     renyi_budget,
 )
+from ..checks.params import check_positive
+from ..checks.values import shown
 from ..mechanisms import (
     BinghamMechanism,
     GaussianMechanism,
@@ -37,7 +35,9 @@ from ..mechanisms import (
     pure_share,
     within_reach,
 )
-from ..release import Records, Shape
+from ..release.estimator import Records, Shape
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 from ..sensitivity import energies_l1, energies_l2, row_sum_l2
 from ._base import Array, Parameters, PrivatePCA, fitted_components, postprocess_components, postprocess_variances
 from ._moments import row_sums, second_moments

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from .._params import check_choice, check_positive
-from .._release import PrivacyGuarantee, Release, ReleaseSession
-from .._theorems import Theorem
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent
+from ..checks.params import check_choice, check_positive
 from ..mechanisms import Mechanism, NoNoise, l2_mechanism, within_reach
-from ..release import Records, Shape
+from ..release.estimator import Records, Shape
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 from ..sensitivity import centred_moments_l2, pack_symmetric, row_sum_l2, unpack_symmetric
 from ._base import Array, Parameters, PrivatePCA, fitted_components, postprocess_components, postprocess_variances
 from ._exponential import (

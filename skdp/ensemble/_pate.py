@@ -20,15 +20,24 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import MOST_BLOCKS, block_labels, block_seeds, check_inner, check_sent, over_blocks, prepared, tried
-from .._data import check_quietly, encode_labels, validate_quietly
-from .._params import check_classes, check_integer, check_n_jobs, check_positive
-from .._release import PrivacyGuarantee, Release, ReleaseSession
-from .._silence import available_if
-from .._theorems import Theorem
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
+from ..checks.data import check_quietly, encode_labels, validate_quietly
+from ..checks.params import check_classes, check_integer, check_n_jobs, check_positive
+from ..checks.silence import available_if
 from ..mechanisms import GroupChoices, Mechanism, NoNoise, l2_mechanism, pure_share
-from ..release import LabelsMixin, Records, Shape
+from ..release.blocks import (
+    MOST_BLOCKS,
+    block_labels,
+    block_seeds,
+    check_inner,
+    check_sent,
+    over_blocks,
+    prepared,
+    tried,
+)
+from ..release.estimator import LabelsMixin, Records, Shape
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 from ._student import VoteRegressor
 
 Array = NDArray[np.float64]

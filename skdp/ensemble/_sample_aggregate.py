@@ -20,22 +20,6 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import MOST_BLOCKS, block_labels, block_seeds, check_inner, check_sent, over_blocks, prepared, tried
-from .._data import validate_quietly
-from .._params import (
-    check_bounds,
-    check_choice,
-    check_classes,
-    check_integer,
-    check_n_jobs,
-    check_positive,
-    columns_of,
-    real_numbers,
-)
-from .._release import PrivacyGuarantee, Release, ReleaseSession
-from .._silence import available_if
-from .._theorems import Theorem
-from .._values import shown
 from ..accounting import (
     GaussianEvent,
     PrivacyCost,
@@ -46,6 +30,19 @@ from ..accounting import (
     check_epsilon,
     gaussian_mu,
 )
+from ..checks.data import validate_quietly
+from ..checks.params import (
+    check_bounds,
+    check_choice,
+    check_classes,
+    check_integer,
+    check_n_jobs,
+    check_positive,
+    columns_of,
+    real_numbers,
+)
+from ..checks.silence import available_if
+from ..checks.values import shown
 from ..mechanisms import (
     GroupChoices,
     Mechanism,
@@ -53,7 +50,19 @@ from ..mechanisms import (
     l2_mechanism,
     pure_share,
 )
-from ..release import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
+from ..release.blocks import (
+    MOST_BLOCKS,
+    block_labels,
+    block_seeds,
+    check_inner,
+    check_sent,
+    over_blocks,
+    prepared,
+    tried,
+)
+from ..release.estimator import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 from ..sensitivity import SUM_BITS, blocks_l2
 
 Array = NDArray[np.float64]

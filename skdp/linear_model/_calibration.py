@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._release import Release, ReleaseSession
-from .._theorems import Theorem
 from ..accounting import PrivacyEvent, PureEvent
 from ..mechanisms import Mechanism, coordinate_variance, l1_mechanism, l2_mechanism, pure_share, within_reach
+from ..release.session import Release, ReleaseSession
+from ..release.theorems import Theorem
 
 Array = NDArray[np.float64]
 

@@ -18,15 +18,15 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import validate_quietly
-from .._params import check_boolean, check_choice, check_data_norm, check_positive
-from .._release import PrivacyGuarantee, Release, ReleaseSession
-from .._silence import available_if
-from .._theorems import Theorem
-from .._values import shown
 from ..accounting import BoundedRangeEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
+from ..checks.data import validate_quietly
+from ..checks.params import check_boolean, check_choice, check_data_norm, check_positive
+from ..checks.silence import available_if
+from ..checks.values import shown
 from ..mechanisms import MOST_PARAMETERS, Mechanism, NoNoise, TangentPlaneMechanism
-from ..release import LabelsMixin, PrivateEstimator, Records, Shape, TargetsMixin
+from ..release.estimator import LabelsMixin, PrivateEstimator, Records, Shape, TargetsMixin
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 from ..sensitivity import augmented_norm, clip_rows, row_products
 from ._prediction import LinearRule, log_probabilities, probabilities
 from ._score_losses import (

@@ -18,14 +18,14 @@ from scipy import stats
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import validate_quietly
-from .._groups import ONE_RECORD, Unit
-from .._params import check_boolean, check_bounds, check_choice, check_positive
-from .._release import PrivacyGuarantee, Release, ReleaseSession
-from .._theorems import Theorem
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
+from ..checks.data import validate_quietly
+from ..checks.params import check_boolean, check_bounds, check_choice, check_positive
 from ..mechanisms import BitStream, Mechanism, NoNoise, coordinate_variance, l2_mechanism
-from ..release import ManyTargetsMixin, Records, Shape
+from ..release.estimator import ManyTargetsMixin, Records, Shape
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
+from ..release.units import ONE_RECORD, Unit
 from ..sensitivity import group_sensitivity, moments_l2, row_products
 from ._moments import (
     RIDGE,

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._groups import Unit
-from .._params import check_bounds, check_choice, check_positive, columns_of
-from .._release import PrivacyGuarantee, ReleaseSession
 from ..accounting import PrivacyCost, check_delta, check_epsilon
-from ..release import LabelsMixin, Records, Shape
+from ..checks.params import check_bounds, check_choice, check_positive, columns_of
+from ..release.estimator import LabelsMixin, Records, Shape
+from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..release.units import Unit
 from ._moments import (
     RIDGE,
     Array,

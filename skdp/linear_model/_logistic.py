@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._params import (
+from ..accounting import PrivacyCost, check_delta, check_epsilon
+from ..checks.params import (
     check_boolean,
     check_choice,
     check_data_norm,
     check_integer,
     check_positive,
 )
-from .._release import PrivacyGuarantee, ReleaseSession
-from .._silence import available_if
-from .._values import shown
-from ..accounting import PrivacyCost, check_delta, check_epsilon
-from ..release import LabelsMixin, Records, Shape
+from ..checks.silence import available_if
+from ..checks.values import shown
+from ..release.estimator import LabelsMixin, Records, Shape
+from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..sensitivity import ClippedRows, augmented_norm, clip_rows
 from ._certified import Objective, certified_minimizer
 from ._losses import HuberHinge, LogLoss, Loss, MultinomialLogLoss

@@ -13,11 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._groups import ONE_RECORD, Unit
-from .._params import check_zero_or_positive, columns_of
-from .._release import PrivacyGuarantee, Release, ReleaseSession
-from .._theorems import Theorem
 from ..accounting import PrivacyEvent, PureEvent
+from ..checks.params import check_zero_or_positive, columns_of
 from ..mechanisms import (
     DiscreteLaplaceMechanism,
     Mechanism,
@@ -27,6 +24,9 @@ from ..mechanisms import (
     l2_mechanism,
     within_reach,
 )
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
+from ..release.units import ONE_RECORD, Unit
 from ..sensitivity import (
     entry_step,
     exact_moments,

@@ -14,8 +14,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from .._release import PrivacyGuarantee, Release, ReleaseSession
-from .._theorems import Theorem
 from ..accounting import (
     GAUSSIAN_RATIO,
     GaussianEvent,
@@ -32,6 +30,8 @@ from ..accounting import (
     multinomial_price,
 )
 from ..mechanisms import GammaMechanism, GaussianMechanism, Mechanism, NoNoise, pure_share
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 from ..sensitivity import ClippedRows, solver_slack_sensitivity
 from ._logistic import LARGEST_KAPPA, Array, Geometry, Parameters, PrivateLinearClassifier, PrivateLinearModel, solve
 from ._losses import LogLoss, MultinomialLogLoss

@@ -21,12 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from .._data import check_quietly, encode_labels, labels_of
-from .._groups import Unit
-from .._params import check_classes, check_integer, check_n_jobs
-from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
-from .._silence import discreet, silence
-from .._theorems import Theorem
 from ..accounting import (
     Budget,
     BudgetAccountant,
@@ -37,8 +31,14 @@ from ..accounting import (
     check_delta,
     check_epsilon,
 )
+from ..checks.data import check_quietly, encode_labels, labels_of
+from ..checks.params import check_classes, check_integer, check_n_jobs
+from ..checks.silence import discreet, silence
 from ..local._categories import entries_of
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, NoNoise, l2_mechanism
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from ..release.theorems import Theorem
+from ..release.units import Unit
 from ..sensitivity import group_sensitivity
 from ._candidates import declared_classes, make_candidates
 from ._pricing import Prices, Sequence_, events_of, settle, within

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._groups import ONE_RECORD, Unit
-from .._release import Release, ReleaseSession
-from .._silence import silence
-from .._theorems import Theorem
 from ..accounting import Budget, GaussianEvent, RepeatedSelectionEvent, gaussian_mu, renyi_epsilon, runs_parameter
+from ..checks.silence import silence
 from ..exceptions import CertificateError, NotEnoughDataError
 from ..mechanisms import BestOfRuns, NoiseSource, draw_parts, number_of_runs
+from ..release.session import Release, ReleaseSession
+from ..release.theorems import Theorem
+from ..release.units import ONE_RECORD, Unit
 from ._pricing import Parts, Prices, Repetition, Sequence_, settle, within
 from ._scoring import Score, take
 from ._stateless import as_released, with_groups

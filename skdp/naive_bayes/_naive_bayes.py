@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._class_sums import moment_weight, noise_scale
-from .._groups import Unit
-from .._params import check_choice, check_positive, real_numbers
-from .._release import PrivacyGuarantee, ReleaseSession
-from .._tables import NUMERIC, Columns, check_columns, columns_for
-from .._tables import Parameters as ColumnParameters
 from ..accounting import GaussianEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon, gaussian_mu
-from ..release import LabelsMixin, Records, Shape
+from ..checks.params import check_choice, check_positive, real_numbers
+from ..release.class_sums import moment_weight, noise_scale
+from ..release.estimator import LabelsMixin, Records, Shape
+from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..release.units import Unit
+from ..schema.tables import NUMERIC, Columns, check_columns, columns_for
+from ..schema.tables import Parameters as ColumnParameters
 from ._model import Options, estimate, warn_of_declarations
 from ._prediction import DTYPES, NaiveBayesPrediction, by_column
 from ._sums import SUMS, Layout, plan, sums_by_class

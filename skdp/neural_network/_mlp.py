@@ -20,10 +20,9 @@ from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._callbacks import CallbackSupportMixin, reported, with_callbacks
-from .._data import validate_quietly
-from .._descent import GRADIENTS, Course
-from .._params import (
+from ..accounting import PrivacyCost, check_delta, check_epsilon
+from ..checks.data import validate_quietly
+from ..checks.params import (
     check_bounds,
     check_choice,
     check_data_norm,
@@ -33,13 +32,14 @@ from .._params import (
     columns_of,
     is_list,
 )
-from .._release import PrivacyGuarantee, ReleaseSession
-from .._theorems import Theorem
-from .._values import shown
-from ..accounting import PrivacyCost, check_delta, check_epsilon
+from ..checks.values import shown
 from ..mechanisms import BitStream, SampledGaussianMechanism, rounded_normal
-from ..release import LabelsMixin, ManyTargetsMixin, PrivateEstimator, Records, Shape
+from ..release.callbacks import CallbackSupportMixin, reported, with_callbacks
+from ..release.estimator import LabelsMixin, ManyTargetsMixin, PrivateEstimator, Records, Shape
+from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..release.theorems import Theorem
 from ..sensitivity import clip_rows, row_products, step_of, truncate
+from ..solvers.descent import GRADIENTS, Course
 from ._gradients import (
     ACTIVATIONS,
     BLOCK_ROWS,

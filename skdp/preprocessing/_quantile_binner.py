@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._release import PrivacyGuarantee, ReleaseSession
 from ..accounting import PrivacyCost, check_delta, check_epsilon
-from ..release import Records, RowsMixin, Shape
+from ..release.estimator import Records, RowsMixin, Shape
+from ..release.session import PrivacyGuarantee, ReleaseSession
 from ._base import Array
 from ._binning import BinTransformer, check_bins
 from ._grid import Grid, GridParameters, check_grid

@@ -16,7 +16,10 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._class_sums import (
+from ..accounting import PrivacyCost, check_delta, check_epsilon
+from ..checks.params import check_bounds, check_positive, columns_of
+from ..mechanisms import Mechanism
+from ..release.class_sums import (
     class_sums_mechanism,
     in_real_units,
     largest_value,
@@ -26,13 +29,10 @@ from .._class_sums import (
     record_moments,
     scaled,
 )
-from .._groups import Unit
-from .._params import check_bounds, check_positive, columns_of
-from .._release import PrivacyGuarantee, Release, ReleaseSession
-from .._theorems import Theorem
-from ..accounting import PrivacyCost, check_delta, check_epsilon
-from ..mechanisms import Mechanism
-from ..release import Records, RowsMixin, Shape
+from ..release.estimator import Records, RowsMixin, Shape
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
+from ..release.units import Unit
 from ..sensitivity import sum_over_rows
 from ._base import Array, NumericTransformer, by_rows, inner_range, norm_of_entries
 

@@ -23,12 +23,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._data import FLOATS, labelled_data, regression_data, single_target, validate_quietly
-from .._groups import ONE_RECORD, Unit
-from .._params import check_bounds, check_classes, check_integer
-from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
-from ..base import DPEstimatorMixin
+from ..checks.data import FLOATS, labelled_data, regression_data, single_target, validate_quietly
+from ..checks.params import check_bounds, check_classes, check_integer
 from ..mechanisms import NoiseSource
+from .mixin import DPEstimatorMixin
+from .session import PrivacyGuarantee, ReleaseSession, check_accountant
+from .units import ONE_RECORD, Unit
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,19 +14,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._class_sums import class_sums_mechanism, noise_scale
-from .._data import FLOATS
-from .._groups import Unit
-from .._mismatch import label_parts, warn_of_mismatch
-from .._params import check_bounds, check_integer
-from .._release import PrivacyGuarantee, Release, ReleaseSession
-from .._tables import Parameters as ColumnParameters
-from .._tables import check_columns, columns_for
-from .._theorems import Theorem
-from .._values import shown
 from ..accounting import PrivacyCost, check_delta, check_epsilon
+from ..checks.data import FLOATS
+from ..checks.params import check_bounds, check_integer
+from ..checks.values import shown
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource
-from ..release import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
+from ..release.class_sums import class_sums_mechanism, noise_scale
+from ..release.estimator import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
+from ..release.mismatch import label_parts, warn_of_mismatch
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
+from ..release.units import Unit
+from ..schema.tables import Parameters as ColumnParameters
+from ..schema.tables import check_columns, columns_for
 from ._grid import MOST_CELLS, Array, Grid, Target, check_size, default_bins, uniforms
 
 COUNTS = "counts of cells"

@@ -16,11 +16,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .._data import validate_quietly
-from .._params import check_classes, check_integer
-from .._silence import available_if, silence, take_off_callbacks
+from ..checks.data import validate_quietly
+from ..checks.params import check_classes, check_integer
+from ..checks.silence import available_if, silence, take_off_callbacks
 from ..mechanisms import NoiseSource
-from ..release import Shape
+from ..release.estimator import Shape
 from ._base import DTYPES, LABELS, NUMBER, HistogramBase, Parameters, checked_bounds_y
 from ._grid import Array, Grid
 from ._rehearsal import made_up_rows

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import validate_quietly
-from .._params import check_classes
+from ..checks.data import validate_quietly
+from ..checks.params import check_classes
 from ._base import DTYPES, LABELS, NONE, NUMBER, HistogramBase, checked_bounds_y
 from ._grid import Array
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import validate_quietly
-from .._params import check_integer
-from .._silence import DiscreetMethods
-from .._values import shown
+from ..checks.data import validate_quietly
+from ..checks.params import check_integer
+from ..checks.silence import DiscreetMethods
+from ..checks.values import shown
 
 Array = NDArray[np.float64]
 

@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._bins import Bins
-from .._mismatch import label_parts, warn_of_mismatch
-from .._params import check_boolean, check_choice, check_integer
-from .._release import PrivacyGuarantee, Release, ReleaseSession
-from .._theorems import Theorem
-from .._values import shown
 from ..accounting import PrivacyCost, PrivacyEvent, check_delta, check_epsilon
+from ..checks.params import check_boolean, check_choice, check_integer
+from ..checks.values import shown
 from ..mechanisms import coordinate_variance
-from ..release import LabelsMixin, Records, Shape
+from ..release.estimator import LabelsMixin, Records, Shape
+from ..release.mismatch import label_parts, warn_of_mismatch
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
+from ..schema.bins import Bins
 from ..sensitivity import sum_over_rows
 from ._base import ROUTED, TreeClassifier, check_optional
 from ._columns import ColumnParameters, check_columns, columns_for

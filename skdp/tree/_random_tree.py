@@ -21,11 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._mismatch import column_part, label_parts, warn_of_mismatch
-from .._params import check_choice, check_integer
-from .._release import PrivacyGuarantee, Release, ReleaseSession, Reserved
-from .._theorems import Theorem
-from .._warn import warn
 from ..accounting import (
     GaussianEvent,
     PrivacyCost,
@@ -35,6 +30,8 @@ from ..accounting import (
     check_epsilon,
     gaussian_mu,
 )
+from ..checks.params import check_choice, check_integer
+from ..checks.warn import warn
 from ..exceptions import SchemaMismatchWarning
 from ..mechanisms import (
     Mechanism,
@@ -47,7 +44,10 @@ from ..mechanisms import (
     quantile_mechanism,
     within_reach,
 )
-from ..release import LabelsMixin, Records, Shape
+from ..release.estimator import LabelsMixin, Records, Shape
+from ..release.mismatch import column_part, label_parts, warn_of_mismatch
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Reserved
+from ..release.theorems import Theorem
 from ..sensitivity import cell_counts
 from ._base import ROUTED, TreeClassifier, check_optional
 from ._columns import ColumnParameters, check_columns, columns_for

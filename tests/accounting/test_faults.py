@@ -30,13 +30,13 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 
 from skdp import BudgetAccountant, ObjPertLogReg
-from skdp._release import PrivacyGuarantee, Release, ReleaseSession
-from skdp._theorems import Theorem
 from skdp.accounting import Budget, PureEvent, _accountant, _sqlite, gaussian_mu
 from skdp.accounting._ledger import gate
 from skdp.accounting._record import Record
 from skdp.exceptions import BudgetError, LedgerError
 from skdp.mechanisms import GammaMechanism, NoiseSource
+from skdp.release.session import PrivacyGuarantee, Release, ReleaseSession
+from skdp.release.theorems import Theorem
 from tests.accounting import faults_calls
 from tests.accounting.costs import gaussian_cost, pure_cost
 from tests.accounting.faults_harness import (

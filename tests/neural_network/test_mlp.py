@@ -10,10 +10,10 @@ from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier
 
 from skdp import DPMLPClassifier, DPMLPRegressor
-from skdp._release import ReleaseSession
 from skdp.neural_network._gradients import GradientSums, Layout
 from skdp.neural_network._mlp import initial_normals, scaled_rows
 from skdp.neural_network._optimizers import Descent, initial_weights, sgd_rate
+from skdp.release.session import ReleaseSession
 from tests.linear_model.data import blobs
 
 TINY = {"epsilon": 50.0, "data_norm": 4.0, "n_steps": 20, "random_state": 0}

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from skdp import DPMLPClassifier
-from skdp._release import ReleaseSession
 from skdp.mechanisms import NoiseSource
 from skdp.mechanisms.poisson import PoissonSampler
 from skdp.neural_network import _mlp
 from skdp.neural_network._gradients import GradientSums
+from skdp.release.session import ReleaseSession
 
 pytestmark = pytest.mark.audit
 

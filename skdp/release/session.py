@@ -15,9 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._theorems import Theorem
-from ._warn import warn
-from .accounting import (
+from ..accounting import (
     Budget,
     BudgetAccountant,
     GaussianEvent,
@@ -28,8 +26,10 @@ from .accounting import (
     RecordedRelease,
     Relation,
 )
-from .exceptions import ReleaseError, SeededNoiseWarning
-from .mechanisms import BitStream, Mechanism, NoiseSource, SampledGaussianMechanism
+from ..checks.warn import warn
+from ..exceptions import ReleaseError, SeededNoiseWarning
+from ..mechanisms import BitStream, Mechanism, NoiseSource, SampledGaussianMechanism
+from .theorems import Theorem
 
 
 @dataclass(frozen=True)

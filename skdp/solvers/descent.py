@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ._params import check_integer, check_positive
-from ._release import PrivacyGuarantee, Release, ReleaseSession
-from ._theorems import Theorem
-from .accounting import GaussianEvent, PrivacyEvent, PureEvent, SampledGaussianEvent, gaussian_mu, sampled_gaussian_mu
-from .mechanisms import LEAST_RATE, GaussianMechanism, Mechanism, NoNoise, SampledGaussianMechanism
+from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, SampledGaussianEvent, gaussian_mu, sampled_gaussian_mu
+from ..checks.params import check_integer, check_positive
+from ..mechanisms import LEAST_RATE, GaussianMechanism, Mechanism, NoNoise, SampledGaussianMechanism
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 
 #: Part of the budget, of the square of the GDP parameter, that the number of records takes where it is not declared.
 COUNT_SHARE = 0.02
