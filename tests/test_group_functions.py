@@ -106,13 +106,13 @@ def validated(X, y, rows_per_group=None, **given):
     )
 
 
-def searched(strategy, X, y, rows_per_group=None, groups=None, refit="auto", **given):
+def searched(strategy, X, y, rows_per_group=None, groups=None, refit="auto", scoring="balanced_accuracy", **given):
     search = DPGridSearchCV(
         Counted(rows_per_group=rows_per_group),
         {"label": [0, 1]},
         strategy=strategy,
         rows_per_group=rows_per_group,
-        scoring="balanced_accuracy",
+        scoring=scoring,
         validation_fraction=0.5,
         refit=refit,
         cv=3,
@@ -138,7 +138,7 @@ def plans_once(monkeypatch):
         return PLANNED[key]
 
     monkeypatch.setattr(PrivateSearch, "_planned", once)
-    for module in (_evaluation, _search, _scoring, _strategies, _stateless):
+    for module in (_search, _scoring, _strategies, _stateless):
         monkeypatch.setattr(module, "silence", nullcontext)
 
 
@@ -150,6 +150,7 @@ FUNCTIONS = {
     "private_bounds": bounds_of,
     "private_cross_val_score": validated,
     **{f"DPGridSearchCV, {strategy}": partial(searched, strategy) for strategy in STRATEGIES},
+    "DPGridSearchCV, split, f1": partial(searched, "split", scoring="f1", refit=False),
 }
 
 every_function = pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS.keys())
@@ -283,12 +284,14 @@ def spied(function, monkeypatch, **given):
     """Fits of a function, with the rows that each model was scored on."""
     FITTED.clear()
     tested = []
-    gains = _scoring.Score.gains
-    monkeypatch.setattr(
-        _scoring.Score,
-        "gains",
-        lambda self, model, X, y: tested.append(X[:, 0].astype(int).tolist()) or gains(self, model, X, y),
-    )
+    for kind, name in [(_scoring.Score, "gains"), (_scoring.Table, "cells")]:
+        count = getattr(kind, name)
+
+        def noted(self, model, X, y, count=count):
+            tested.append(X[:, 0].astype(int).tolist())
+            return count(self, model, X, y)
+
+        monkeypatch.setattr(kind, name, noted)
     n = 80
     rng = np.random.default_rng(1)
     X, groups = np.column_stack([np.arange(n), np.zeros(n)]).astype(float), rng.integers(15, size=n)

@@ -33,7 +33,7 @@ from ..accounting import (
 )
 from ..checks.data import check_quietly, encode_labels, labels_of
 from ..checks.params import check_classes, check_integer, check_n_jobs
-from ..checks.silence import discreet, silence
+from ..checks.silence import discreet
 from ..local._categories import entries_of
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, NoNoise, l2_mechanism
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
@@ -42,15 +42,19 @@ from ..release.units import Unit
 from ..sensitivity import group_sensitivity
 from ._candidates import declared_classes, make_candidates
 from ._pricing import Prices, Sequence_, events_of, settle, within
-from ._scoring import CLASSIFICATION, REGRESSION, check_metric, make_score, row_by_row_if_need_be, take
+from ._scoring import (
+    CLASSIFICATION,
+    FROM_TABLES,
+    REGRESSION,
+    TABLES,
+    check_metric,
+    make_measure,
+    make_score,
+    make_table,
+    take,
+)
 from ._search import _numbers, occurring_labels, rows_for_steps, takes_text, try_on_nothing
 from ._strategies import Task, Workshop
-
-_TABLES = ("confusion_matrix", "histogram")
-
-#: Scores that are computed from a released table: from a histogram, or from a confusion matrix.
-_CURVES = ("roc_auc", "average_precision")
-_COUNTED = ("f1", "f1_macro")
 
 #: What the evaluation takes of a cross-validation's budget; the fits have the rest.
 _TABLE_PORTION = Fraction(1, 10)
@@ -183,7 +187,7 @@ def private_score(
     >>> private_score(model, X[2000:], y[2000:], epsilon=0.5).value > 0.8
     True
     """
-    check_metric(metric, (*CLASSIFICATION, *REGRESSION, *_TABLES, *_CURVES, *_COUNTED))
+    check_metric(metric, (*CLASSIFICATION, *REGRESSION, *TABLES, *FROM_TABLES))
     check_accountant(accountant)
     whole = Budget(check_epsilon(epsilon), check_delta(delta))
     labels = None
@@ -219,95 +223,6 @@ def private_score(
     exact = measure.cells(estimator, X, coded)
     counts = np.rint(session.release("table", exact.astype(np.float64))).astype(np.int64)
     return Evaluation(measure.value(counts), counts, labels, getattr(measure, "edges", None), plan)
-
-
-@dataclass(frozen=True)
-class Table:
-    """Counts of records, in one cell each, and the score that is computed from them."""
-
-    metric: str
-    shape: tuple[int, ...]
-    classes: NDArray
-    edges: NDArray | None  # Ends of a histogram's bins; None for a confusion matrix.
-
-    #: What one record adds to a cell.
-    most = 1
-
-    def possible(self, y: NDArray) -> NDArray[np.int64]:
-        """Return 1 for each row that may be in a cell; `y` holds positions of labels, -1 for others."""
-        return (y >= 0).astype(np.int64)
-
-    def cells(self, model: Any, X: Any, y: NDArray) -> NDArray[np.int64]:
-        """Count the rows in each cell; a model whose fit failed (None) refuses every row."""
-
-        def cells(rows: Any, labels: NDArray) -> NDArray[np.int64]:
-            # 0 is no cell, and the value of a row that the model refuses.
-            if self.edges is None:
-                column = encode_labels(np.asarray(model.predict(rows)), self.classes)
-                valid = (column >= 0) & (labels >= 0)
-                return np.where(valid, 1 + labels * self.shape[1] + column, 0)
-            own = encode_labels(np.asarray(model.classes_), self.classes)
-            estimated = np.asarray(model.predict_proba(rows), dtype=np.float64)[:, int(np.argmax(own))]
-            line = np.clip(
-                np.searchsorted(self.edges, np.nan_to_num(estimated), side="right") - 1, 0, self.shape[0] - 1
-            )
-            return np.where(labels >= 0, 1 + 2 * line + labels, 0)
-
-        found = np.zeros(len(y), dtype=np.int64)
-        if model is not None:
-            with silence(), np.errstate(all="ignore"):
-                found = row_by_row_if_need_be(cells, X, y)
-        if self.metric not in _TABLES:
-            found = np.where((found == 0) & (y >= 0), self._error(y), found)
-        return np.bincount(found, minlength=math.prod(self.shape) + 1)[1:].reshape(self.shape)
-
-    def _error(self, labels: NDArray) -> NDArray[np.int64]:
-        """Return the cell of refused rows: no prediction, or the estimate that is farthest from the label."""
-        place = self.shape[1] - 1 if self.edges is None else np.where(labels == 1, 0, self.shape[0] - 1)
-        row, column = (labels, place) if self.edges is None else (place, labels)
-        return np.asarray(1 + row * self.shape[1] + column, dtype=np.int64)
-
-    def value(self, counts: NDArray) -> Any:
-        """Return the table itself, or the score that follows from the noisy counts; NaN for a division by 0."""
-        if self.metric in _TABLES:
-            return counts
-        counts = np.maximum(counts, 0).astype(np.float64)
-        with np.errstate(all="ignore"):
-            if self.edges is not None:
-                negative, positive = counts[::-1].T
-                return float(_area(negative, positive, self.metric))
-            if not counts.any():
-                return math.nan
-            # As in scikit-learn, the score of a label that does not occur is 0.
-            scores = np.nan_to_num(2 * np.diagonal(counts) / (counts.sum(axis=0)[: len(counts)] + counts.sum(axis=1)))
-        return float(scores[1] if self.metric == "f1" else scores.mean())
-
-
-def _area(negative: NDArray, positive: NDArray, metric: str) -> Any:
-    """Return the area under a curve, from counts by falling estimated probability; rows of a bin are taken as ties."""
-    if metric == "roc_auc":
-        below = negative.sum() - np.cumsum(negative)
-        return (positive @ (below + negative / 2)) / (positive.sum() * negative.sum())
-    found = np.cumsum(positive)
-    precision = found / (found + np.cumsum(negative))
-    return (positive @ np.nan_to_num(precision)) / found[-1]
-
-
-def make_table(metric: str, estimator: Any, classes: NDArray | None, n_bins: int) -> Table | None:
-    """Return the table of a metric; None for a metric that is a sum of gains."""
-    if metric not in (*_TABLES, *_CURVES, *_COUNTED):
-        return None
-    if classes is None:
-        raise ValueError(f"metric={metric!r} is for classifiers")
-    if metric == "f1" and len(classes) != 2:
-        raise ValueError("metric='f1' needs a classifier of two labels; metric='f1_macro' takes any number of labels")
-    if metric in (*_COUNTED, "confusion_matrix"):
-        # The last column of a score's table is for records of which there is no prediction.
-        return Table(metric, (len(classes), len(classes) + (metric in _COUNTED)), classes, None)
-    edges = np.linspace(0.0, 1.0, check_integer(n_bins, "n_bins", least=2) + 1)
-    if len(classes) != 2 or not hasattr(estimator, "predict_proba"):
-        raise ValueError(f"metric={metric!r} needs a classifier of two labels with predict_proba")
-    return Table(metric, (len(edges) - 1, 2), classes, edges)
 
 
 @discreet
@@ -411,9 +326,7 @@ def private_cross_val_score(
     if is_classifier(estimator) and classes is None:
         classes = occurring_labels(targets)
     coded = targets if classes is None else encode_labels(targets, classes)
-    from_table = isinstance(scoring, str) and scoring in (*_CURVES, *_COUNTED)
-    table = make_table(scoring, estimator, classes, n_bins) if from_table else None
-    measure = table or make_score(scoring, estimator, classes, label_weights, loss_bound, bounds_y)
+    measure = make_measure(scoring, estimator, classes, label_weights, loss_bound, bounds_y, n_bins)
     candidates = make_candidates(estimator, [{}], classes, unit)
     most = group_sensitivity(float(measure.most), unit.rows)
     training = (1 - _TABLE_PORTION) / (n_folds - 1)

@@ -125,6 +125,7 @@ class Prices:
     candidates: tuple[Candidate, ...]
     whole: Budget
     most: float  # Largest change of a score by one record, or by the rows of one group that count.
+    size: int = 0  # Number of cells in the tables of all candidates; 0 if sums are compared.
     scale: float = 1.0  # Factor of Gaussian-DP parameters; 0 for basic composition.
     _known: dict[Any, tuple[PrivacyCost, ...]] = field(default_factory=dict)
 
@@ -173,7 +174,9 @@ class Prices:
         return every[0] if len(every) == 1 else (Parts(every),)
 
     def choice(self, portion: Fraction) -> tuple[Mechanism, PrivacyCost]:
-        """Return the mechanism that chooses a candidate by its score, and the cost of the choice."""
+        """Return the mechanism that chooses a candidate by its score, or releases all tables, and its cost."""
+        if self.size:
+            return self.noise(portion)
         # A record has to act on all scores in one direction, because the mechanism is monotone.
         if not self.private:
             cost = PrivacyCost(self.whole.epsilon, self.whole.delta, (PureEvent(math.inf),))
@@ -187,17 +190,19 @@ class Prices:
         return mechanism, PrivacyCost(epsilon, 0.0, (BoundedRangeEvent(epsilon),))
 
     def noise(self, portion: Fraction) -> tuple[Mechanism, PrivacyCost]:
-        """Return the mechanism that adds noise to one score, and its cost."""
+        """Return the mechanism that adds noise to one score, or to the tables of all candidates, and its cost."""
+        # A record may change a cell in the table of each candidate.
+        n_tables, size = (len(self.candidates), self.size) if self.size else (1, 1)
+        l1 = float(self.most) * n_tables
         if not self.private:
             cost = PrivacyCost(self.whole.epsilon, self.whole.delta, (PureEvent(math.inf),))
-            return NoNoise(float(self.most)), cost
+            return NoNoise(l1), cost
         if self.whole.delta == 0 or self.scale == 0:
             epsilon = _part(self.whole.epsilon, portion)
-            return DiscreteLaplaceMechanism(epsilon, float(self.most), 1), PrivacyCost(
-                epsilon, 0.0, (PureEvent(epsilon),)
-            )
+            return DiscreteLaplaceMechanism(epsilon, l1, size), PrivacyCost(epsilon, 0.0, (PureEvent(epsilon),))
         share = self.scale**2 * float(portion) * (1 - 2.0**-40)
-        mechanism, event = l2_mechanism(*self.whole, share, float(self.most), 1)
+        l2 = float(self.most) * (1.0 if n_tables == 1 else math.sqrt(n_tables) * (1 + 2.0**-50))
+        mechanism, event = l2_mechanism(*self.whole, share, l2, size)
         pair = gaussian_epsilon(event.mu(), self.whole.delta), self.whole.delta
         return mechanism, PrivacyCost(*pair, (event,))
 
@@ -214,7 +219,7 @@ def settle(prices: Prices, sequence_of: Callable[[Prices], Sequence_]) -> Prices
     """Return prices with the largest scale at which a sequence is within its budget."""
 
     def at(scale: float) -> Prices:
-        return Prices(prices.candidates, prices.whole, prices.most, scale)
+        return Prices(prices.candidates, prices.whole, prices.most, prices.size, scale)
 
     def admitted(scale: float) -> bool:
         try:

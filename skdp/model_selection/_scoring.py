@@ -7,8 +7,8 @@ Every score here is such a sum: the number of correct labels (:math:`G = 1`); co
 clipped loss leaves of its bound, rounded to a lattice record by record, so that the sum is exact.
 
 What has no such form is refused. The area under the ROC curve compares pairs of records, and R^2 divides by the
-variance of the others' targets; a function that the user passes may do anything. Outside of searches, areas and F1 are
-computed from tables of counts that are released (`_evaluation`).
+variance of the others' targets; a function that the user passes may do anything. Areas and F1 are computed from tables
+of counts instead, to which a record adds 1 in at most one cell, and which are released with noise.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 
 from ..checks.data import encode_labels
-from ..checks.params import check_bounds, check_choice, check_positive
+from ..checks.params import check_bounds, check_choice, check_integer, check_positive
 from ..checks.silence import silence
 from ..checks.values import shown
 
@@ -31,6 +31,14 @@ Gains = NDArray[np.int64]
 
 CLASSIFICATION = ("accuracy", "balanced_accuracy", "neg_log_loss")
 REGRESSION = ("neg_mean_absolute_error", "neg_mean_squared_error")
+
+#: Tables, and scores that are computed from a released table: from a histogram, or from a confusion matrix.
+TABLES = ("confusion_matrix", "histogram")
+_CURVES = ("roc_auc", "average_precision")
+_COUNTED = ("f1", "f1_macro")
+FROM_TABLES = (*_CURVES, *_COUNTED)
+
+_MOST_BINS = 10**6
 
 #: Levels of a clipped loss, and of class weights.
 LEVELS = 2**12
@@ -139,10 +147,9 @@ def make_score(
     """Return the score of a name, or raise an error with the reason why there is none."""
     if not isinstance(scoring, str) or scoring not in (*CLASSIFICATION, *REGRESSION):
         raise ValueError(
-            f"scoring must be one of {', '.join((*CLASSIFICATION, *REGRESSION))}, got {shown(scoring)}: one record "
-            "must change a score by no more than is known. Areas under curves and R^2 depend on pairs of records, or "
-            "on a variance, and a callable may do anything. private_score and private_cross_val_score compute areas "
-            "and F1 from counts with noise"
+            f"scoring must be one of {', '.join((*CLASSIFICATION, *FROM_TABLES, *REGRESSION))}, got {shown(scoring)}: "
+            "one record must change a sum, or a table of counts, by no more than is known. R^2 depends on a variance, "
+            "and a callable may do anything"
         )
     kind = "classifiers" if scoring in CLASSIFICATION else "regressors"
     if not (is_classifier(estimator) if kind == "classifiers" else is_regressor(estimator)):
@@ -162,6 +169,112 @@ def make_score(
     width = float(high - low)
     unit = width**2 if scoring == "neg_mean_squared_error" else width
     return Score(scoring, LEVELS, unit, True, bounds=(float(low), float(high)))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Counts of records, in one cell each, and the score that is computed from them."""
+
+    metric: str
+    shape: tuple[int, ...]
+    classes: NDArray
+    edges: NDArray | None  # Ends of a histogram's bins; None for a confusion matrix.
+
+    #: What one record adds to a cell.
+    most = 1
+
+    def possible(self, y: NDArray) -> NDArray[np.int64]:
+        """Return 1 for each row that may be in a cell; `y` holds positions of labels, -1 for others."""
+        return (y >= 0).astype(np.int64)
+
+    def cells(self, model: Any, X: Any, y: NDArray) -> NDArray[np.int64]:
+        """Count the rows in each cell; a model whose fit failed (None) refuses every row."""
+
+        def cells(rows: Any, labels: NDArray) -> NDArray[np.int64]:
+            # 0 is no cell, and the value of a row that the model refuses.
+            if self.edges is None:
+                column = encode_labels(np.asarray(model.predict(rows)), self.classes)
+                valid = (column >= 0) & (labels >= 0)
+                return np.where(valid, 1 + labels * self.shape[1] + column, 0)
+            own = encode_labels(np.asarray(model.classes_), self.classes)
+            estimated = np.asarray(model.predict_proba(rows), dtype=np.float64)[:, int(np.argmax(own))]
+            line = np.clip(
+                np.searchsorted(self.edges, np.nan_to_num(estimated), side="right") - 1, 0, self.shape[0] - 1
+            )
+            return np.where(labels >= 0, 1 + 2 * line + labels, 0)
+
+        found = np.zeros(len(y), dtype=np.int64)
+        if model is not None:
+            with silence(), np.errstate(all="ignore"):
+                found = row_by_row_if_need_be(cells, X, y)
+        if self.metric not in TABLES:
+            found = np.where((found == 0) & (y >= 0), self._error(y), found)
+        return np.bincount(found, minlength=math.prod(self.shape) + 1)[1:].reshape(self.shape)
+
+    def _error(self, labels: NDArray) -> NDArray[np.int64]:
+        """Return the cell of refused rows: no prediction, or the estimate that is farthest from the label."""
+        place = self.shape[1] - 1 if self.edges is None else np.where(labels == 1, 0, self.shape[0] - 1)
+        row, column = (labels, place) if self.edges is None else (place, labels)
+        return np.asarray(1 + row * self.shape[1] + column, dtype=np.int64)
+
+    def value(self, counts: NDArray) -> Any:
+        """Return the table itself, or the score that follows from the noisy counts; NaN for a division by 0."""
+        if self.metric in TABLES:
+            return counts
+        counts = np.maximum(counts, 0).astype(np.float64)
+        with np.errstate(all="ignore"):
+            if self.edges is not None:
+                negative, positive = counts[::-1].T
+                return float(_area(negative, positive, self.metric))
+            if not counts.any():
+                return math.nan
+            # As in scikit-learn, the score of a label that does not occur is 0.
+            scores = np.nan_to_num(2 * np.diagonal(counts) / (counts.sum(axis=0)[: len(counts)] + counts.sum(axis=1)))
+        return float(scores[1] if self.metric == "f1" else scores.mean())
+
+
+def _area(negative: NDArray, positive: NDArray, metric: str) -> Any:
+    """Return the area under a curve, from counts by falling estimated probability; rows of a bin are taken as ties."""
+    if metric == "roc_auc":
+        below = negative.sum() - np.cumsum(negative)
+        return (positive @ (below + negative / 2)) / (positive.sum() * negative.sum())
+    found = np.cumsum(positive)
+    precision = found / (found + np.cumsum(negative))
+    return (positive @ np.nan_to_num(precision)) / found[-1]
+
+
+def make_table(metric: str, estimator: Any, classes: NDArray | None, n_bins: int) -> Table | None:
+    """Return the table of a metric; None for a metric that is a sum of gains."""
+    if metric not in (*TABLES, *FROM_TABLES):
+        return None
+    if classes is None:
+        raise ValueError(f"{metric!r} is for classifiers")
+    if metric == "f1" and len(classes) != 2:
+        raise ValueError("'f1' needs a classifier of two labels; 'f1_macro' takes any number of labels")
+    if metric in (*_COUNTED, "confusion_matrix"):
+        # The last column of a score's table is for records of which there is no prediction.
+        return Table(metric, (len(classes), len(classes) + (metric in _COUNTED)), classes, None)
+    edges = np.linspace(0.0, 1.0, check_integer(n_bins, "n_bins", least=2, most=_MOST_BINS) + 1)
+    if len(classes) != 2 or not hasattr(estimator, "predict_proba"):
+        raise ValueError(f"{metric!r} needs a classifier of two labels with predict_proba")
+    return Table(metric, (len(edges) - 1, 2), classes, edges)
+
+
+def make_measure(
+    scoring: object,
+    estimator: Any,
+    classes: NDArray | None,
+    label_weights: Any,
+    loss_bound: float,
+    bounds_y: Any,
+    n_bins: int,
+) -> Score | Table:
+    """Return the sum, or the table of a score that is computed from one."""
+    if isinstance(scoring, str) and scoring in FROM_TABLES:
+        table = make_table(scoring, estimator, classes, n_bins)
+        assert table is not None
+        return table
+    return make_score(scoring, estimator, classes, label_weights, loss_bound, bounds_y)
 
 
 def _label_weights(label_weights: Any, classes: NDArray | None) -> NDArray[np.int64]:

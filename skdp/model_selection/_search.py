@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -34,7 +35,7 @@ from ..sensitivity import group_sensitivity
 from ._allocation import _is_private as is_private
 from ._candidates import Candidate, declared_classes, make_candidates
 from ._pricing import Prices, events_of
-from ._scoring import LEVELS, Score, make_score, take
+from ._scoring import FROM_TABLES, LEVELS, Score, Table, make_measure, take
 from ._stateless import check_entries, check_rows, with_groups, without_na
 from ._strategies import STRATEGIES, Strategy, Workshop, make_strategy
 
@@ -79,6 +80,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         label_weights: Any = None,
         loss_bound: float = 5.0,
         bounds_y: Any = None,
+        n_bins: int = 10,
         rows_per_group: int | None = None,
         accountant: Any = None,
         n_jobs: int | None = None,
@@ -96,6 +98,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         self.label_weights = label_weights
         self.loss_bound = loss_bound
         self.bounds_y = bounds_y
+        self.n_bins = n_bins
         self.rows_per_group = rows_per_group
         self.accountant = accountant
         self.n_jobs = n_jobs
@@ -215,21 +218,28 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
             check_boolean(self.refit, "refit")
         if self.strategy == "repeat" and self.refit is True:
             raise ValueError("strategy='repeat' has no refit: the best run is the model; leave refit at 'auto'")
+        if self.strategy == "repeat" and isinstance(self.scoring, str) and self.scoring in FROM_TABLES:
+            raise ValueError(
+                f"strategy='repeat' cannot compare runs by scoring={self.scoring!r}: each run releases one number, and "
+                "this score needs a table of counts. Choose another strategy, or a score that is a sum over records"
+            )
         return Budget(check_epsilon(self.epsilon), check_delta(self.delta))
 
-    def _score(self, classes: NDArray | None) -> Score:
-        return make_score(self.scoring, self.estimator, classes, self.label_weights, self.loss_bound, self.bounds_y)
+    def _score(self, classes: NDArray | None) -> Score | Table:
+        given = self.label_weights, self.loss_bound, self.bounds_y, self.n_bins
+        return make_measure(self.scoring, self.estimator, classes, *given)
 
     def _planned(
-        self, whole: Budget, candidates: tuple[Candidate, ...], score: Score
+        self, whole: Budget, candidates: tuple[Candidate, ...], score: Score | Table
     ) -> tuple[Strategy, Prices, PrivacyGuarantee]:
         n_candidates = len(candidates)
         unit = Unit.of(self.rows_per_group)
+        size = n_candidates * math.prod(score.shape) if isinstance(score, Table) else 0
         mean = max(1.0, _RUNS_A_CANDIDATE * n_candidates) if self.mean_runs is None else self.mean_runs
         strategy, prices = make_strategy(
             self.strategy,
             n_candidates,
-            Prices(candidates, whole, group_sensitivity(score.most, unit.rows)),
+            Prices(candidates, whole, group_sensitivity(score.most, unit.rows), size),
             refit=self.refit,
             n_folds=5 if self.cv is None else check_integer(self.cv, "cv", least=2),
             validation=check_positive(self.validation_fraction, "validation_fraction", least=0.01, most=0.99),
@@ -484,11 +494,16 @@ _PARAMETERS = """    epsilon : float, default=1.0
         which trains a random candidate and counts its score with noise; the best run is the model. ``"kfold"``: each
         is trained on all folds but one, in turn, and the choice is fitted to all records. ``"auto"``: the one that
         leaves candidates and model the most signal, by arithmetic on the number of candidates, `epsilon`, `delta` and
-        the fractions.
+        the fractions; never ``"repeat"`` if `scoring` needs tables.
     scoring : str, default="accuracy"
         What is compared: ``"accuracy"``, ``"balanced_accuracy"`` (with `label_weights`) or ``"neg_log_loss"`` (with
         `loss_bound`) for classifiers; ``"neg_mean_absolute_error"`` or ``"neg_mean_squared_error"`` (with `bounds_y`)
-        for regressors. Other scores can change by more than is known when a record is added.
+        for regressors. These scores are sums over records. For classifiers also ``"roc_auc"``,
+        ``"average_precision"`` (of two labels, with `n_bins`), ``"f1"`` (of the second of two labels) or
+        ``"f1_macro"`` (the mean over all labels), which are computed from a noisy table of counts for each candidate.
+        The noise of the tables grows with the number of candidates, so that these scores need more records or a larger
+        `epsilon`. ``"repeat"`` does not take them. Other scores can change by more than is known when a record is
+        added.
     cv : int, default=None
         Number of folds of ``"kfold"``; None for 5.
     validation_fraction : float, default=0.2
@@ -504,6 +519,10 @@ _PARAMETERS = """    epsilon : float, default=1.0
         Log losses beyond are clipped.
     bounds_y : pair of float, default=None
         Public range of targets. Targets and predictions beyond are clipped, for the comparison.
+    n_bins : int, default=10
+        Number of equal bins of the estimated probability, for ``"roc_auc"`` and ``"average_precision"``. Must be in
+        [2, 1000000]. Records in the same bin count as ties. More bins distinguish more probabilities, and add more
+        noise.
     rows_per_group : int, default=None
         How many records of a group (all rows of one person, for instance) count in a score at most, drawn at random; it
         has to be set for the private steps as well, where it may be another number. The guarantee of the whole is then
@@ -594,6 +613,7 @@ class DPGridSearchCV(PrivateSearch):
         label_weights: Any = None,
         loss_bound: float = 5.0,
         bounds_y: Any = None,
+        n_bins: int = 10,
         rows_per_group: int | None = None,
         accountant: Any = None,
         n_jobs: int | None = None,
@@ -612,6 +632,7 @@ class DPGridSearchCV(PrivateSearch):
             label_weights=label_weights,
             loss_bound=loss_bound,
             bounds_y=bounds_y,
+            n_bins=n_bins,
             rows_per_group=rows_per_group,
             accountant=accountant,
             n_jobs=n_jobs,
@@ -682,6 +703,7 @@ class DPRandomizedSearchCV(PrivateSearch):
         label_weights: Any = None,
         loss_bound: float = 5.0,
         bounds_y: Any = None,
+        n_bins: int = 10,
         rows_per_group: int | None = None,
         accountant: Any = None,
         n_jobs: int | None = None,
@@ -700,6 +722,7 @@ class DPRandomizedSearchCV(PrivateSearch):
             label_weights=label_weights,
             loss_bound=loss_bound,
             bounds_y=bounds_y,
+            n_bins=n_bins,
             rows_per_group=rows_per_group,
             accountant=accountant,
             n_jobs=n_jobs,

@@ -23,7 +23,7 @@ from ..release.session import Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..release.units import ONE_RECORD, Unit
 from ._pricing import Parts, Prices, Repetition, Sequence_, settle, within
-from ._scoring import Score, take
+from ._scoring import Score, Table, take
 from ._stateless import as_released, with_groups
 
 _SELECTION = "selection"
@@ -118,10 +118,15 @@ class Workshop:
         return int(self.source.stream(f"fit {self._fits}").words(1)[0] >> np.uint64(32))
 
     def select(self, models: list[Any], scores: NDArray) -> int:
-        """Return which of the fits is the best, by the planned mechanism."""
+        """Return which of the fits is the best, by the planned mechanism; `scores` holds sums, or tables."""
         fitted = np.array([position for position, model in enumerate(models) if model is not None], dtype=np.intp)
         if len(fitted) == 0:
             raise NotEnoughDataError("no candidate's mechanisms released enough to go on; the charge stands")
+        if isinstance(self.score, Table):
+            noisy = self.session.release(_SELECTION, scores.astype(np.float64))
+            # Noise may leave no count that a score could be divided by: such a candidate is the worst.
+            found = np.nan_to_num([self.score.value(table) for table in noisy[fitted]], nan=-np.inf)
+            return int(fitted[found.argmax()])
         value = scores[fitted].astype(np.float64)
         chosen = self.session.release(_SELECTION, value if self._one_score else value[None, :])
         return int(fitted[int(np.ravel(chosen)[0])])
@@ -145,14 +150,14 @@ def _rows(data: Any, rows: NDArray[np.intp] | None) -> Any:
 
 
 def _fit_and_count(
-    model: Any, X: Any, y: Any, groups: NDArray | None, test: tuple[Any, NDArray] | None, score: Score | None
-) -> tuple[Any, int]:
-    """Fit on one part, and count gains on another. Warnings are about a part, and are not released."""
+    model: Any, X: Any, y: Any, groups: NDArray | None, test: tuple[Any, NDArray] | None, score: Score | Table | None
+) -> tuple[Any, Any]:
+    """Fit on one part, and count gains, or rows in cells, on another. Warnings are about a part, and not released."""
     with silence(), np.errstate(all="ignore"):
         model = fitted_or_none(model, X, y, groups)
         if test is None or score is None:
             return model, 0
-        return model, int(score.gains(model, *test).sum())
+        return model, score.cells(model, *test) if isinstance(score, Table) else score.gains(model, *test).sum()
 
 
 def fitted_or_none(model: Any, X: Any, y: Any, groups: NDArray[np.intp] | None = None) -> Any:
@@ -268,14 +273,18 @@ class Single(Strategy):
         return Outcome(0, shop.refit(0, Fraction(1)))
 
 
+def _selection(prices: Prices, portion: Fraction, theorem: Theorem) -> Release:
+    """The release of the choice: a theorem of the strategy covers sums, and theorem 6 tables."""
+    source = Theorem("Model selection", 6) if prices.size else theorem
+    return Release(_SELECTION, prices.choice(portion)[0], float(portion), source)
+
+
 @dataclass(frozen=True)
 class OnParts(Strategy):
     """Candidates are trained on some records and compared on others."""
 
     validation: float  # Probability that a record compares, and does not train.
     refit_portion: Fraction  # Portion of the budget for a last fit to all records.
-
-    theorem = Theorem("Model selection", 1)
 
     @property
     def _rest(self) -> Fraction:
@@ -295,7 +304,7 @@ class OnParts(Strategy):
         """What takes place on the parts that train."""
 
     def releases(self, prices: Prices) -> tuple[Release, ...]:
-        return (Release(_SELECTION, prices.choice(self._rest)[0], float(self._rest), self.theorem),)
+        return (_selection(prices, self._rest, Theorem("Model selection", 1)),)
 
     def run(self, shop: Workshop) -> Outcome:
         *training, validation = shop.divide((*self._probabilities(), self.validation))
@@ -369,8 +378,7 @@ class KFold(Strategy):
         return (*every * (self.n_folds - 1), prices.choice(self.choice_portion)[1], *last)
 
     def releases(self, prices: Prices) -> tuple[Release, ...]:
-        theorem = Theorem("Model selection", 3)
-        return (Release(_SELECTION, prices.choice(self.choice_portion)[0], float(self.choice_portion), theorem),)
+        return (_selection(prices, self.choice_portion, Theorem("Model selection", 3)),)
 
     @property
     def _fits_each(self) -> int:
@@ -392,7 +400,9 @@ class KFold(Strategy):
         shape = self.n_candidates, self.n_folds
         # A candidate is out of the question only where none of its fits went on.
         succeeded = [any(m is not None for m in models[c * self.n_folds :][: self.n_folds]) for c in range(shape[0])]
-        best = shop.select([True if one else None for one in succeeded], counts.reshape(shape).sum(axis=1))
+        best = shop.select(
+            [True if one else None for one in succeeded], counts.reshape(shape + counts.shape[1:]).sum(axis=1)
+        )
         return Outcome(best, shop.refit(best, self.refit_portion) if self.refit else None)
 
 
@@ -493,7 +503,8 @@ def make_strategy(
         for again in (False, True) if refit == "auto" else (bool(refit),):
             share = {"refit": again, "refit_portion": REFIT_PORTION}
             strategies += [Holdout(**part, **share), Split(**part, **share)]  # type: ignore[arg-type]
-        strategies.append(Repeat(n_candidates, False, validation, mean_runs, shape))
+        if not prices.size:
+            strategies.append(Repeat(n_candidates, False, validation, mean_runs, shape))
         strategies.append(KFold(n_candidates, bool(refit), n_folds, CHOICE_PORTION, REFIT_PORTION))
     if n_candidates > 1:
         wanted = [s for s in strategies if name in ("auto", s.name)]

@@ -82,3 +82,15 @@ class MarkedCount(NoisyCount):
 
     def predict_proba(self, X):
         return np.eye(2)[self.predict(X)]
+
+
+class Ranks(NoisyCount):
+    """Estimates a probability that grows with the first column (label 1), is 0.3 (label 0), or falls (label 2)."""
+
+    def predict_proba(self, X):
+        rising = np.clip(X[:, 0], 0.0, 1.0)
+        positive = {0: np.full(len(X), 0.3), 1: rising, 2: 1 - rising}[self.label]
+        return np.column_stack([1 - positive, positive])
+
+    def predict(self, X):
+        return (self.predict_proba(X)[:, 1] > 0.5).astype(int)

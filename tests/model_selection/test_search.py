@@ -4,6 +4,8 @@ import math
 import pickle
 import warnings
 from collections import Counter
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -36,11 +38,13 @@ from skdp.exceptions import (
     SeededNoiseWarning,
 )
 from skdp.local import LocalDPNaiveBayes, RandomizedResponse
-from skdp.model_selection import _strategies
+from skdp.model_selection import _scoring, _search, _stateless, _strategies, private_score
+from skdp.model_selection._scoring import make_table
 from skdp.model_selection._search import rows_for_steps
 from skdp.preprocessing import DPStandardScaler, NormClipper
+from skdp.release.session import ReleaseSession
 from tests.linear_model.data import blobs
-from tests.model_selection.stubs import NoisyCount, UnknownCost, records
+from tests.model_selection.stubs import NoisyCount, Ranks, UnknownCost, records
 
 DELTA = 1e-5
 STRATEGIES = ["holdout", "split", "repeat", "kfold"]
@@ -369,7 +373,7 @@ def test_budgets_cannot_be_searched(name):
         search(grid={name: [0.1, 0.2]}).fit(*records(10))
 
 
-@pytest.mark.parametrize("scoring", ["r2", "roc_auc", lambda m, X, y: 1.0, None, "f1"])
+@pytest.mark.parametrize("scoring", ["r2", "confusion_matrix", lambda m, X, y: 1.0, None, "histogram"])
 def test_scores_without_a_bound_are_refused(scoring):
     accountant = BudgetAccountant(1.0)
     with pytest.raises(ValueError, match="one record must"):
@@ -663,3 +667,231 @@ def test_one_entry_of_text_in_a_list_of_numbers_moves_no_other_record():
         rows_for_steps([[0.0], [1.0], ["patient-7731"]])
     assert rows_for_steps([[0], [1]]).dtype.kind == "i"
     assert rows_for_steps([["a"], ["b"]]).dtype.kind == "U"
+
+
+# ---------------------------------------------------------------- scores that are computed from tables
+
+TABLES = ["roc_auc", "average_precision", "f1", "f1_macro"]
+every_table = pytest.mark.parametrize("scoring", TABLES)
+on_tables = pytest.mark.parametrize("strategy", ["holdout", "split", "kfold"])
+
+
+def imbalanced(n_rows=2000):
+    """Of each ten rows one has label 1, and the first column tells the labels apart."""
+    y = (np.arange(n_rows) % 10 == 0).astype(int)
+    return np.where(y == 1, 0.9, np.arange(n_rows) % 7 / 12)[:, None], y
+
+
+def by_table(strategy="holdout", scoring="f1", labels=(0, 1, 2), **parameters):
+    return DPGridSearchCV(Ranks(), {"label": list(labels)}, strategy=strategy, scoring=scoring, **parameters)
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Without the silence around fits, which takes most of the time of quick candidates."""
+    for module in (_search, _scoring, _strategies, _stateless):
+        monkeypatch.setattr(module, "silence", nullcontext)
+
+
+@both_deltas
+@pytest.mark.parametrize(
+    ("strategy", "refit", "scoring"),
+    [(*each, TABLES[i % 4]) for i, each in enumerate(each for each in REFITS if each[0] != "repeat")],
+)
+@pytest.mark.usefixtures("quick")
+def test_tables_are_charged_as_planned(strategy, refit, scoring, delta):
+    accountant = BudgetAccountant(1.0, delta, composition="basic")
+    model = by_table(strategy, scoring, refit=refit, delta=delta, accountant=accountant, n_bins=4)
+    plan = model.privacy_plan(n_features=1)
+    model.fit(*imbalanced(100))
+    (record,) = accountant.records
+    assert record.cost == plan.cost == model._fixed_cost()
+    assert accountant.total() == (1.0, delta)
+    assert model.privacy_ == plan
+    (release,) = plan.releases
+    assert release.theorem == "user guide, model selection, theorem 6"
+    assert release.mechanism.size == 3 * {"roc_auc": 8, "average_precision": 8, "f1": 6, "f1_macro": 6}[scoring]
+    least = 3 if delta == 0 else math.sqrt(3)
+    assert least <= release.mechanism.sensitivity <= 1.1 * least
+
+
+@both_deltas
+@on_tables
+def test_the_budget_of_tables_is_that_of_the_choice(strategy, delta):
+    by_sums = by_table(strategy, "accuracy", delta=delta, refit=True).privacy_plan()
+    plan = by_table(strategy, "f1", delta=delta, refit=True).privacy_plan()
+    assert plan.releases[0].share == by_sums.releases[0].share
+    assert plan.fits == by_sums.fits
+    if delta == 0:
+        assert plan.events == by_sums.events
+
+
+def test_allocate_gives_a_search_by_tables_its_part():
+    X, y = imbalanced(100)
+    accountant = BudgetAccountant(2.0, DELTA)
+    pipeline = make_pipeline(FunctionTransformer(), by_table(n_bins=4, scoring="roc_auc"))
+    allocate(pipeline, 2.0, DELTA, accountant=accountant)
+    pipeline.fit(X, y)
+    assert len(accountant) == 1
+    assert 1.9 < accountant.total().epsilon <= 2.0
+
+
+@both_deltas
+@on_tables
+@pytest.mark.usefixtures("quick")
+def test_one_record_moves_tables_by_no_more_than_the_bound(strategy, delta, monkeypatch):
+    labels = (0, 1, 2, 1)
+    released = []
+    release = ReleaseSession.release
+
+    def note(self, label, value):
+        if label == "selection":
+            released.append(np.array(value))
+        return release(self, label, value)
+
+    monkeypatch.setattr(ReleaseSession, "release", note)
+    X, y = imbalanced(30)
+    for scoring in ("roc_auc", "f1"):
+        most = 0.0
+        model = by_table(strategy, scoring, labels, delta=delta, cv=2, validation_fraction=0.5, random_state=0)
+        # Label 7 is in no cell. The record comes last, so that the others draw the same parts.
+        for row, label in [(0.0, 0), (0.9, 1), (5.0, 7)]:
+            released.clear()
+            for rows in (slice(30), slice(31)):
+                model.fit(np.append(X, [[row]], axis=0)[rows], np.append(y, label)[rows])
+            change = np.abs(released[1] - released[0])
+            assert set(np.unique(change)) <= {0.0, 1.0}
+            most = max(most, change.sum() if delta == 0 else math.sqrt((change**2).sum()))
+            if label == 7:
+                assert not change.any()
+        sensitivity = model.privacy_.releases[0].mechanism.sensitivity
+        assert most <= sensitivity * (1 + 1e-12)
+        if strategy == "kfold":
+            # In each fold a record is counted, so that the bound is attained.
+            assert most == pytest.approx(len(labels) if delta == 0 else math.sqrt(len(labels)))
+
+
+@both_deltas
+@on_tables
+@every_table
+@pytest.mark.usefixtures("quick")
+def test_tables_find_the_better_candidate_among_rare_labels(scoring, strategy, delta):
+    X, y = imbalanced(1000)
+    given = {"epsilon": 30.0, "delta": delta, "random_state": 0, "refit": strategy == "kfold"}
+    for labels in ((0, 1, 2), (1, 2, 0)):
+        found = by_table(strategy, scoring, labels, **given).fit(X, y)
+        assert found.best_params_ == {"label": 1}
+
+
+def test_tables_weigh_rare_labels_and_accuracy_does_not():
+    X, y = imbalanced()
+    for scoring, label in (("accuracy", 0), ("f1", 1)):
+        # The candidates always predict 0, and always 1.
+        found = search("holdout", {"label": [0, 1]}, scoring=scoring, epsilon=20.0, random_state=0).fit(X, y)
+        assert found.best_params_ == {"label": label}
+
+
+def test_more_bins_tell_small_probabilities_apart():
+    X, y = imbalanced()
+    given = {"scoring": "roc_auc", "epsilon": math.inf, "random_state": 0}
+    found = [by_table(labels=(0, 1), n_bins=n_bins, **given).fit(X / 20, y).best_index_ for n_bins in (10, 200)]
+    # With ten bins, all records are ties for both candidates, and the first one is chosen.
+    assert found == [0, 1]
+
+
+@every_table
+def test_smallest_data_sets_by_tables(scoring):
+    for n_rows in (0, 2):
+        for epsilon in (1.0, math.inf):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                X, y = imbalanced(n_rows)
+                model = by_table("holdout", scoring, labels=(0, 1), epsilon=epsilon, refit=True).fit(X, y)
+            assert len(model.predict(np.zeros((5, 1)))) == 5
+
+
+@on_tables
+@pytest.mark.parametrize("scoring", ["average_precision", "f1_macro"])
+@pytest.mark.usefixtures("quick")
+def test_failures_are_not_chosen_by_tables(strategy, scoring):
+    X, y = imbalanced(60)
+    grid = {"fail": [True, False], "label": [1]}
+    for seed in range(3):
+        model = DPGridSearchCV(Ranks(), grid, strategy=strategy, scoring=scoring, random_state=seed).fit(X, y)
+        assert model.best_params_["fail"] is False
+    with pytest.raises(NotEnoughDataError):
+        DPGridSearchCV(Ranks(fail=True), {"label": [0, 1]}, strategy=strategy, scoring=scoring).fit(X, y)
+
+
+def test_a_candidate_whose_noisy_table_gives_no_score_is_not_chosen():
+    table = make_table("roc_auc", Ranks(), np.array([0, 1]), 2)
+    shop = SimpleNamespace(score=table, session=SimpleNamespace(release=lambda label, value: value))
+    # By estimated probability and label. Noise has left the first and the last candidate no record of label 1.
+    counts = np.array([[[5, -1], [5, 0]], [[1, 5], [9, 5]], [[9, 5], [1, 5]], [[5, 0], [5, -3]]])
+    assert np.isnan(table.value(counts[0]))
+    assert _strategies.Workshop.select(shop, [True] * 4, counts) == 2
+    assert _strategies.Workshop.select(shop, [True, True, None, True], counts) == 1
+
+
+@both_deltas
+@pytest.mark.usefixtures("quick")
+def test_seeds_of_tables(delta):
+    X, y = imbalanced(100)
+
+    def chosen(seed):
+        model = by_table(labels=[0, 1, 2] * 2, epsilon=0.1, delta=delta, refit=False, random_state=seed).fit(X, y)
+        return model.best_index_, model.best_estimator_.count_
+
+    assert chosen(3) == chosen(3)
+    # The noise is much larger than the counts.
+    assert len({chosen(seed)[0] for seed in range(8)}) > 2
+
+
+@pytest.mark.usefixtures("quick")
+def test_tables_cannot_choose_among_runs():
+    X, y = imbalanced(30)
+    for scoring in TABLES:
+        accountant = BudgetAccountant(1.0)
+        model = by_table("repeat", scoring, accountant=accountant)
+        for call in (model.privacy_plan, lambda model=model: model.fit(X, y)):
+            with pytest.raises(ValueError, match=f"repeat' cannot compare runs by scoring='{scoring}'"):
+                call()
+        assert len(accountant) == 0
+    # With this budget, "auto" chooses "repeat" for sums.
+    assert by_table("auto", "accuracy", [0, 1] * 3).fit(X, y).strategy_ == "repeat"
+    for refit in ("auto", True, False):
+        assert by_table("auto", "f1", [0, 1] * 3, refit=refit).fit(X, y).strategy_ != "repeat"
+
+
+def test_tables_that_an_estimator_does_not_have_are_refused():
+    X, y = imbalanced(30)
+    accountant = BudgetAccountant(1.0)
+    regressor = FunctionalMechLinReg(bounds=(-1, 1), bounds_y=(-2, 2))
+    for estimator, scoring, message in [
+        (NoisyCount(), "roc_auc", "predict_proba"),
+        (Ranks(classes=(0, 1, 2)), "average_precision", "two labels"),
+        (Ranks(classes=(0, 1, 2)), "f1", "f1_macro"),
+        (regressor, "f1", "for classifiers"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            DPGridSearchCV(estimator, {}, scoring=scoring, accountant=accountant).fit(X, y)
+    with pytest.raises(ValueError, match="n_bins"):
+        by_table(scoring="roc_auc", n_bins=1, accountant=accountant).fit(X, y)
+    with pytest.raises(ValueError, match="n_bins"):
+        private_score(Ranks().fit(X, y), X, y, metric="histogram", n_bins=10**7, accountant=accountant)
+    assert len(accountant) == 0
+
+
+def test_tables_in_a_randomized_search_with_undeclared_labels():
+    X, y = imbalanced(60)
+    names = np.array(["no", "yes"])[y]
+    model = DPRandomizedSearchCV(
+        objective(classes=None), {"C": [0.01, 0.02, 0.03]}, n_iter=2, scoring="roc_auc", strategy="holdout",
+        epsilon=2.0, delta=DELTA, random_state=0,
+    )  # fmt: skip
+    with pytest.warns(PrivacyAssumptionWarning, match="classes"):
+        model.fit(X, names)
+    assert model.privacy_ == model.privacy_plan(n_classes=2)
+    assert model.classes_.tolist() == ["no", "yes"]
+    with pytest.raises(ValueError, match="two labels"):
+        model.privacy_plan(n_classes=3)

@@ -81,7 +81,7 @@ def quickly():
         return known[key]
 
     with contextlib.ExitStack() as stack:
-        for module in (_strategies, _search, _scoring, _stateless, _evaluation):
+        for module in (_strategies, _search, _scoring, _stateless):
             stack.enter_context(patch.object(module, "silence", contextlib.nullcontext))
         stack.enter_context(patch.object(PrivateSearch, "_planned", once))
         yield
@@ -365,7 +365,7 @@ def one_seed():
 
 def half_the_sensitivity():
     """Of scores."""
-    return replaced(_search, "Prices", lambda kind: lambda candidates, whole, most: kind(candidates, whole, most / 2))
+    return replaced(_search, "Prices", lambda kind: lambda some, whole, most, size: kind(some, whole, most / 2, size))
 
 
 def half_of_the_table():
