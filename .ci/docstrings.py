@@ -1,8 +1,8 @@
 """Validate the docstrings of everything a user can import from skdp.
 
-Public modules are those without a leading underscore in their path. Of each, the names in ``__all__`` (or,
-where there is none, the public names it defines) are checked, and so are the public methods of the classes.
-Which checks apply is said in the ``numpydoc_validation`` table of pyproject.toml.
+Public modules are those without a leading underscore in their path, outside the packages for the library alone. Of
+each, the names in ``__all__`` (or, where there is none, the public names it defines) are checked, and so are the public
+methods of the classes. Which checks apply is said in the ``numpydoc_validation`` table of pyproject.toml.
 """
 
 import importlib
@@ -19,12 +19,16 @@ from numpydoc.validate import validate
 
 ROOT = Path(__file__).resolve().parent.parent
 
+#: Packages for the library alone.
+INTERNAL = {"checks", "release", "schema", "solvers"}
+
 
 def public_modules() -> Iterator[ModuleType]:
     package = importlib.import_module("skdp")
     yield package
     for info in pkgutil.walk_packages(package.__path__, "skdp."):
-        if not any(part.startswith("_") for part in info.name.split(".")):
+        parts = info.name.split(".")
+        if not any(part.startswith("_") for part in parts) and parts[1] not in INTERNAL:
             yield importlib.import_module(info.name)
 
 

@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._allocation import allocate
     from .accounting import BudgetAccountant
     from .additive import DPAdditiveClassifier, DPAdditiveRegressor
     from .cluster import DPKMeans, SampleAggKMeans
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
         UnaryEncoder,
     )
     from .model_selection import DPGridSearchCV, DPRandomizedSearchCV, private_cross_val_score, private_score
+    from .model_selection._allocation import allocate
     from .naive_bayes import DPNaiveBayes
     from .neural_network import DPMLPClassifier, DPMLPRegressor
     from .preprocessing import (
@@ -135,7 +135,7 @@ _HOME = {
     "PiecewiseMechanism": "local",
     "RandomizedResponse": "local",
     "UnaryEncoder": "local",
-    "allocate": "_allocation",
+    "allocate": "model_selection._allocation",
     "private_cross_val_score": "model_selection",
     "private_quantiles": "preprocessing",
     "private_score": "model_selection",

@@ -57,10 +57,12 @@ def digest_of(estimator, epsilon, n_classes):
     }
 
 
-def digests():
-    """Return the digests of all variants, by name, budget and number of classes."""
+def digests(only=()):
+    """Return the digests of all variants, or of some classes, by name, budget and number of classes."""
     found = {}
     for estimator in VARIANTS:
+        if only and type(estimator).__name__ not in only:
+            continue
         for epsilon in EPSILONS:
             for n_classes in (2, 3) if is_classifier(estimator) else (2,):
                 with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -75,13 +77,15 @@ def main():
     parser = argparse.ArgumentParser(description="Digests of what every estimator releases with a fixed seed.")
     parser.add_argument("action", choices=["record", "compare"])
     parser.add_argument("file", type=Path)
+    parser.add_argument("classes", nargs="*", help="names of estimators; all, if there are none")
     arguments = parser.parse_args()
-    now = digests()
+    now = digests(arguments.classes)
     if arguments.action == "record":
         arguments.file.write_text(json.dumps(now, indent=1))
         return 0
     before = json.loads(arguments.file.read_text())
-    changed = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+    keys = now.keys() if arguments.classes else before.keys() | now.keys()
+    changed = sorted(key for key in keys if before.get(key) != now.get(key))
     for key in changed:
         print(f"{key}\n  before: {before.get(key)}\n  now:    {now.get(key)}")
     print(f"{len(changed)} of {len(now)} have changed.")

@@ -355,83 +355,9 @@ EXPECTED_FAILURES = {
     "ObjPertSVC": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
 }
 
-_VARIANCES = {"explained_variance_", "explained_variance_ratio_", "singular_values_", "noise_variance_"}
-
-_CURVES = {"terms_", "intercept_", "cell_counts_", "n_samples_estimate_", "_coef", "_offset", "bin_edges_"}
-
-# What fit may leave behind: functions of releases ...
-RELEASED = {
-    "DPPCA": {"components_", "mean_"} | _VARIANCES,
-    "ExpMechPCA": {"components_", "mean_"} | _VARIANCES,
-    "DPKMeans": {"cluster_centers_"},
-    "SampleAggKMeans": {"cluster_centers_"},
-    "OutputPertLogReg": {"coef_", "intercept_"},
-    "ObjPertLogReg": {"coef_", "intercept_"},
-    "OutputPertSVC": {"coef_", "intercept_"},
-    "ObjPertSVC": {"coef_", "intercept_"},
-    "ExpMechERM": {"coef_", "intercept_"},
-    "DPSGDClassifier": {"coef_", "intercept_"},
-    "DPSGDRegressor": {"coef_", "intercept_"},
-    "FunctionalMechLinReg": {"coef_", "intercept_", "alpha_", "_moments", "_penalty"},
-    "FunctionalMechLogReg": {"coef_", "intercept_"},
-    "DPAdditiveClassifier": _CURVES,
-    "DPAdditiveRegressor": {*_CURVES, "_unit", "_engine_coef"},
-    "DPNaiveBayes": {"class_count_", "class_prior_", "feature_log_prob_", "theta_", "var_", "exponent_"},
-    "LocalDPNaiveBayes": {"class_count_", "class_prior_", "feature_log_prob_", "exponent_"},
-    "DPMLPClassifier": {"coefs_", "intercepts_"},
-    "DPMLPRegressor": {"coefs_", "intercepts_"},
-    "PATEClassifier": {"student_", "answered_", "answers_"},
-    "SampleAggregate": {"estimator_", "result_"},
-    "DPRandomTree": {
-        "structure_",
-        "leaf_counts_",
-        "leaf_proba_",
-        "inner_proba_",
-        "class_prior_",
-        "tree_weights_",
-        "intercept_",
-    },
-    "DPGreedyTree": {"structure_", "leaf_counts_", "leaf_proba_"},
-    "DPStandardScaler": {"mean_", "var_", "scale_", "n_samples_estimate_"},
-    "DPQuantileBinner": {"bin_edges_"},
-    "DPGridSearchCV": {"best_index_", "best_params_", "best_estimator_"},
-    "NoisyHistogram": {"counts_", "weights_"},
-    "HistogramClassifier": {"counts_", "weights_", "estimator_"},
-    "HistogramRegressor": {"counts_", "weights_", "estimator_"},
-}
-
-_CELLS = {"term_columns_", "_columns", "_layout", "_engine"}
-
-# ... and of public parameters.
-PUBLIC = {
-    "DPPCA": {"n_components_", "solver_", "_whiten", "_least_deviation"},
-    "ExpMechPCA": {"n_components_", "_whiten", "_least_deviation"},
-    "DPKMeans": set(),
-    "SampleAggKMeans": set(),
-    "OutputPertLogReg": {"C_", "_loss", "_geometry"},
-    "ObjPertLogReg": {"C_", "_loss", "_geometry"},
-    "OutputPertSVC": {"C_", "_loss", "_geometry"},
-    "ObjPertSVC": {"C_", "_loss", "_geometry"},
-    "ExpMechERM": {"_loss"},
-    "DPSGDClassifier": {"n_steps_", "_loss"},
-    "DPSGDRegressor": {"n_steps_"},
-    "FunctionalMechLinReg": {"_units"},
-    "FunctionalMechLogReg": {"alpha_"},
-    "DPAdditiveClassifier": {"C_", "margin_", *_CELLS},
-    "DPAdditiveRegressor": _CELLS,
-    "DPNaiveBayes": {"bin_edges_", "_columns"},
-    "LocalDPNaiveBayes": {"bin_edges_", "_columns"},
-    "DPMLPClassifier": {"n_layers_", "n_outputs_", "out_activation_", "_activation"},
-    "DPMLPRegressor": {"n_layers_", "n_outputs_", "out_activation_", "_activation", "_flat"},
-    "PATEClassifier": {"n_teachers_"},
-    "SampleAggregate": {"n_blocks_"},
-    "DPRandomTree": set(),
-    "DPGreedyTree": set(),
-    "DPStandardScaler": set(),
-    "DPQuantileBinner": set(),
-    "DPGridSearchCV": {"strategy_"},
-    **{name: {"bin_edges_", "_grid"} for name in ("NoisyHistogram", "HistogramClassifier", "HistogramRegressor")},
-}
+# What fit may leave behind: functions of releases, and of public parameters.
+RELEASED = {type(estimator).__name__: set(estimator._released) for estimator in ESTIMATORS if estimator._released}
+PUBLIC = {type(estimator).__name__: set(estimator._public) for estimator in ESTIMATORS}
 
 
 def public_attributes(estimator):

@@ -40,10 +40,10 @@ from sklearn.preprocessing import (
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
 from skdp import BudgetAccountant, FunctionalMechLogReg, ObjPertLogReg, OutputPertLogReg, allocate
-from skdp._allocation import _digits
 from skdp.accounting import Budget
 from skdp.exceptions import BudgetError, PrivacyAssumptionWarning
 from skdp.model_selection import DPGridSearchCV
+from skdp.model_selection._allocation import _digits
 from skdp.preprocessing import DPQuantileBinner, NormClipper
 from skdp.tree import DPRandomTree
 from tests.linear_model.data import blobs

@@ -15,14 +15,13 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 # Lower floors first. A room may import from its own floor's package and from floors below.
 FLOORS = [
-    {"_bins", "_silence", "_values", "_warn", "exceptions"},
+    {"exceptions"},
+    {"checks"},
     {"accounting"},
     {"mechanisms"},
-    {"sensitivity", "_params"},
-    {"_columns"},
-    {"_class_sums", "_mismatch", "_release"},
-    {"_blocks", "_data", "_descent", "_tables"},
-    {"_allocation", "_callbacks", "_groups", "base"},
+    {"sensitivity"},
+    {"release"},
+    {"base", "schema", "solvers"},
     {"cluster", "decomposition", "ensemble", "linear_model", "naive_bayes", "neural_network", "preprocessing"}
     | {"synthetic", "tree"},
     {"local"},

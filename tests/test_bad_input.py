@@ -23,9 +23,9 @@ from sklearn.utils.validation import check_is_fitted
 
 import skdp
 from skdp import BudgetAccountant, DPRandomizedSearchCV, PrivateLabelSet
-from skdp._release import check_accountant
 from skdp.accounting import check_epsilon
 from skdp.exceptions import BudgetError, LedgerError
+from skdp.release.session import check_accountant
 from tests.bad_input import (
     BAD_ENTRIES,
     BAD_LABELS,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skdp._bins import Bins
+from skdp.schema.bins import Bins
 
 RNG = np.random.default_rng(0)
 

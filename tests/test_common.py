@@ -16,12 +16,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from skdp import BudgetAccountant, ObjPertLogReg, allocate
-from skdp._data import encode_labels
-from skdp._release import ReleaseSession
 from skdp.additive import DPAdditiveRegressor
+from skdp.checks.data import encode_labels
 from skdp.ensemble import SampleAggregate
 from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SeededNoiseWarning
 from skdp.mechanisms import NoiseSource
+from skdp.release.session import ReleaseSession
 from tests.estimators import (
     CLASSIFIERS,
     HISTOGRAMS,

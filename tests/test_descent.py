@@ -5,11 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from skdp._descent import COUNT, COUNT_SHARE, GRADIENTS, Course
-from skdp._release import ReleaseSession
 from skdp.accounting import SampledGaussianEvent, gaussian_mu
 from skdp.exceptions import ReleaseError
 from skdp.mechanisms import LEAST_RATE, NoiseSource
+from skdp.release.session import ReleaseSession
+from skdp.release.theorems import Theorem
+from skdp.solvers.descent import COUNT, COUNT_SHARE, GRADIENTS, Course
 
 DEFAULTS = {"batch_size": None, "n_steps": None, "epochs": None, "expected_n": None}
 
@@ -68,7 +69,7 @@ def test_requests_of_another_type(changes):
 @pytest.mark.parametrize("rate", [0.05, 1.0])
 @pytest.mark.parametrize("expected_n", [None, 500.0])
 def test_the_plan_spends_what_is_stated(rate, expected_n):
-    plan = Course(rate, 60, expected_n).plan(0.7, 1e-6, 2.0, 9, "a theorem")
+    plan = Course(rate, 60, expected_n).plan(0.7, 1e-6, 2.0, 9, Theorem("Trees", 1))
     assert [r.label for r in plan.releases] == ([COUNT] if expected_n is None else []) + [GRADIENTS]
     assert sum(r.share for r in plan.releases) == pytest.approx(1.0)
     delta = plan.privacy_loss_distribution(value_discretization_interval=2e-4).get_delta_for_epsilon(0.7)
@@ -83,7 +84,7 @@ def test_the_plan_spends_what_is_stated(rate, expected_n):
 
 
 def test_without_privacy():
-    plan = Course(0.5, 10, None).plan(math.inf, 1e-5, 2.0, 3, "a theorem")
+    plan = Course(0.5, 10, None).plan(math.inf, 1e-5, 2.0, 3, Theorem("Trees", 1))
     assert plan.releases[-1].mechanism.scale == 0
     session = ReleaseSession(plan, accountant=None, source=NoiseSource(0), estimator="Test")
     assert Course(0.5, 10, None).records(session, plan, 77) == 77
@@ -91,12 +92,12 @@ def test_without_privacy():
 
 def test_the_number_of_records():
     declared = Course(0.5, 10, 300.0)
-    plan = declared.plan(1.0, 1e-5, 1.0, 2, "a theorem")
+    plan = declared.plan(1.0, 1e-5, 1.0, 2, Theorem("Trees", 1))
     session = ReleaseSession(plan, accountant=None, source=NoiseSource(0), estimator="Test")
     assert declared.records(session, plan, 77) == 300.0
 
     released = Course(0.5, 10, None)
-    plan = released.plan(1.0, 1e-5, 1.0, 2, "a theorem")
+    plan = released.plan(1.0, 1e-5, 1.0, 2, Theorem("Trees", 1))
     scale = plan.releases[0].mechanism.scale
     counts = {}
     for n_rows in (0, 10_000):
@@ -108,7 +109,7 @@ def test_the_number_of_records():
 
 
 def test_steps_happen_once():
-    plan = Course(0.5, 4, 10.0).plan(1.0, 1e-5, 1.0, 2, "a theorem")
+    plan = Course(0.5, 4, 10.0).plan(1.0, 1e-5, 1.0, 2, Theorem("Trees", 1))
     session = ReleaseSession(plan, accountant=None, source=NoiseSource(0), estimator="Test")
     with pytest.raises(ReleaseError, match="nothing"):
         session.steps("nothing", 10)
@@ -118,7 +119,7 @@ def test_steps_happen_once():
 
 
 def test_only_a_mechanism_of_steps_goes_in_steps():
-    plan = Course(0.5, 4, None).plan(1.0, 1e-5, 1.0, 2, "a theorem")
+    plan = Course(0.5, 4, None).plan(1.0, 1e-5, 1.0, 2, Theorem("Trees", 1))
     session = ReleaseSession(plan, accountant=None, source=NoiseSource(0), estimator="Test")
     with pytest.raises(ReleaseError, match="not planned in steps"):
         session.steps(COUNT, 10)

@@ -28,7 +28,6 @@ from skdp import (
     _groups,
     allocate,
 )
-from skdp._release import PrivacyGuarantee, ReleaseSession
 from skdp.accounting._budget import ESTIMATORS_OF_GROUPS, FUNCTIONS_OF_GROUPS, SEARCHES_OF_GROUPS
 from skdp.exceptions import BudgetError, ResolutionWarning
 from skdp.mechanisms import NoiseSource
@@ -43,6 +42,7 @@ from skdp.model_selection import (
 )
 from skdp.model_selection._search import PrivateSearch
 from skdp.preprocessing import _quantiles, private_bounds, private_quantiles
+from skdp.release.session import PrivacyGuarantee, ReleaseSession
 from skdp.sensitivity import PARTS
 from tests.estimators import VARIANTS
 from tests.model_selection.stubs import NoisyCount

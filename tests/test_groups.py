@@ -28,12 +28,12 @@ from skdp import (
     _groups,
     allocate,
 )
-from skdp._groups import Unit, drawn_rows, group_numbers
-from skdp._release import ReleaseSession
 from skdp.accounting import PrivacyCost, Relation, _sqlite
 from skdp.exceptions import BudgetError, LedgerError
 from skdp.linear_model import _functional, _moments
 from skdp.mechanisms import NoiseSource
+from skdp.release.session import ReleaseSession
+from skdp.release.units import Unit, drawn_rows, group_numbers
 from skdp.sensitivity import group_sensitivity
 from tests.estimators import VARIANTS, is_search, released
 from tests.neighbours import MOVED

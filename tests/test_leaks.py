@@ -35,12 +35,12 @@ from sklearn.tree import DecisionTreeRegressor
 
 import skdp
 from skdp import BudgetAccountant, DPNaiveBayes, DPStandardScaler, ObjPertLogReg, _data
-from skdp._release import ReleaseSession
 from skdp.ensemble import SampleAggregate
 from skdp.exceptions import BudgetError
 from skdp.mechanisms import NoiseSource
 from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV, private_cross_val_score, private_score
 from skdp.preprocessing import NormClipper, PrivateLabelSet, private_bounds, private_quantiles
+from skdp.release.session import ReleaseSession
 from tests.estimators import (
     FREE,
     LOCAL,

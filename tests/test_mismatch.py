@@ -21,8 +21,8 @@ from skdp import (
     DPRandomTree,
     HistogramClassifier,
 )
-from skdp._mismatch import FALSE_ALARM, LEAST_SHARE, column_part, label_parts, margin, warn_of_mismatch
 from skdp.exceptions import SchemaMismatchWarning
+from skdp.release.mismatch import FALSE_ALARM, LEAST_SHARE, column_part, label_parts, margin, warn_of_mismatch
 
 RNG = np.random.default_rng(0)
 N = 4000

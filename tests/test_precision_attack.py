@@ -12,7 +12,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skdp._release import ReleaseSession
 from skdp.decomposition import ExpMechPCA
 from skdp.linear_model import ExpMechERM, ObjPertLogReg, OutputPertLogReg
 from skdp.local import LocalLaplace, PiecewiseMechanism
@@ -31,6 +30,7 @@ from skdp.mechanisms import (
 from skdp.mechanisms._base import from_lattice, lattice_step, to_lattice
 from skdp.mechanisms._rounded import RoundedMechanism
 from skdp.preprocessing import DPStandardScaler, _standard_scaler
+from skdp.release.session import ReleaseSession
 from tests.bit_attacks import NumPySampler, attack, most_right, read
 from tests.estimators import ONE_EACH, PERTURBATION, SUPPORT_VECTOR, data_for, declared, name_of, needs_y, released
 from tests.mechanisms.streams import Replay, stream

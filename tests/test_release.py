@@ -9,15 +9,18 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution
 
 from skdp import BudgetAccountant, ObjPertLogReg, OutputPertLogReg
-from skdp._release import PrivacyGuarantee, Release, ReleaseSession
 from skdp.accounting import ParallelEvent, PureEvent
 from skdp.exceptions import ReleaseError
 from skdp.mechanisms import GammaMechanism, NoiseSource
+from skdp.release.session import PrivacyGuarantee, Release, ReleaseSession
+from skdp.release.theorems import Theorem
 from tests.estimators import ESTIMATORS, classes_up_to, columns_up_to, name_of, of_many_columns
+
+A_THEOREM = Theorem("Trees", 1)
 
 
 def plan(*labels):
-    releases = tuple(Release(label, GammaMechanism(1.0, 1.0, 2), 1 / len(labels), "a theorem") for label in labels)
+    releases = tuple(Release(label, GammaMechanism(1.0, 1.0, 2), 1 / len(labels), A_THEOREM) for label in labels)
     return PrivacyGuarantee(1.0, 0.0, (PureEvent(1.0),), releases)
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from .._values import shown
-from .._warn import warn
+from ..checks.values import shown
+from ..checks.warn import warn
 from ..exceptions import BudgetError, BudgetWarning, LedgerError, passing
 from . import _view
 from ._budget import UNITS, Budget, check_delta, check_epsilon, check_same_unit
@@ -465,7 +465,7 @@ class BudgetAccountant:
         if like is None:
             return self._rule.remaining(self._store.state(), int(k), self._part)
         # Pipelines are understood by code that stands above this one.
-        found: Budget = import_module("skdp._allocation").largest_budget(self, like, int(k), n_features)
+        found: Budget = import_module("skdp.model_selection._allocation").largest_budget(self, like, int(k), n_features)
         return found
 
     def labelled(self, label: str) -> BudgetAccountant:

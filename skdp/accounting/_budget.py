@@ -7,7 +7,7 @@ import numbers
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
-from .._values import as_float, shown
+from ..checks.values import as_float, shown
 from ..exceptions import BudgetError
 
 #: Whose presence a guarantee may be about: one record, or all records of one group.

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .._values import shown
+from ..checks.values import shown
 from ._gaussian import bounded_range_mu, gaussian_delta, pure_dp_mu
 from ._loss_distribution import PrivacyLossDistribution, Profiles
 from ._objective import ObjectiveCurve

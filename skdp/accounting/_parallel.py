@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._silence import discreet
-from .._values import shown
+from ..checks.silence import discreet
+from ..checks.values import shown
 
 if TYPE_CHECKING:
     from ._accountant import BudgetAccountant

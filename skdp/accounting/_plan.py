@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from .._values import shown
+from ..checks.values import shown
 from ..exceptions import BudgetError
 from ._budget import Budget, check_same_unit
 from ._composition import Composition

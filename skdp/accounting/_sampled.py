@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from .._values import shown
+from ..checks.values import shown
 from ._events import GaussianEvent, PrivacyEvent, compose_events
 from ._gaussian import gaussian_delta, gaussian_mu
 from ._loss_distribution import NEGLIGIBLE, PrivacyLossDistribution, Profiles

@@ -32,7 +32,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .._values import shown
+from ..checks.values import shown
 from ..exceptions import LedgerError
 from ._ledger import alone, gate
 from ._record import (

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from .._params import check_integer, check_positive
 from ..accounting import check_delta, check_epsilon
-from ..base import DPEstimatorMixin
+from ..checks.params import check_integer, check_positive
+from ..release.mixin import DPEstimatorMixin
 from ._columns import (
     ColumnParameters,
     Columns,
@@ -54,6 +54,10 @@ class Parameters:
 
 class AdditiveModel(DPEstimatorMixin, BaseEstimator):
     """Base of additive models: everything but how coefficients are found."""
+
+    _released = frozenset(
+        {"terms_", "intercept_", "cell_counts_", "n_samples_estimate_", "_coef", "_offset", "bin_edges_"}
+    )
 
     epsilon: float
     delta: float

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from scipy import special
 from sklearn.base import ClassifierMixin
 
-from .._data import labelled_data
-from .._params import check_choice, check_classes, check_integer, check_positive
-from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..accounting import PrivacyCost
+from ..checks.data import labelled_data
+from ..checks.params import check_choice, check_classes, check_integer, check_positive
 from ..linear_model._prediction import log_probabilities, probabilities
 from ..linear_model._sgd_derivatives import LogLoss, Multinomial
 from ..mechanisms import NoiseSource
+from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant
 from ._base import AdditiveModel, Parameters
 from ._engines import GradientEngine, ObjectiveEngine
 from ._plans import Before, release_cells
@@ -167,6 +167,8 @@ class DPAdditiveClassifier(ClassifierMixin, AdditiveModel):
     >>> model.fit(X, y).contributions(X).shape
     (150, 4, 3)
     """
+
+    _public = frozenset({"C_", "margin_", "term_columns_", "_columns", "_layout", "_engine"})
 
     def __init__(
         self,

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._bins import Bins
-from .._columns import bounds_of_columns, column_name, positions_of
-from .._data import FLOATS, check_quietly, validate_quietly
-from .._params import check_bounds, check_choice, check_integer, check_positive, is_list
-from .._tables import check_bin_edges
+from ..checks.data import FLOATS, check_quietly, validate_quietly
+from ..checks.params import check_bounds, check_choice, check_integer, check_positive, is_list
 from ..local._base import has_one_type
 from ..local._categories import Categories, check_categories, entries_of
 from ..preprocessing._grid import SCALES, Grid
+from ..schema.bins import Bins
+from ..schema.names import bounds_of_columns, column_name, positions_of
+from ..schema.tables import check_bin_edges
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int32]

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._descent import GRADIENTS, Course
-from .._release import PrivacyGuarantee, Release, ReleaseSession
 from ..accounting import (
     GaussianEvent,
     PrivacyEvent,
@@ -42,7 +40,10 @@ from ..linear_model._objective_perturbation import KAPPA_BITS, effective_weight,
 from ..linear_model._sgd_base import Descent, Path, Settings, eta, quietly, rule_of
 from ..linear_model._sgd_derivatives import Derivative
 from ..mechanisms import SampledGaussianMechanism, coordinate_variance, pure_share
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 from ..sensitivity import clip_rows
+from ..solvers.descent import GRADIENTS, Course
 from ._columns import Codes
 from ._gradients import CellGradients
 from ._objective import MOST_CELLS, CellObjective
@@ -63,7 +64,7 @@ _MOMENTUM, _AVERAGED = 0.95, 0.5
 # Part of the longest stable step that is surely not exceeded.
 _STABLE = 0.99
 
-_GRADIENT_THEOREM = "Additive models, theorem 3"
+_GRADIENT_THEOREM = Theorem("Additive models", 3)
 
 
 def noise_multiplier(epsilon: float, delta: float, size: int) -> float:
@@ -319,7 +320,7 @@ class MomentEngine:
         box = Scaling.of((np.array(-1.0), np.array(1.0)), "bounds", self.layout.n_features, True)
         features = self.layout.features(codes)
         moments = Moments(features, targets, box, lambda y: y[:, None], geometry, self.epsilon < math.inf)
-        gram, cross = released_moments(session, own, block, moments)
+        gram, cross = released_moments(session, block, moments)
         ridge = RIDGE * noise_of(own.releases[0].mechanism, block, geometry).largest_eigenvalue
         solution = solve_positive(trimmed(gram) + ridge * np.eye(len(gram)), cross)
         return solution[:-1].T, geometry.constant * solution[-1]

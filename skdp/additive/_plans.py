@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._mismatch import column_part, warn_of_mismatch
-from .._release import PrivacyGuarantee, Release, ReleaseSession
 from ..accounting import PrivacyEvent, PureEvent
 from ..linear_model._calibration import Calibration
 from ..local._categories import Categories
@@ -23,6 +21,9 @@ from ..mechanisms import (
     quantile_mechanism,
     within_reach,
 )
+from ..release.mismatch import column_part, warn_of_mismatch
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 from ._columns import Codes, Columns
 
 Array = NDArray[np.float64]
@@ -30,7 +31,7 @@ Array = NDArray[np.float64]
 EDGES = "edges of bins"
 COUNTS = "records in cells"
 
-_COUNTS_THEOREM = "Additive models, theorem 1"
+_COUNTS_THEOREM = Theorem("Additive models", 1)
 
 #: Parts of the budget, of epsilon or of the square of the GDP parameter.
 COUNT_SHARE = 0.02
@@ -90,7 +91,7 @@ class Before:
             levels, n_columns = tuple(range(1, columns.n_bins)), len(columns.private)
             edges, event = quantile_mechanism(epsilon, delta, EDGE_SHARE, levels, columns.n_bins, n_columns)
             events.append(event)
-            releases.append(Release(EDGES, edges, EDGE_SHARE, "Preprocessing, theorem 2"))
+            releases.append(Release(EDGES, edges, EDGE_SHARE, Theorem("Preprocessing", 2)))
         moved, size = cell_sensitivity(len(columns.kinds)), 1 + sum(columns.sizes)
         counts: Mechanism
         if epsilon == math.inf:

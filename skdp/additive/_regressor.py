@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from .._data import regression_data, single_target
-from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..accounting import PrivacyCost
+from ..checks.data import regression_data, single_target
 from ..linear_model._calibration import Calibration, Line
 from ..linear_model._sgd_derivatives import Residual
 from ..linear_model._targets import Targets
 from ..mechanisms import NoiseSource
+from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant
 from ._base import AdditiveModel, Parameters
 from ._columns import Codes
 from ._engines import GradientEngine, MomentEngine
@@ -161,6 +161,9 @@ class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
     >>> len(model.fit(X, y).terms_)
     10
     """
+
+    _released = AdditiveModel._released | {"_unit", "_engine_coef"}
+    _public = frozenset({"term_columns_", "_columns", "_layout", "_engine"})
 
     def __init__(
         self,

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.stats import beta, binom, norm
 
-from .._params import check_integer
 from ..accounting import check_delta
+from ..checks.params import check_integer
 from ._fits import check_epsilon, check_error
 
 # Beyond it, a model discloses everything for any count.

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from .._params import check_positive
-from .._silence import parts_of
 from ..accounting import check_delta
+from ..checks.params import check_positive
+from ..checks.silence import parts_of
 from ..mechanisms import NoiseSource
 from ..mechanisms._bits import GENERATORS, OneStream
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import auc, roc_curve
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._params import check_integer
+from ..checks.params import check_integer
 from ._data import as_data_set, coins, number_of_records, take
 from ._fits import check_estimator, claimed, quiet, runner, seeds
 from ._scores import check_can_score, membership_scores, ranks

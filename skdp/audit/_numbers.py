@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from .._silence import parts_of
+from ..checks.silence import parts_of
 from ..mechanisms._bits import OneStream
 
 # Of models with more, the others are added up in so many sums.

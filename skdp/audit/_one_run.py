@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._params import check_integer
+from ..checks.params import check_integer
 from ..mechanisms import NoiseSource
 from ._bounds import one_run_epsilon
 from ._data import as_data_set, coins, number_of_records, take

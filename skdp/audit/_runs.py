@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._params import check_integer
+from ..checks.params import check_integer
 from ._bounds import epsilons, mus
 from ._data import as_data_set
 from ._fits import check_error, check_estimator, claimed, quiet, runner, seeds

@@ -7,18 +7,16 @@ Released: four times, noisy counts, sums and sums of squares over the cells of p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from .._data import validate_quietly
-from .._params import check_bounds, check_integer, columns_of
-from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..accounting import PrivacyCost, check_delta, check_epsilon
-from ..base import DPEstimatorMixin
-from ..mechanisms import NoiseSource
+from ..checks.params import check_bounds, check_integer, columns_of
+from ..release.estimator import Records, RowsMixin, Shape
+from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..sensitivity import RowLattice
 from ._prediction import NearestCentre
 from ._refinement import plan, refine, stages
@@ -54,7 +52,7 @@ def check_common(estimator: Any) -> Parameters:
     )
 
 
-class DPKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
+class DPKMeans(NearestCentre, RowsMixin, BaseEstimator):
     r"""Differentially private k-means.
 
     Noisy sums over ever better cells make a private coreset. k-means is run on it from many starts, which costs
@@ -122,6 +120,8 @@ class DPKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
     (10, 64)
     """
 
+    _released = frozenset({"cluster_centers_"})
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -139,68 +139,22 @@ class DPKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the centres, and spend epsilon and delta.
+    def _check_parameters(self) -> Parameters:
+        return check_common(self)
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite rows, clipped to `bounds`.
-        y : None
-            Not used.
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, RowLattice]:
+        epsilon, delta = parameters.epsilon, parameters.delta
+        releases, events = plan(epsilon, delta, shape.n_features, stages(parameters.n_clusters))
+        return PrivacyGuarantee(epsilon, delta, events, releases), parameters.lattice(shape.n_features)
 
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        accountant = check_accountant(self.accountant)
-        parameters = check_common(self)
-        source = NoiseSource(self.random_state)
-        X = validate_quietly(self, X, dtype=[np.float64, np.float32], ensure_min_samples=0)
-        lattice = parameters.lattice(X.shape[1])
-        guarantee = self._plan(parameters, X.shape[1])
-
-        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
-        todo = stages(parameters.n_clusters)
-        stream = source.stream(DIRECTIONS)
-        clusters = refine(session, guarantee.releases, todo, lattice, X, parameters.n_clusters, stream)
-        self.cluster_centers_ = lattice.decode(clusters.centres)
-        self.privacy_ = guarantee
-        return self
-
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Not used; here for a signature that all estimators share.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        parameters = check_common(self)
-        n_features = check_integer(n_features, "n_features", least=1)
-        parameters.lattice(n_features)
-        return self._plan(parameters, n_features)
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: Parameters, lattice: RowLattice
+    ) -> dict[str, Any]:
+        k = parameters.n_clusters
+        clusters = refine(session, stages(k), lattice, records.X, k, session.stream(DIRECTIONS))
+        return {"cluster_centers_": lattice.decode(clusters.centres)}
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # The number of columns changes dimensions only.
         bounds = check_bounds(self.bounds, "bounds", "the features")
         return self.privacy_plan(n_features=max(bounds[0].size, 1)).cost
-
-    @staticmethod
-    def _plan(parameters: Parameters, n_features: int) -> PrivacyGuarantee:
-        epsilon, delta = parameters.epsilon, parameters.delta
-        releases, events = plan(epsilon, delta, n_features, stages(parameters.n_clusters))
-        return PrivacyGuarantee(epsilon, delta, events, releases)

@@ -10,8 +10,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import validate_quietly
-from .._silence import DiscreetMethods
+from ..checks.data import validate_quietly
+from ..checks.silence import DiscreetMethods
 from ..sensitivity import row_products, squared_norms
 
 Array = NDArray[np.float64]

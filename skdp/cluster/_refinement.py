@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .._release import Release, ReleaseSession
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
 from ..mechanisms import (
     BitStream,
@@ -27,12 +26,14 @@ from ..mechanisms import (
     pure_share,
     rounded_normal,
 )
+from ..release.session import Release, ReleaseSession
+from ..release.theorems import Theorem
 from ..sensitivity import CELLS_STEP, RowLattice, cell_sums, cells_l1, cells_l2
 from ._weighted import weighted_kmeans
 
 Array = NDArray[np.float64]
 
-THEOREM = "k-means, theorem 1"
+THEOREM = Theorem("k-means", 1)
 
 #: Weights of a cell's count and of its sum of squares. A few bits each, so that weighted sums are exact.
 COUNT_WEIGHT = SPREAD_WEIGHT = 0.375
@@ -309,7 +310,6 @@ def postprocess_clusters(
 
 def refine(
     session: ReleaseSession,
-    releases: tuple[Release, ...],
     todo: tuple[Stage, ...],
     lattice: RowLattice,
     X: NDArray,
@@ -317,7 +317,7 @@ def refine(
     stream: BitStream,
 ) -> Clusters:
     """Carry out the releases of the stages, and return the clusters."""
-    noise = [deviation(release.mechanism) for release in releases]
+    noise = [deviation(session.mechanism(stage.label)) for stage in todo]
 
     def released(i: int, cells: Cells) -> Array:
         weights = COUNT_WEIGHT, todo[i].spread_weight

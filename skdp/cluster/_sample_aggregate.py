@@ -8,7 +8,8 @@ reference is public, what `DPKMeans` releases.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,16 +18,15 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import KMeans
 
-from .. import _blocks
-from .._blocks import attempt, block_labels, block_rows, block_seeds, check_inner, prepared
-from .._data import validate_quietly
-from .._params import check_bounds, check_integer, check_positive, real_numbers
-from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
-from .._silence import silence
-from .._values import shown
 from ..accounting import PrivacyCost
-from ..base import DPEstimatorMixin
-from ..mechanisms import NoiseSource
+from ..checks.params import check_bounds, check_integer, check_positive, real_numbers
+from ..checks.silence import silence
+from ..checks.values import shown
+from ..release import blocks as _blocks
+from ..release.blocks import attempt, block_labels, block_rows, block_seeds, check_inner, prepared
+from ..release.estimator import Records, RowsMixin, Shape
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 from ..sensitivity import SUM_BITS, RowLattice, blocks_l1, blocks_l2
 from ._dp_kmeans import DIRECTIONS, Parameters, check_common
 from ._prediction import NearestCentre
@@ -35,7 +35,7 @@ from ._refinement import Clusters, deviation, noisy, plan, refine, stages, withi
 Array = NDArray[np.float64]
 
 BLOCKS = "differences, summed over blocks"
-THEOREM = "k-means, theorem 2"
+THEOREM = Theorem("k-means", 2)
 
 #: Part of the budget that a private reference takes.
 REFERENCE_SHARE = 0.5
@@ -118,7 +118,16 @@ def block_sum(
     return total.astype(np.float64) * 2.0**-SUM_BITS
 
 
-class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
+@dataclass(frozen=True, eq=False)
+class Design:
+    """What is public about the blocks: the lattice of rows, a radius in its units, and a public reference."""
+
+    lattice: RowLattice
+    radius: float | None
+    reference: Array | None
+
+
+class SampleAggKMeans(NearestCentre, RowsMixin, BaseEstimator):
     r"""Differentially private k-means by sample and aggregate.
 
     k-means without privacy runs on blocks of the records, and the centres of the blocks are averaged with noise.
@@ -199,6 +208,8 @@ class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
     array([0.2, 0.8])
     """
 
+    _released = frozenset({"cluster_centers_"})
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -224,89 +235,37 @@ class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the centres, and spend epsilon and delta.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite rows, clipped to `bounds`.
-        y : None
-            Not used.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        accountant = check_accountant(self.accountant)
-        parameters = self._check_parameters()
-        source = NoiseSource(self.random_state)
-        X = validate_quietly(self, X, dtype=[np.float64, np.float32], ensure_min_samples=0)
-        lattice = parameters.lattice(X.shape[1])
-        radius = self._lattice_radius(lattice)
-        public = self._public_reference(parameters.n_clusters, lattice)
-        guarantee = self._plan(parameters, X.shape[1], public is None)
-
-        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
-        *before, last = guarantee.releases
-        noise = deviation(last.mechanism)
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
+    ) -> dict[str, Any]:
+        lattice, k, X = design.lattice, parameters.n_clusters, records.X
+        noise = deviation(session.mechanism(BLOCKS))
         n_blocks = self.n_blocks
-        if public is None:
-            todo = stages(parameters.n_clusters, REFERENCE_SHARE)
-            stream = source.stream(DIRECTIONS)
-            private = refine(session, tuple(before), todo, lattice, X, parameters.n_clusters, stream)
+        if design.reference is None:
+            todo = stages(k, REFERENCE_SHARE)
+            private = refine(session, todo, lattice, X, k, session.stream(DIRECTIONS))
             reference, errors = np.rint(private.centres), private.errors
             if n_blocks is None:
-                wanted = float(private.counts.sum()) / (ROWS_PER_CLUSTER * parameters.n_clusters)
+                wanted = float(private.counts.sum()) / (ROWS_PER_CLUSTER * k)
                 n_blocks = round(min(max(wanted, FEWEST_BLOCKS), MOST_BLOCKS))
             radii = postprocess_radii(private, n_blocks, lattice)
         else:
-            reference, errors = lattice.encode(public), None
+            reference, errors = lattice.encode(design.reference), None
             n_blocks = DEFAULT_BLOCKS if n_blocks is None else n_blocks
             radii = np.full(len(reference), np.linalg.norm(lattice.half))
-        if radius is not None:
-            radii = np.full(len(reference), radius)
+        if design.radius is not None:
+            radii = np.full(len(reference), design.radius)
         radii = within_diagonal(radii, lattice)
 
         estimator = self.estimator
         if estimator is None:
-            estimator = KMeans(parameters.n_clusters, init=lattice.decode(reference), n_init=1)
-        labels = block_labels(len(X), n_blocks, source.stream("blocks"))
-        seeds = block_seeds(n_blocks, source.stream("seeds"))
+            estimator = KMeans(k, init=lattice.decode(reference), n_init=1)
+        labels = block_labels(len(X), n_blocks, session.stream("blocks"))
+        seeds = block_seeds(n_blocks, session.stream("seeds"))
         total = block_sum(X, labels, n_blocks, estimator, lattice, reference, radii, seeds)
         released = session.release(BLOCKS, total)
         centres = postprocess_mean(released, reference, errors, radii, n_blocks, noise)
-        self.cluster_centers_ = lattice.decode(centres)
-        self.privacy_ = guarantee
-        return self
-
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Not used; here for a signature that all estimators share.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        parameters = self._check_parameters()
-        n_features = check_integer(n_features, "n_features", least=1)
-        lattice = parameters.lattice(n_features)
-        self._lattice_radius(lattice)
-        public = self._public_reference(parameters.n_clusters, lattice)
-        return self._plan(parameters, n_features, public is None)
+        return {"cluster_centers_": lattice.decode(centres)}
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # The number of columns changes dimensions only.
@@ -352,17 +311,19 @@ class SampleAggKMeans(NearestCentre, DPEstimatorMixin, BaseEstimator):
             raise ValueError("reference must hold centres within the bounds")
         return centres
 
-    @staticmethod
-    def _plan(parameters: Parameters, n_features: int, private: bool) -> PrivacyGuarantee:
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
+        n_features = shape.n_features
+        lattice = parameters.lattice(n_features)
+        design = Design(lattice, self._lattice_radius(lattice), self._public_reference(parameters.n_clusters, lattice))
         epsilon, delta, k = parameters.epsilon, parameters.delta, parameters.n_clusters
         releases: tuple[Release, ...] = ()
         events: tuple[Any, ...] = ()
         share = 1.0
-        if private:
+        if design.reference is None:
             share -= REFERENCE_SHARE
             releases, events = plan(epsilon, delta, n_features, stages(k, REFERENCE_SHARE))
         mechanism, event = noisy(
             epsilon, delta, share, blocks_l2(k, n_features), blocks_l1(k, n_features), k * n_features
         )
         last = Release(BLOCKS, mechanism, share, THEOREM)
-        return PrivacyGuarantee(epsilon, delta, (*events, event), (*releases, last))
+        return PrivacyGuarantee(epsilon, delta, (*events, event), (*releases, last)), design

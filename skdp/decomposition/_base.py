@@ -12,12 +12,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import check_quietly, validate_quietly
-from .._params import check_boolean, check_data_norm, check_integer, check_positive, real_numbers
-from .._silence import available_if
-from .._values import shown
 from ..accounting import check_delta, check_epsilon
-from ..base import DPEstimatorMixin
+from ..checks.data import check_quietly, validate_quietly
+from ..checks.params import check_boolean, check_data_norm, check_integer, check_positive, real_numbers
+from ..checks.silence import available_if
+from ..checks.values import shown
+from ..release.estimator import RowsMixin
 from ..sensitivity import row_products
 
 Array = NDArray[np.float64]
@@ -26,6 +26,9 @@ CENTRES = ("none", "private")
 
 #: Whitening divides by no standard deviation below this part of the norm of the rows.
 LEAST_DEVIATION = 1e-3
+
+
+_VARIANCES = ("explained_variance_", "explained_variance_ratio_", "singular_values_", "noise_variance_")
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,14 +105,38 @@ def postprocess_variances(energies: Array, rest: float, count: float, n_features
     return Variances(falling, falling / count, ratio, noise)
 
 
+def fitted_components(
+    components: Array, mean: Array, parameters: Parameters, variances: Variances | None
+) -> dict[str, Any]:
+    """Return the fitted attributes; without released variances, there are none of them."""
+    fitted = {
+        "components_": components,
+        "mean_": mean.copy(),
+        "n_components_": len(components),
+        "_whiten": parameters.whiten,
+        "_least_deviation": LEAST_DEVIATION * parameters.data_norm,
+    }
+    if variances is not None:
+        fitted |= {
+            "explained_variance_": variances.explained,
+            "explained_variance_ratio_": variances.ratio,
+            "singular_values_": np.sqrt(variances.energies),
+            "noise_variance_": variances.noise,
+        }
+    return fitted
+
+
 def _knows_variances(model: Any) -> bool:
     if hasattr(model, "components_"):
         return hasattr(model, "explained_variance_")
     return bool(getattr(model, "variance_share", True))
 
 
-class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPEstimatorMixin, BaseEstimator):
+class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, BaseEstimator):
     """Base of private principal component analyses."""
+
+    _released = frozenset({"components_", "mean_", *_VARIANCES})
+    _public = frozenset({"n_components_", "_whiten", "_least_deviation"})
 
     # The methods of a fitted estimator use the `whiten` of the fit, even if it is set anew: variances may not have been
     # released, and `inverse_transform` has to remain the inverse of `transform`.
@@ -138,30 +165,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPEstimatorM
             "whiten": check_boolean(self.whiten, "whiten"),
             "expected_n": None if expected_n is None else check_positive(expected_n, "expected_n", least=1),
         }
-
-    def _read(self, X: Any) -> NDArray:
-        """Validate the data of a fit. Any number of rows is accepted, none included."""
-        rows: NDArray = validate_quietly(self, X, dtype=[np.float64, np.float32], ensure_min_samples=0)
-        return rows
-
-    def _forget_variances(self) -> None:
-        """Leave none of an earlier fit, which may have had other parameters."""
-        for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_", "noise_variance_"):
-            if hasattr(self, name):
-                delattr(self, name)
-
-    def _set_variances(self, variances: Variances) -> None:
-        self.explained_variance_ = variances.explained
-        self.explained_variance_ratio_ = variances.ratio
-        self.singular_values_ = np.sqrt(variances.energies)
-        self.noise_variance_ = variances.noise
-
-    def _set_components(self, components: Array, mean: Array, parameters: Parameters) -> None:
-        self.components_ = components
-        self.mean_ = mean.copy()
-        self.n_components_ = len(components)
-        self._whiten = parameters.whiten
-        self._least_deviation = LEAST_DEVIATION * parameters.data_norm
 
     @property
     def _n_features_out(self) -> int:

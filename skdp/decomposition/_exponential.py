@@ -10,13 +10,10 @@ import math
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from .._params import check_integer, check_positive
-from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
-from .._values import shown
 from ..accounting import (
     BoundedRangeEvent,
     PrivacyCost,
@@ -25,11 +22,12 @@ from ..accounting import (
     gaussian_mu,
     renyi_budget,
 )
+from ..checks.params import check_positive
+from ..checks.values import shown
 from ..mechanisms import (
     BinghamMechanism,
     GaussianMechanism,
     Mechanism,
-    NoiseSource,
     NoNoise,
     coordinate_variance,
     l1_mechanism,
@@ -37,8 +35,11 @@ from ..mechanisms import (
     pure_share,
     within_reach,
 )
+from ..release.estimator import Records, Shape
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 from ..sensitivity import energies_l1, energies_l2, row_sum_l2
-from ._base import Array, Parameters, PrivatePCA, postprocess_components, postprocess_variances
+from ._base import Array, Parameters, PrivatePCA, fitted_components, postprocess_components, postprocess_variances
 from ._moments import row_sums, second_moments
 
 #: Part of the budget that a private mean takes.
@@ -145,20 +146,20 @@ def plan(parameters: BinghamParameters, n_features: int) -> PrivacyGuarantee:
     releases: list[Release] = []
     events: list[PrivacyEvent] = []
 
-    def add(label: str, mechanism: Mechanism, event: PrivacyEvent, share: float, theorem: str) -> None:
+    def add(label: str, mechanism: Mechanism, event: PrivacyEvent, share: float, theorem: Theorem) -> None:
         if not parameters.private:
             mechanism, event = NoNoise(mechanism.sensitivity), PureEvent(math.inf)
         releases.append(Release(label, mechanism, share, theorem))
         events.append(event)
 
     if parameters.private_centre:
-        add(MEAN, *_mean_mechanism(parameters.data_norm, divided.centre, n_features + 1), centre, "PCA, theorem 4")
+        add(MEAN, *_mean_mechanism(parameters.data_norm, divided.centre, n_features + 1), centre, Theorem("PCA", 4))
     for i in range(draws):
         draw = BinghamMechanism(divided.epsilon, parameters.norm**2)
-        add(component_label(i), draw, BoundedRangeEvent(divided.epsilon), component, "PCA, theorem 1")
+        add(component_label(i), draw, BoundedRangeEvent(divided.epsilon), component, Theorem("PCA", 1))
     if variances > 0:
         size = k + (k < n_features) + parameters.estimates_count
-        add(VARIANCES, *_variance_mechanism(parameters, divided.variances, size), variances, "PCA, theorem 3")
+        add(VARIANCES, *_variance_mechanism(parameters, divided.variances, size), variances, Theorem("PCA", 3))
     return PrivacyGuarantee(parameters.epsilon, parameters.delta, tuple(events), tuple(releases))
 
 
@@ -390,52 +391,13 @@ class ExpMechPCA(PrivatePCA):
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the components, and spend epsilon and delta.
+    def _plan(self, parameters: BinghamParameters, shape: Shape) -> tuple[PrivacyGuarantee, BinghamParameters]:
+        return plan(parameters, shape.n_features), parameters
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite rows, scaled down to `data_norm`.
-        y : Ignored
-            Here for a signature that all estimators share.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        accountant = check_accountant(self.accountant)
-        parameters = self._check_parameters()
-        source = NoiseSource(self.random_state)
-        X = self._read(X)
-        guarantee = plan(parameters, X.shape[1])
-        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
-        fit_exponential(self, X, parameters, guarantee, session)
-        self.privacy_ = guarantee
-        return self
-
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Not used; here for a signature that all estimators share.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        return plan(self._check_parameters(), check_integer(n_features, "n_features", least=1))
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: BinghamParameters, design: BinghamParameters
+    ) -> dict[str, Any]:
+        return fit_exponential(session, records.X, parameters)
 
     def _fixed_cost(self) -> PrivacyCost | None:
         parameters = self._check_parameters()
@@ -460,16 +422,8 @@ def check_exponential(common: dict[str, Any], centered_norm: Any, variance_share
     return BinghamParameters(**common, centered_norm=norm, variance_share=share)
 
 
-def fit_exponential(
-    model: PrivatePCA,
-    X: Array,
-    parameters: BinghamParameters,
-    guarantee: PrivacyGuarantee,
-    session: ReleaseSession,
-) -> None:
-    """Carry out the releases of a plan, and set a model's attributes."""
-    model._forget_variances()
-    mechanisms = {release.label: release.mechanism for release in guarantee.releases}
+def fit_exponential(session: ReleaseSession, X: Array, parameters: BinghamParameters) -> dict[str, Any]:
+    """Carry out the releases of a plan, and return the fitted attributes."""
     private = parameters.private
     n_features = X.shape[1]
     k = parameters.components(n_features)
@@ -477,18 +431,19 @@ def fit_exponential(
     count = parameters.expected_n
     centre = parameters.centre(n_features)
     if parameters.private_centre:
-        centre, estimated = release_mean(session, mechanisms[MEAN], X, parameters.data_norm, private)
+        centre, estimated = release_mean(session, session.mechanism(MEAN), X, parameters.data_norm, private)
         count = estimated if count is None else count
 
     sums = second_moments(X, centre, parameters.norm, private)
     components = release_components(session, sums.gram, parameters.draws(k), k, private)
+    variances = None
     if parameters.variance_share:
-        gaussian = isinstance(mechanisms[VARIANCES], GaussianMechanism)
-        weight = _count_weight(parameters, parameters.delta if gaussian else 0.0)
-        released = release_variances(session, mechanisms[VARIANCES], sums.gram, components, sums.count, weight)
+        mechanism = session.mechanism(VARIANCES)
+        weight = _count_weight(parameters, parameters.delta if isinstance(mechanism, GaussianMechanism) else 0.0)
+        released = release_variances(session, mechanism, sums.gram, components, sums.count, weight)
         if count is None:
             count = max(float(released[-1]) / weight, 1.0)
         rest = float(released[k]) if k < n_features else 0.0
         free = 1.0 if parameters.private_centre and count >= 2 else 0.0
-        model._set_variances(postprocess_variances(released[:k], rest, count - free, n_features))
-    model._set_components(components, centre, parameters)
+        variances = postprocess_variances(released[:k], rest, count - free, n_features)
+    return fitted_components(components, centre, parameters, variances)

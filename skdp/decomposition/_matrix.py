@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from .._params import check_choice, check_integer, check_positive
-from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent
-from ..mechanisms import Mechanism, NoiseSource, NoNoise, l2_mechanism, within_reach
+from ..checks.params import check_choice, check_positive
+from ..mechanisms import Mechanism, NoNoise, l2_mechanism, within_reach
+from ..release.estimator import Records, Shape
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 from ..sensitivity import centred_moments_l2, pack_symmetric, row_sum_l2, unpack_symmetric
-from ._base import Array, Parameters, PrivatePCA, postprocess_components, postprocess_variances
+from ._base import Array, Parameters, PrivatePCA, fitted_components, postprocess_components, postprocess_variances
 from ._exponential import (
     CENTRE_COUNT,
     CENTRE_SHARE,
@@ -99,13 +101,13 @@ def plan(parameters: MatrixParameters, n_features: int) -> PrivacyGuarantee:
     parameters.centre(n_features)
     size = n_features * (n_features + 1) // 2 + (parameters.sum_weight > 0) * n_features + (parameters.count_weight > 0)
     moments = centred_moments_l2(parameters.norm, parameters.sum_weight, parameters.count_weight)
-    queries = [(MOMENTS, moments, size, 1.0, "PCA, theorem 5")]
+    queries = [(MOMENTS, moments, size, 1.0, Theorem("PCA", 5))]
     if parameters.centres_first:
         norm = parameters.data_norm
         mean = row_sum_l2(norm, CENTRE_COUNT * norm)
         queries = [
-            (MEAN, mean, n_features + 1, CENTRE_SHARE, "PCA, theorem 4"),
-            (MOMENTS, moments, size, 1 - CENTRE_SHARE, "PCA, theorem 5"),
+            (MEAN, mean, n_features + 1, CENTRE_SHARE, Theorem("PCA", 4)),
+            (MOMENTS, moments, size, 1 - CENTRE_SHARE, Theorem("PCA", 5)),
         ]
     releases: list[Release] = []
     events: list[PrivacyEvent] = []
@@ -239,6 +241,8 @@ class DPPCA(PrivatePCA):
     (1797, 2)
     """
 
+    _public = PrivatePCA._public | {"solver_"}
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -266,95 +270,27 @@ class DPPCA(PrivatePCA):
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the components, and spend epsilon and delta.
+    def _plan(self, parameters: MatrixParameters, shape: Shape) -> tuple[PrivacyGuarantee, str]:
+        chosen = parameters.chosen(shape.n_features)
+        if chosen == "bingham":
+            return exponential_plan(self._bingham(), shape.n_features), chosen
+        return plan(parameters, shape.n_features), chosen
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite rows, scaled down to `data_norm`.
-        y : Ignored
-            Here for a signature that all estimators share.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        accountant = check_accountant(self.accountant)
-        parameters = self._check_parameters()
-        source = NoiseSource(self.random_state)
-        X = self._read(X)
-        n_features = X.shape[1]
-        guarantee = self._plan(parameters, n_features)
-        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
-        if parameters.chosen(n_features) == "bingham":
-            fit_exponential(self, X, self._bingham(), guarantee, session)
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: MatrixParameters, chosen: str
+    ) -> dict[str, Any]:
+        if chosen == "bingham":
+            fitted = fit_exponential(session, records.X, self._bingham())
         else:
-            self._fit_matrix(X, parameters, guarantee, session)
-        self.solver_ = parameters.chosen(n_features)
-        self.privacy_ = guarantee
-        return self
-
-    def _fit_matrix(
-        self, X: Array, parameters: MatrixParameters, guarantee: PrivacyGuarantee, session: ReleaseSession
-    ) -> None:
-        n_features = X.shape[1]
-        k = parameters.components(n_features)
-        mechanisms = {release.label: release.mechanism for release in guarantee.releases}
-        centre, count = parameters.centre(n_features), parameters.expected_n
-        if parameters.private_centre:
-            # A rough number would do for variances, but not for the mean.
-            count = None
-        if parameters.centres_first:
-            centre, count = release_mean(session, mechanisms[MEAN], X, parameters.data_norm, parameters.private)
-        sums = second_moments(X, centre, parameters.norm, parameters.private)
-        value = within_reach(mechanisms[MOMENTS], pack(sums, parameters))
-        released = unpack(session.release(MOMENTS, value), n_features, parameters, count)
-
-        gram, count = released.gram, released.count
-        if parameters.private_centre:
-            shift, gram = postprocess_moments(released, parameters.norm)
-            centre = centre + shift
-            count = count - 1 if count >= 2 else count
-        values, vectors = np.linalg.eigh(gram)
-        top = np.maximum(values[::-1][:k], 0.0)
-        self._set_variances(postprocess_variances(top, float(values.sum() - top.sum()), count, n_features))
-        self._set_components(postprocess_components(vectors.T[::-1][:k]), centre, parameters)
-
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Not used; here for a signature that all estimators share.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        return self._plan(self._check_parameters(), check_integer(n_features, "n_features", least=1))
-
-    def _plan(self, parameters: MatrixParameters, n_features: int) -> PrivacyGuarantee:
-        if parameters.chosen(n_features) == "bingham":
-            return exponential_plan(self._bingham(), n_features)
-        return plan(parameters, n_features)
+            fitted = fit_matrix(session, records.X, parameters)
+        return fitted | {"solver_": chosen}
 
     def _fixed_cost(self) -> PrivacyCost | None:
         parameters = self._check_parameters()
         open_choice = parameters.solver == "auto" and parameters.delta == 0 and parameters.expected_n is not None
         if open_choice or (parameters.n_components is None and parameters.chosen(1) == "bingham"):
             return None
-        return fixed_cost(parameters, self._plan)
+        return fixed_cost(parameters, lambda parameters, n: self._plan(parameters, Shape(n))[0])
 
     def _bingham(self) -> BinghamParameters:
         return check_exponential(self._common_parameters(), self.centered_norm, VARIANCE_SHARE)
@@ -363,3 +299,28 @@ class DPPCA(PrivatePCA):
         norm = None if self.centered_norm is None else check_positive(self.centered_norm, "centered_norm")
         solver = check_choice(self.solver, "solver", SOLVERS)
         return MatrixParameters(**self._common_parameters(), solver=solver, centered_norm=norm)
+
+
+def fit_matrix(session: ReleaseSession, X: Array, parameters: MatrixParameters) -> dict[str, Any]:
+    """Release noisy second moments, and return the fitted attributes."""
+    n_features = X.shape[1]
+    k = parameters.components(n_features)
+    centre, count = parameters.centre(n_features), parameters.expected_n
+    if parameters.private_centre:
+        # A rough number would do for variances, but not for the mean.
+        count = None
+    if parameters.centres_first:
+        centre, count = release_mean(session, session.mechanism(MEAN), X, parameters.data_norm, parameters.private)
+    sums = second_moments(X, centre, parameters.norm, parameters.private)
+    value = within_reach(session.mechanism(MOMENTS), pack(sums, parameters))
+    released = unpack(session.release(MOMENTS, value), n_features, parameters, count)
+
+    gram, count = released.gram, released.count
+    if parameters.private_centre:
+        shift, gram = postprocess_moments(released, parameters.norm)
+        centre = centre + shift
+        count = count - 1 if count >= 2 else count
+    values, vectors = np.linalg.eigh(gram)
+    top = np.maximum(values[::-1][:k], 0.0)
+    variances = postprocess_variances(top, float(values.sum() - top.sum()), count, n_features)
+    return fitted_components(postprocess_components(vectors.T[::-1][:k]), centre, parameters, variances)

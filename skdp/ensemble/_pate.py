@@ -9,9 +9,9 @@ teachers disagree are to be left out. A student is fitted to the public rows and
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,21 +20,31 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import MOST_BLOCKS, block_labels, block_seeds, check_inner, check_sent, over_blocks, prepared, tried
-from .._data import check_quietly, classification_data, encode_labels, validate_quietly
-from .._params import check_classes, check_integer, check_n_jobs, check_positive
-from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
-from .._silence import available_if
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
-from ..base import DPEstimatorMixin
-from ..mechanisms import GroupChoices, Mechanism, NoiseSource, NoNoise, l2_mechanism, pure_share
+from ..checks.data import check_quietly, encode_labels, validate_quietly
+from ..checks.params import check_classes, check_integer, check_n_jobs, check_positive
+from ..checks.silence import available_if
+from ..mechanisms import GroupChoices, Mechanism, NoNoise, l2_mechanism, pure_share
+from ..release.blocks import (
+    MOST_BLOCKS,
+    block_labels,
+    block_seeds,
+    check_inner,
+    check_sent,
+    over_blocks,
+    prepared,
+    tried,
+)
+from ..release.estimator import LabelsMixin, Records, Shape
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 from ._student import VoteRegressor
 
 Array = NDArray[np.float64]
 
 AGREEMENT = "largest votes"
 VOTES = "votes"
-_THEOREM = "PATE, theorem 1"
+_THEOREM = Theorem("PATE", 1)
 
 #: Number of teachers where the number of records is not declared; otherwise this times its square root.
 DEFAULT_TEACHERS = 250
@@ -210,7 +220,7 @@ def _with_probabilities(self: Any) -> bool:
     return student is None or hasattr(student, "predict_proba")
 
 
-class PATEClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
+class PATEClassifier(ClassifierMixin, LabelsMixin, BaseEstimator):
     r"""A classifier taught by teachers that vote on public rows.
 
     Any classifier, without privacy of its own, is fitted to disjoint blocks of the records. These teachers vote on
@@ -326,6 +336,9 @@ class PATEClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
     (3,)
     """
 
+    _released = frozenset({"student_", "answered_", "answers_"})
+    _public = frozenset({"n_teachers_"})
+
     def __init__(
         self,
         teacher: Any = None,
@@ -359,70 +372,56 @@ class PATEClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit teachers and student, and spend epsilon and delta.
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Parameters, Array]]:
+        rows = self._public_rows(shape.n_features, self if shape.is_read else None)
+        parameters = replace(parameters, n_rows=len(rows))
+        return parameters.plan(shape.n_classes), (parameters, rows)
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite features.
-        y : array-like of shape (n_samples,)
-            Labels.
+    def _rehearse(self, parameters: Parameters, shape: Shape, design: tuple[Parameters, Array]) -> None:
+        rows, teacher = design[1], self._teacher()
+        self._try_out(teacher, rows, shape.classes)
+        check_sent(partial(teacher_votes, teacher, rows[:1], shape.classes), "teacher", self.n_jobs)
 
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        accountant = check_accountant(self.accountant)
-        self._check_parameters(1)
-        source = NoiseSource(self.random_state)
-        X, codes, classes = classification_data(self, X, y, check_classes(self.classes))
-        rows = self._public_rows(X.shape[1], self)
-        parameters = self._check_parameters(len(rows))
-        teacher = RandomForestClassifier(10) if self.teacher is None else self.teacher
-        self._try_out(teacher, rows, classes)
-        check_sent(partial(teacher_votes, teacher, rows[:1], classes), "teacher", self.n_jobs)
-        guarantee = parameters.plan(len(classes))
-
-        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
-        order = np.argsort(source.stream("order of rows").words(len(rows)), kind="stable")
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: Parameters, design: tuple[Parameters, Array]
+    ) -> dict[str, Any]:
+        parameters, rows = design
+        n_teachers, classes, n_classes = parameters.n_teachers, records.shape.classes, records.shape.n_classes
+        mechanism = session.mechanism(VOTES)
+        order = np.argsort(session.stream("order of rows").words(len(rows)), kind="stable")
         asked = order[: parameters.n_queries]
-        labels = block_labels(len(X), parameters.n_teachers, source.stream("blocks"))
-        seeds = block_seeds(parameters.n_teachers, source.stream("seeds"))
-        vote = partial(teacher_votes, teacher, rows[asked], classes)
-        answers = over_blocks(vote, X, codes, parameters.n_teachers, labels, seeds, self.n_jobs)
-        votes = sum_of_votes(answers, len(asked), len(classes))
+        labels = block_labels(len(records.X), n_teachers, session.stream("blocks"))
+        seeds = block_seeds(n_teachers, session.stream("seeds"))
+        vote = partial(teacher_votes, self._teacher(), rows[asked], classes)
+        answers = over_blocks(vote, records.X, records.y, n_teachers, labels, seeds, self.n_jobs)
+        votes = sum_of_votes(answers, len(asked), n_classes)
         answered = np.arange(parameters.n_answers)
         if parameters.threshold is not None:
             agreement = session.release(AGREEMENT, votes.max(axis=1))
-            least = parameters.threshold * parameters.n_teachers
-            answered = postprocess_answered(agreement, least, parameters.n_answers)
+            answered = postprocess_answered(agreement, parameters.threshold * n_teachers, parameters.n_answers)
         # Rows that are not answered are filled up, so that the release has the size that was planned.
-        shown = np.zeros((parameters.n_answers, len(classes)))
+        shown = np.zeros((parameters.n_answers, n_classes))
         shown[: len(answered)] = votes[answered]
         released = session.release(VOTES, shown)[: len(answered)]
 
         won = postprocess_answers(released)
-        parts = postprocess_parts(released, won, parameters.n_teachers, len(classes))
-        self.answered_ = asked[answered]
-        self.answers_ = classes[won]
-        seed = block_seeds(1, source.stream("student"))[0]
-        shown_to = rows[self.answered_]
+        parts = postprocess_parts(released, won, n_teachers, n_classes)
+        shown_to = rows[asked[answered]]
         if self.student is None:
-            noise = deviation_of_parts(guarantee.releases[-1].mechanism, parameters.n_teachers, len(classes))
-            self.student_ = VoteRegressor().fit(shown_to, parts, noise, rows, classes)
+            noise = deviation_of_parts(mechanism, n_teachers, n_classes)
+            student = VoteRegressor().fit(shown_to, parts, noise, rows, classes)
         else:
-            self.student_ = postprocess_student(self.student, won, shown_to, rows, classes, seed)
-        self.n_teachers_ = parameters.n_teachers
-        self.classes_ = classes
-        self.privacy_ = guarantee
-        return self
+            seed = block_seeds(1, session.stream("student"))[0]
+            student = postprocess_student(self.student, won, shown_to, rows, classes, seed)
+        return {
+            "answered_": asked[answered],
+            "answers_": classes[won],
+            "student_": student,
+            "n_teachers_": n_teachers,
+        }
+
+    def _teacher(self) -> Any:
+        return RandomForestClassifier(10) if self.teacher is None else self.teacher
 
     def predict(self, X: Any) -> NDArray:
         """Return what the student says.
@@ -477,36 +476,11 @@ class PATEClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Number of labels; needed if `classes` is None.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        self._check_parameters(1)
-        n_features = check_integer(n_features, "n_features", least=1)
-        classes = check_classes(self.classes)
-        if classes is not None:
-            n_classes = len(classes)
-        elif n_classes is None:
-            raise ValueError("n_classes must be given, since classes=None leaves the labels to the data")
-        n_classes = check_integer(n_classes, "n_classes", least=2)
-        return self._check_parameters(len(self._public_rows(n_features))).plan(n_classes)
-
     def _fixed_cost(self) -> PrivacyCost | None:
         # The numbers of rows, columns and classes change sensitivities and dimensions only.
-        return self._check_parameters(1).plan(2).cost
+        return self._check_parameters().plan(2).cost
 
-    def _check_parameters(self, n_rows: int) -> Parameters:
+    def _check_parameters(self) -> Parameters:
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         n_teachers = _default_teachers(self.expected_n)
         if self.n_teachers is not None:
@@ -532,7 +506,7 @@ class PATEClassifier(ClassifierMixin, DPEstimatorMixin, BaseEstimator):
                 "The student learns from these alone; rows of the private data cannot take their place, since the "
                 "student would show them"
             )
-        return Parameters(epsilon, delta, n_teachers, most, threshold, share, n_rows)
+        return Parameters(epsilon, delta, n_teachers, most, threshold, share, n_rows=1)
 
     def _public_rows(self, n_features: int, fitted: Any = None) -> Array:
         """Return the public rows, with names of columns as in X if both have some."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -20,21 +20,6 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import MOST_BLOCKS, block_labels, block_seeds, check_inner, check_sent, over_blocks, prepared, tried
-from .._data import classification_data, regression_data, validate_quietly
-from .._params import (
-    check_bounds,
-    check_choice,
-    check_classes,
-    check_integer,
-    check_n_jobs,
-    check_positive,
-    columns_of,
-    real_numbers,
-)
-from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
-from .._silence import available_if
-from .._values import shown
 from ..accounting import (
     GaussianEvent,
     PrivacyCost,
@@ -45,15 +30,39 @@ from ..accounting import (
     check_epsilon,
     gaussian_mu,
 )
-from ..base import DPEstimatorMixin
+from ..checks.data import validate_quietly
+from ..checks.params import (
+    check_bounds,
+    check_choice,
+    check_classes,
+    check_integer,
+    check_n_jobs,
+    check_positive,
+    columns_of,
+    real_numbers,
+)
+from ..checks.silence import available_if
+from ..checks.values import shown
 from ..mechanisms import (
     GroupChoices,
     Mechanism,
-    NoiseSource,
     NoNoise,
     l2_mechanism,
     pure_share,
 )
+from ..release.blocks import (
+    MOST_BLOCKS,
+    block_labels,
+    block_seeds,
+    check_inner,
+    check_sent,
+    over_blocks,
+    prepared,
+    tried,
+)
+from ..release.estimator import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 from ..sensitivity import SUM_BITS, blocks_l2
 
 Array = NDArray[np.float64]
@@ -63,7 +72,7 @@ ATTRIBUTES = ("coef_", "intercept_")
 
 SUM = "results, summed over blocks"
 MEDIAN = "medians over blocks"
-_THEOREM = "Sample and aggregate, theorem 1"
+_THEOREM = Theorem("Sample and aggregate", 1)
 
 #: Number of blocks where the number of records is not declared; otherwise a block has so many records for each number
 #: of the result, as far as there are.
@@ -271,7 +280,7 @@ def _has(name: str) -> Any:
     return available_if(has)
 
 
-class SampleAggregate(DPEstimatorMixin, BaseEstimator):
+class SampleAggregate(PrivateEstimator, BaseEstimator):
     r"""An estimator or statistic, computed on blocks of the records and averaged with noise.
 
     What an estimator without privacy finds in disjoint blocks of the records, its coefficients say, is clipped to
@@ -380,6 +389,10 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
     (2,)
     """
 
+    _released = frozenset({"estimator_", "result_"})
+    _public = frozenset({"n_blocks_"})
+    _many_targets = True
+
     def __init__(
         self,
         estimator: Any,
@@ -445,29 +458,42 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        accountant = check_accountant(self.accountant)
-        parameters = self._check_parameters()
-        source = NoiseSource(self.random_state)
-        classes = targets = None
-        if self._is_classifier():
-            X, codes, classes = classification_data(self, X, y, check_classes(self.classes))
-            targets = classes[codes]
-        elif self._is_regressor():
-            X, targets = regression_data(self, X, y)
-        else:
-            X = validate_quietly(self, X, dtype=[np.float64, np.float32], ensure_min_samples=0)
-        n_targets = targets.shape[1:] if targets is not None else ()
-        template = self._template(X.shape[1], classes, n_targets)
-        region = self._region(template)
-        guarantee = parameters.plan(region)
-        compute = partial(block_result, self.estimator, template.attributes, template.shapes, classes)
-        check_sent(compute, "estimator", self.n_jobs)
+        return self._fit(X, y)
 
-        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
+    def _kind(self) -> type[PrivateEstimator]:
+        if self._is_classifier():
+            return LabelsMixin
+        return TargetsMixin if self._is_regressor() else RowsMixin
+
+    def _read(self, X: Any, y: Any, parameters: Parameters) -> Any:
+        return self._kind()._read(self, X, y, parameters)
+
+    def _declared_shape(self, parameters: Parameters, n_features: int, n_classes: int | None) -> Shape:
+        return self._kind()._declared_shape(self, parameters, n_features, n_classes)
+
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Template, Region]]:
+        classes = np.arange(shape.n_classes) if shape.n_classes and shape.classes is None else shape.classes
+        template = self._template(shape.n_features, classes, () if shape.n_targets is None else (shape.n_targets,))
+        region = self._region(template)
+        return parameters.plan(region), (template, region)
+
+    def _compute(self, template: Template, classes: NDArray | None) -> Any:
+        return partial(block_result, self.estimator, template.attributes, template.shapes, classes)
+
+    def _rehearse(self, parameters: Parameters, shape: Shape, design: tuple[Template, Region]) -> None:
+        check_sent(self._compute(design[0], shape.classes), "estimator", self.n_jobs)
+
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: Parameters, design: tuple[Template, Region]
+    ) -> dict[str, Any]:
+        template, region = design
+        classes = records.shape.classes
+        targets = records.y if classes is None else classes[records.y]
         n_blocks = self._number_of_blocks(template.size)
-        labels = block_labels(len(X), n_blocks, source.stream("blocks"))
-        seeds = block_seeds(n_blocks, source.stream("seeds"))
-        found = over_blocks(compute, X, targets, n_blocks, labels, seeds, self.n_jobs)
+        labels = block_labels(len(records.X), n_blocks, session.stream("blocks"))
+        seeds = block_seeds(n_blocks, session.stream("seeds"))
+        compute = self._compute(template, classes)
+        found = over_blocks(compute, records.X, targets, n_blocks, labels, seeds, self.n_jobs)
         results = [region.centre if result is None else result for result in found]
         if parameters.aggregator == "mean":
             total = np.sum([region.steps(result) for result in results], axis=0)
@@ -479,14 +505,8 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
                 counts[np.arange(region.size), region.cells(one, parameters.grid_size)] += 1
             released = session.release(MEDIAN, cell_scores(counts))
             result = postprocess_median(released, region, parameters.grid_size)
-
-        self.result_ = result
-        self.estimator_ = postprocess_model(template.model, result, template.attributes)
-        self.n_blocks_ = n_blocks
-        if classes is not None:
-            self.classes_ = classes
-        self.privacy_ = guarantee
-        return self
+        model = postprocess_model(template.model, result, template.attributes)
+        return {"result_": result, "estimator_": model, "n_blocks_": n_blocks}
 
     @_has("predict")  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> NDArray:
@@ -594,15 +614,8 @@ class SampleAggregate(DPEstimatorMixin, BaseEstimator):
         parameters = self._check_parameters()
         n_features = check_integer(n_features, "n_features", least=1)
         n_targets = check_integer(n_targets, "n_targets", least=1)
-        classes = None
-        if self._is_classifier():
-            classes = check_classes(self.classes)
-            if classes is None:
-                if n_classes is None:
-                    raise ValueError("n_classes must be given, since classes=None leaves the labels to the data")
-                classes = np.arange(check_integer(n_classes, "n_classes", least=2))
-        template = self._template(n_features, classes, () if n_targets == 1 else (n_targets,))
-        return parameters.plan(self._region(template))
+        shape = self._declared_shape(parameters, n_features, n_classes)
+        return self._plan(parameters, replace(shape, n_targets=n_targets if n_targets > 1 else None))[0]
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # The numbers of columns and classes change sensitivities and dimensions only.

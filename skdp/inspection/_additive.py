@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
-from .._params import check_integer, check_positive
+from ..checks.params import check_integer, check_positive
 
 Array = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._params import check_integer, check_positive
+from ..checks.params import check_integer, check_positive
 from ..mechanisms import NoiseSource
 from ._axes import axes_of
 

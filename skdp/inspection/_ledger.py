@@ -11,9 +11,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._params import check_choice
 from ..accounting import Budget, BudgetAccountant, Record
 from ..accounting._composition import Composition
+from ..checks.params import check_choice
 from ._axes import axes_of
 
 

@@ -11,9 +11,9 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv, cross_val_score
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._params import check_integer
-from .._silence import parts_of
 from ..accounting import check_epsilon
+from ..checks.params import check_integer
+from ..checks.silence import parts_of
 from ._axes import axes_of
 
 

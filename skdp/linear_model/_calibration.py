@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._release import Release, ReleaseSession
 from ..accounting import PrivacyEvent, PureEvent
 from ..mechanisms import Mechanism, coordinate_variance, l1_mechanism, l2_mechanism, pure_share, within_reach
+from ..release.session import Release, ReleaseSession
+from ..release.theorems import Theorem
 
 Array = NDArray[np.float64]
 
@@ -27,7 +28,7 @@ SHARE, PURE_SHARE = 0.02, 0.2
 #: Weights are rounded down to so many bits.
 _BITS = 20
 
-_THEOREM = "Gradient descent, theorem 2"
+_THEOREM = Theorem("Gradient descent", 2)
 
 # What the weights of the cells say of a prediction, of its square and of a target: cells of the prediction first.
 _FIRST, _SECOND = np.repeat([-1.0, 0.0, 1.0], 2), np.repeat([1.0, -1.0, 1.0], 2)

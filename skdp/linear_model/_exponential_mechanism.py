@@ -18,14 +18,15 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import classification_data, regression_data, single_target, validate_quietly
-from .._params import check_boolean, check_choice, check_classes, check_data_norm, check_integer, check_positive
-from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
-from .._silence import available_if
-from .._values import shown
 from ..accounting import BoundedRangeEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
-from ..base import DPEstimatorMixin
-from ..mechanisms import MOST_PARAMETERS, Mechanism, NoiseSource, NoNoise, TangentPlaneMechanism
+from ..checks.data import validate_quietly
+from ..checks.params import check_boolean, check_choice, check_data_norm, check_positive
+from ..checks.silence import available_if
+from ..checks.values import shown
+from ..mechanisms import MOST_PARAMETERS, Mechanism, NoNoise, TangentPlaneMechanism
+from ..release.estimator import LabelsMixin, PrivateEstimator, Records, Shape, TargetsMixin
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 from ..sensitivity import augmented_norm, clip_rows, row_products
 from ._prediction import LinearRule, log_probabilities, probabilities
 from ._score_losses import (
@@ -56,7 +57,7 @@ _THRESHOLD = 0.25
 _LEAST_THRESHOLD = 1e-3
 
 _COEFFICIENTS = "coefficients"
-_THEOREM = "Exponential mechanism, theorem 1"
+_THEOREM = Theorem("Exponential mechanism", 1)
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def _classifies(estimator: Any) -> bool:
     return True
 
 
-class ExpMechERM(LinearRule, DPEstimatorMixin, BaseEstimator):
+class ExpMechERM(LinearRule, PrivateEstimator, BaseEstimator):
     r"""Differentially private linear models of up to four parameters by the exponential mechanism.
 
     Coefficients are drawn from a ball, with a probability that falls exponentially with the sum of losses: exactly,
@@ -216,6 +217,9 @@ class ExpMechERM(LinearRule, DPEstimatorMixin, BaseEstimator):
 
     intercept_: Any
 
+    _released = frozenset({"coef_", "intercept_"})
+    _public = frozenset({"_loss"})
+
     def __init__(
         self,
         loss: str = "log_loss",
@@ -275,72 +279,41 @@ class ExpMechERM(LinearRule, DPEstimatorMixin, BaseEstimator):
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        accountant = check_accountant(self.accountant)
-        parameters = self._check_parameters()
-        source = NoiseSource(self.random_state)
-        targets = parameters.targets
-        if targets is None:
-            X, codes, classes = classification_data(self, X, y, self._check_classes())
-            _refuse_more_than_two(len(classes))
-            labels = [classes]
-        else:
-            X, y = regression_data(self, X, y)
-            codes, labels = single_target(y), []
-        guarantee = plan(parameters, X.shape[1])
+        return self._fit(X, y)
 
-        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
-        target = np.where(codes == 1, 1.0, -1.0) if targets is None else targets.scaled(codes, self.bounds_y)
-        losses: Any = loss_sum(X, target, parameters)
+    def _read(self, X: Any, y: Any, parameters: Parameters) -> Any:
+        if parameters.targets is None:
+            return LabelsMixin._read(self, X, y, parameters)
+        return TargetsMixin._read(self, X, y, parameters)
+
+    def _declared_shape(self, parameters: Parameters, n_features: int, n_classes: int | None) -> Shape:
+        kind = LabelsMixin if parameters.targets is None else TargetsMixin
+        return kind._declared_shape(self, parameters, n_features, n_classes)
+
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, None]:
+        if shape.n_classes > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass. ObjPertLogReg takes "
+                "any number of classes"
+            )
+        return plan(parameters, shape.n_features), None
+
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: Parameters, design: None
+    ) -> dict[str, Any]:
+        targets, y = parameters.targets, records.y
+        target = np.where(y == 1, 1.0, -1.0) if targets is None else targets.scaled(y, self.bounds_y)
+        losses: Any = loss_sum(records.X, target, parameters)
         value = losses if parameters.private else minimiser_on_ball(losses, parameters.max_score)
         coef, intercept = postprocess(session.release(_COEFFICIENTS, value), parameters)
-
-        if hasattr(self, "classes_"):
-            # Perhaps of an earlier fit with another loss.
-            del self.classes_
-        for classes in labels:
-            self.classes_ = classes
-        if targets is None:
-            self.coef_, self.intercept_ = coef[None], np.array([intercept])
-        else:
-            self.coef_, self.intercept_ = coef * targets.half, intercept * targets.half + targets.centre
-        self._loss = parameters.name
-        self.privacy_ = guarantee
-        return self
-
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Number of labels, which is 2; needed for classification unless `classes` is set.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        parameters = self._check_parameters()
-        n_features = check_integer(n_features, "n_features", least=1)
-        if parameters.targets is None:
-            classes = self._check_classes()
-            if classes is None:
-                if n_classes is None:
-                    raise ValueError("n_classes must be given, since classes is None")
-                _refuse_more_than_two(check_integer(n_classes, "n_classes", least=2))
-        return plan(parameters, n_features)
+        rule: dict[str, Any] = {"coef_": coef[None], "intercept_": np.array([intercept])}
+        if targets is not None:
+            rule = {"coef_": coef * targets.half, "intercept_": intercept * targets.half + targets.centre}
+        return rule | {"_loss": parameters.name}
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # The number of columns only changes dimensions.
         return self.privacy_plan(n_features=1, n_classes=2).cost
-
-    def _check_classes(self) -> NDArray | None:
-        classes = check_classes(self.classes)
-        if classes is not None:
-            _refuse_more_than_two(len(classes))
-        return classes
 
     def _check_parameters(self) -> Parameters:
         name = check_choice(self.loss, "loss", CLASSIFICATION + REGRESSION)
@@ -464,11 +437,3 @@ class ExpMechERM(LinearRule, DPEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "coef_")
         metric = accuracy_score if self._loss in CLASSIFICATION else r2_score
         return float(metric(y, self.predict(X), sample_weight=sample_weight))
-
-
-def _refuse_more_than_two(n_classes: int) -> None:
-    if n_classes > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass. ObjPertLogReg takes any "
-            "number of classes"
-        )

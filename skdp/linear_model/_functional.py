@@ -18,13 +18,14 @@ from scipy import stats
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import regression_data, validate_quietly
-from .._groups import ONE_RECORD, Unit
-from .._params import check_boolean, check_bounds, check_choice, check_integer, check_positive, columns_of
-from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
-from ..base import DPEstimatorMixin
-from ..mechanisms import BitStream, Mechanism, NoiseSource, NoNoise, coordinate_variance, l2_mechanism
+from ..checks.data import validate_quietly
+from ..checks.params import check_boolean, check_bounds, check_choice, check_positive
+from ..mechanisms import BitStream, Mechanism, NoNoise, coordinate_variance, l2_mechanism
+from ..release.estimator import ManyTargetsMixin, Records, Shape
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
+from ..release.units import ONE_RECORD, Unit
 from ..sensitivity import group_sensitivity, moments_l2, row_products
 from ._moments import (
     RIDGE,
@@ -48,7 +49,7 @@ SOLVERS = ("ridge", "adassp")
 _EIGENVALUE = "smallest eigenvalue"
 _GRAM = "second moments of X"
 _CROSS = "cross moments of X and y"
-_ADASSP_THEOREM = "Functional mechanism, theorem 2"
+_ADASSP_THEOREM = Theorem("Functional mechanism", 2)
 
 # The smallest eigenvalue is computed in doubles: an error of p units in the last place of the largest one, which is
 # less than this part of the sensitivity for up to 2**30 rows of 2**7 columns.
@@ -204,7 +205,17 @@ class Units:
         return in_original_units(solution, self.features, self.targets, self.constant)
 
 
-class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, BaseEstimator):
+@dataclass(frozen=True, eq=False)
+class Design:
+    """What is public about a fit, besides its parameters."""
+
+    geometry: Geometry
+    features: Scaling
+    targets: Scaling
+    blocks: tuple[Block, ...]
+
+
+class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, BaseEstimator):
     r"""Differentially private linear regression by the functional mechanism.
 
     The second moments of features and targets are released with noise, once, and the coefficients computed from
@@ -298,6 +309,9 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
     (10,)
     """
 
+    _released = frozenset({"coef_", "intercept_", "alpha_", "_moments", "_penalty"})
+    _public = frozenset({"_units"})
+
     def __init__(
         self,
         *,
@@ -347,28 +361,39 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        accountant = check_accountant(self.accountant)
-        parameters = self._check_parameters()
-        source = NoiseSource(self.random_state)
-        numbers = parameters.unit.numbers(groups, X)
-        X, y = regression_data(self, X, y)
-        _, _, members = parameters.unit.members(numbers, X)
-        n_targets = 1 if y.ndim == 1 else y.shape[1]
-        centred = parameters.fit_intercept
-        features = Scaling.of(parameters.bounds, "bounds", X.shape[1], centred)
-        targets = Scaling.of(parameters.bounds_y, "bounds_y", n_targets, centred)
-        geometry = self._geometry(parameters, X.shape[1], n_targets)
-        guarantee, blocks = self._plan(parameters, geometry)
+        return self._fit(X, y, groups)
 
-        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
-        X, y = parameters.unit.counted(source, members, X, y)
-        moments = Moments(X, y, features, targets.columns, geometry, parameters.private)
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
+        n_features, n_targets, centred = shape.n_features, shape.n_targets or 1, parameters.fit_intercept
+        geometry = Geometry.of(
+            n_features,
+            n_targets,
+            parameters.data_norm,
+            parameters.fit_intercept,
+            one_hot=False,
+            private=parameters.private,
+        )
+        features = Scaling.of(parameters.bounds, "bounds", n_features, centred)
+        targets = Scaling.of(parameters.bounds_y, "bounds_y", n_targets, centred)
+        blocks: tuple[Block, ...]
         if parameters.solver == "adassp":
-            gram, cross, alpha = _adassp_release(session, guarantee, blocks, moments, geometry)
+            guarantee, blocks = adassp_plan(parameters.epsilon, parameters.delta, geometry, parameters.unit)
+        else:
+            guarantee, block = plan(parameters.epsilon, parameters.delta, geometry, parameters.unit)
+            blocks = (block,)
+        return guarantee, Design(geometry, features, targets, blocks)
+
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
+    ) -> dict[str, Any]:
+        geometry, blocks = design.geometry, design.blocks
+        moments = Moments(records.X, records.y, design.features, design.targets.columns, geometry, parameters.private)
+        if parameters.solver == "adassp":
+            gram, cross, alpha = _adassp_release(session, blocks, moments, geometry)
             penalty = np.full(geometry.n_columns, alpha)
         else:
-            gram, cross = released_moments(session, guarantee, blocks[0], moments)
-            mechanism = guarantee.releases[0].mechanism
+            mechanism = session.mechanism(blocks[0].label)
+            gram, cross = released_moments(session, blocks[0], moments)
             noise = noise_of(mechanism, blocks[0], geometry)
             alpha = RIDGE * noise.largest_eigenvalue if parameters.alpha is None else parameters.alpha
             penalty = np.full(geometry.n_columns, alpha)
@@ -378,65 +403,23 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
                 cross_noise = math.sqrt(coordinate_variance(mechanism)) / blocks[0].cross
                 penalty = chosen_penalty(gram, cross, alpha, noise, cross_noise)
 
-        self._moments, self._penalty = np.hstack([gram, cross]), penalty
-        self._units = Units(features, targets, geometry.constant, blocks)
-        coef, intercept = self._units.coefficients(self._moments, penalty)
-        self.coef_ = coef[0] if y.ndim == 1 else coef
-        self.intercept_ = float(intercept[0]) if y.ndim == 1 else intercept
-        self.alpha_ = alpha
-        self.privacy_ = guarantee
-        return self
-
-    def privacy_plan(
-        self, *, n_features: int, n_classes: int | None = None, n_targets: int | None = None
-    ) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Not used; here for a signature that all estimators share.
-        n_targets : int, optional
-            Number of columns of y; by default as many as `bounds_y` has bounds for.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        parameters = self._check_parameters()
-        n_features = check_integer(n_features, "n_features", least=1)
-        if n_targets is None:
-            n_targets = max(parameters.bounds_y[0].size, 1)
-        n_targets = check_integer(n_targets, "n_targets", least=1)
-        columns_of(parameters.bounds, "bounds", n_features)
-        columns_of(parameters.bounds_y, "bounds_y", n_targets)
-        return self._plan(parameters, self._geometry(parameters, n_features, n_targets))[0]
+        released = np.hstack([gram, cross])
+        units = Units(design.features, design.targets, geometry.constant, blocks)
+        coef, intercept = units.coefficients(released, penalty)
+        is_flat = records.shape.n_targets is None
+        return {
+            "coef_": coef[0] if is_flat else coef,
+            "intercept_": float(intercept[0]) if is_flat else intercept,
+            "alpha_": alpha,
+            "_moments": released,
+            "_penalty": penalty,
+            "_units": units,
+        }
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # The numbers of columns change dimensions only.
         bounds = check_bounds(self.bounds, "bounds", "the features")
         return self.privacy_plan(n_features=max(bounds[0].size, 1)).cost
-
-    @staticmethod
-    def _geometry(parameters: Parameters, n_features: int, n_targets: int) -> Geometry:
-        return Geometry.of(
-            n_features,
-            n_targets,
-            parameters.data_norm,
-            parameters.fit_intercept,
-            one_hot=False,
-            private=parameters.private,
-        )
-
-    @staticmethod
-    def _plan(parameters: Parameters, geometry: Geometry) -> tuple[PrivacyGuarantee, tuple[Block, ...]]:
-        if parameters.solver == "adassp":
-            return adassp_plan(parameters.epsilon, parameters.delta, geometry, parameters.unit)
-        guarantee, block = plan(parameters.epsilon, parameters.delta, geometry, parameters.unit)
-        return guarantee, (block,)
 
     def _check_parameters(self) -> Parameters:
         return Parameters(
@@ -482,19 +465,19 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, DPEstimatorMixin, B
 
 def _adassp_release(
     session: ReleaseSession,
-    guarantee: PrivacyGuarantee,
     blocks: tuple[Block, ...],
     moments: Moments,
     geometry: Geometry,
 ) -> tuple[Array, Array, float]:
     """Carry out AdaSSP's three releases; return the moments, and the ridge that follows from them."""
-    mechanisms: list[Mechanism] = [release.mechanism for release in guarantee.releases]
+    gram_mechanism = session.mechanism(_GRAM)
+    spread = math.sqrt(coordinate_variance(session.mechanism(_EIGENVALUE)))
     p = geometry.n_columns
     least = np.linalg.eigvalsh(moments.totals[:, :p])[:1]
     eigenvalue = float(session.release(_EIGENVALUE, least)[0])
     out = np.empty_like(moments.totals)
-    for mechanism, block in zip(mechanisms[1:], blocks, strict=True):
-        moments.release(session, mechanism, block, out)
-    noise = noise_of(mechanisms[1], blocks[0], geometry)
-    alpha = adassp_ridge(eigenvalue, math.sqrt(coordinate_variance(mechanisms[0])), noise)
+    for block in blocks:
+        moments.release(session, block, out)
+    noise = noise_of(gram_mechanism, blocks[0], geometry)
+    alpha = adassp_ridge(eigenvalue, spread, noise)
     return out[:, :p], out[:, p:], alpha

@@ -16,16 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._data import labelled_data
-from .._groups import Unit
-from .._params import check_bounds, check_choice, check_classes, check_integer, check_positive, columns_of
-from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..accounting import PrivacyCost, check_delta, check_epsilon
-from ..base import DPEstimatorMixin
-from ..mechanisms import NoiseSource
+from ..checks.params import check_bounds, check_choice, check_positive, columns_of
+from ..release.estimator import LabelsMixin, Records, Shape
+from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..release.units import Unit
 from ._moments import (
     RIDGE,
     Array,
+    Block,
     Bounds,
     Geometry,
     Moments,
@@ -117,7 +116,7 @@ def in_original_units(coef: Array, intercept: Array, features: Scaling) -> tuple
     return coef, intercept - coef @ features.centre
 
 
-class FunctionalMechLogReg(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEstimator):
+class FunctionalMechLogReg(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator):
     r"""Differentially private linear classifier by the functional mechanism.
 
     The second moments of features and labels are released with noise, once, and a linear rule computed from them.
@@ -209,6 +208,9 @@ class FunctionalMechLogReg(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEs
     (150, 3)
     """
 
+    _released = frozenset({"coef_", "intercept_"})
+    _public = frozenset({"alpha_"})
+
     def __init__(
         self,
         *,
@@ -256,24 +258,34 @@ class FunctionalMechLogReg(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEs
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        accountant = check_accountant(self.accountant)
-        parameters = self._check_parameters()
-        source = NoiseSource(self.random_state)
-        numbers = parameters.unit.numbers(groups, X)
-        X, codes, classes = labelled_data(self, X, y, check_classes(self.classes))
-        X, codes, members = parameters.unit.members(numbers, X, codes, codes >= 0)
-        features = Scaling.of(parameters.bounds, "bounds", X.shape[1], centred=True)
-        geometry = self._geometry(parameters, X.shape[1], len(classes))
-        guarantee, block = plan(parameters.epsilon, parameters.delta, geometry, parameters.unit)
+        return self._fit(X, y, groups)
 
-        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
-        X, codes = parameters.unit.counted(source, members, X, codes)
-        moments = Moments(
-            X, codes, features, lambda part: encoded_labels(part, len(classes)), geometry, parameters.private
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Geometry, Block]]:
+        columns_of(parameters.bounds, "bounds", shape.n_features)
+        geometry = Geometry.of(
+            shape.n_features,
+            1 if shape.n_classes == 2 else shape.n_classes,
+            parameters.data_norm,
+            fit_intercept=True,
+            one_hot=True,
+            private=parameters.private,
         )
-        gram, cross = released_moments(session, guarantee, block, moments)
+        guarantee, block = plan(parameters.epsilon, parameters.delta, geometry, parameters.unit)
+        return guarantee, (geometry, block)
 
-        noise = noise_of(guarantee.releases[0].mechanism, block, geometry)
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: Parameters, design: tuple[Geometry, Block]
+    ) -> dict[str, Any]:
+        geometry, block = design
+        n_classes = records.shape.n_classes
+        features = Scaling.of(parameters.bounds, "bounds", records.shape.n_features, centred=True)
+        mechanism = session.mechanism(block.label)
+        moments = Moments(
+            records.X, records.y, features, lambda part: encoded_labels(part, n_classes), geometry, parameters.private
+        )
+        gram, cross = released_moments(session, block, moments)
+
+        noise = noise_of(mechanism, block, geometry)
         alpha = RIDGE * noise.largest_eigenvalue if parameters.alpha is None else parameters.alpha
         sums = class_sums(gram, cross, geometry.constant)
         if parameters.calibration == "taylor":
@@ -282,53 +294,13 @@ class FunctionalMechLogReg(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEs
             # Fewer records than the noise in their number cannot be told from none.
             least = max(1.0, noise.scale / geometry.constant**2)
             rule = discriminant_rule(gram, sums, alpha, geometry.constant, least)
-        self.coef_, self.intercept_ = in_original_units(*rule, features)
-        self.classes_ = classes
-        self.alpha_ = alpha
-        self.privacy_ = guarantee
-        return self
-
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Number of labels; needed unless `classes` is set.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        parameters = self._check_parameters()
-        classes = check_classes(self.classes)
-        if classes is not None:
-            n_classes = len(classes)
-        elif n_classes is None:
-            raise ValueError("n_classes must be given, since classes is None")
-        n_features = check_integer(n_features, "n_features", least=1)
-        columns_of(parameters.bounds, "bounds", n_features)
-        geometry = self._geometry(parameters, n_features, check_integer(n_classes, "n_classes", least=2))
-        return plan(parameters.epsilon, parameters.delta, geometry, parameters.unit)[0]
+        coef, intercept = in_original_units(*rule, features)
+        return {"coef_": coef, "intercept_": intercept, "alpha_": alpha}
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # Numbers of columns and of labels change dimensions only.
         bounds = check_bounds(self.bounds, "bounds", "the features")
         return self.privacy_plan(n_features=max(bounds[0].size, 1), n_classes=2).cost
-
-    @staticmethod
-    def _geometry(parameters: Parameters, n_features: int, n_classes: int) -> Geometry:
-        return Geometry.of(
-            n_features,
-            1 if n_classes == 2 else n_classes,
-            parameters.data_norm,
-            fit_intercept=True,
-            one_hot=True,
-            private=parameters.private,
-        )
 
     def _check_parameters(self) -> Parameters:
         return Parameters(

@@ -5,27 +5,24 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._data import classification_data
-from .._params import (
+from ..accounting import PrivacyCost, check_delta, check_epsilon
+from ..checks.params import (
     check_boolean,
     check_choice,
-    check_classes,
     check_data_norm,
     check_integer,
     check_positive,
 )
-from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
-from .._silence import available_if
-from .._values import shown
-from ..accounting import PrivacyCost, check_delta, check_epsilon
-from ..base import DPEstimatorMixin
-from ..mechanisms import NoiseSource
+from ..checks.silence import available_if
+from ..checks.values import shown
+from ..release.estimator import LabelsMixin, Records, Shape
+from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..sensitivity import ClippedRows, augmented_norm, clip_rows
 from ._certified import Objective, certified_minimizer
 from ._losses import HuberHinge, LogLoss, Loss, MultinomialLogLoss
@@ -159,8 +156,11 @@ def linear_rule(released: Array, geometry: Geometry) -> tuple[Array, Array]:
     return weights[:, :-1].copy(), geometry.constant * weights[:, -1]
 
 
-class PrivateLinearModel(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEstimator):
-    """Base of all: checks, and the shape of a fit. What is perturbed is a mixin's business."""
+class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator):
+    """Base of output and objective perturbation: checks, and the rule that a released vector stands for."""
+
+    _released = frozenset({"coef_", "intercept_"})
+    _public = frozenset({"C_", "_loss", "_geometry"})
 
     epsilon: float
     delta: float
@@ -184,7 +184,7 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEsti
 
     @staticmethod
     @abstractmethod
-    def _plan(parameters: Parameters, geometry: Geometry, C: float) -> PrivacyGuarantee:
+    def _plan_of(parameters: Parameters, geometry: Geometry, C: float) -> PrivacyGuarantee:
         """Return what will be released."""
 
     @staticmethod
@@ -199,73 +199,18 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEsti
     ) -> Array:
         """Carry out the plan, and return the private minimiser."""
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model, and spend epsilon and delta.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite features. Rows longer than `data_norm` are scaled down to it.
-        y : array-like of shape (n_samples,)
-            Labels. With declared `classes`, rows with other labels are left out.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        accountant = check_accountant(self.accountant)
-        parameters = self._check_parameters()
-        source = NoiseSource(self.random_state)
-        X, codes, classes = classification_data(self, X, y, check_classes(self.classes))
-        geometry = Geometry.of(parameters, X.shape[1], len(classes))
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Geometry, float]]:
+        geometry = Geometry.of(parameters, shape.n_features, shape.n_classes)
         C = self._checked_weight(parameters, geometry)
-        plan = self._plan(parameters, geometry, C)
+        return self._plan_of(parameters, geometry, C), (geometry, C)
 
-        session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
-        rows = clip_rows(X, parameters.data_norm, geometry.constant)
-        released = self._release(session, rows, codes, parameters, geometry, C)
-
-        self.coef_, self.intercept_ = linear_rule(released, geometry)
-        self.classes_ = classes
-        self.C_ = C
-        self._loss = parameters.loss
-        self._geometry = geometry
-        self.privacy_ = plan
-        return self
-
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Number of labels; needed unless `classes` is set.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        parameters = self._check_parameters()
-        classes = check_classes(self.classes)
-        if classes is not None:
-            n_classes = len(classes)
-        elif n_classes is None:
-            raise ValueError("n_classes must be given, since classes is None")
-        geometry = Geometry.of(
-            parameters,
-            check_integer(n_features, "n_features", least=1),
-            check_integer(n_classes, "n_classes", least=2),
-        )
-        return self._plan(parameters, geometry, self._checked_weight(parameters, geometry))
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: Parameters, design: tuple[Geometry, float]
+    ) -> dict[str, Any]:
+        geometry, C = design
+        rows = clip_rows(records.X, parameters.data_norm, geometry.constant)
+        coef, intercept = linear_rule(self._release(session, rows, records.y, parameters, geometry, C), geometry)
+        return {"coef_": coef, "intercept_": intercept, "C_": C, "_loss": parameters.loss, "_geometry": geometry}
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # With the label set, all that the events depend on is declared; the number of columns only changes dimensions.

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._groups import ONE_RECORD, Unit
-from .._params import check_zero_or_positive, columns_of
-from .._release import PrivacyGuarantee, Release, ReleaseSession
 from ..accounting import PrivacyEvent, PureEvent
+from ..checks.params import check_zero_or_positive, columns_of
 from ..mechanisms import (
     DiscreteLaplaceMechanism,
     Mechanism,
@@ -26,6 +24,9 @@ from ..mechanisms import (
     l2_mechanism,
     within_reach,
 )
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
+from ..release.units import ONE_RECORD, Unit
 from ..sensitivity import (
     entry_step,
     exact_moments,
@@ -43,7 +44,7 @@ Array = NDArray[np.float64]
 Bounds = tuple[Array, Array]
 
 MOMENTS = "second moments"
-THEOREM = "Functional mechanism, theorem 1"
+THEOREM = Theorem("Functional mechanism", 1)
 
 #: The constant feature, as a multiple of the norm of the scaled rows.
 INTERCEPT_CONSTANT = 0.25
@@ -324,18 +325,16 @@ class Moments:
             totals = plain_moments(scaled, X, y)
         self.totals = totals
 
-    def release(self, session: ReleaseSession, mechanism: Mechanism, block: Block, out: Array) -> None:
+    def release(self, session: ReleaseSession, block: Block, out: Array) -> None:
         """Release the part of the moments that `block` lists, and write it into `out`."""
-        values = block.pack(self.totals)
-        block.unpack(session.release(block.label, within_reach(mechanism, values)), out)
+        values = within_reach(session.mechanism(block.label), block.pack(self.totals))
+        block.unpack(session.release(block.label, values), out)
 
 
-def released_moments(
-    session: ReleaseSession, guarantee: PrivacyGuarantee, block: Block, moments: Moments
-) -> tuple[Array, Array]:
+def released_moments(session: ReleaseSession, block: Block, moments: Moments) -> tuple[Array, Array]:
     """Carry out the joint release; return the Gram matrix and the cross moments."""
     out = np.empty_like(moments.totals)
-    moments.release(session, guarantee.releases[0].mechanism, block, out)
+    moments.release(session, block, out)
     p = len(out)
     return out[:, :p], out[:, p:]
 

@@ -14,7 +14,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from .._release import PrivacyGuarantee, Release, ReleaseSession
 from ..accounting import (
     GAUSSIAN_RATIO,
     GaussianEvent,
@@ -31,6 +30,8 @@ from ..accounting import (
     multinomial_price,
 )
 from ..mechanisms import GammaMechanism, GaussianMechanism, Mechanism, NoNoise, pure_share
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 from ..sensitivity import ClippedRows, solver_slack_sensitivity
 from ._logistic import LARGEST_KAPPA, Array, Geometry, Parameters, PrivateLinearClassifier, PrivateLinearModel, solve
 from ._losses import LogLoss, MultinomialLogLoss
@@ -161,8 +162,8 @@ def plan(parameters: Parameters, geometry: Geometry, C: float, beside: float = 0
         solution = GammaMechanism(pure_share(own, _SLACK_EPSILON), slack, geometry.size)
         events, slack_share = (PureEvent(own),), _SLACK_EPSILON
     releases = (
-        Release(_OBJECTIVE, objective, (1 - beside) * (1 - slack_share), f"Objective perturbation, theorem {number}"),
-        Release(_SOLUTION, solution, (1 - beside) * slack_share, "Objective perturbation, theorem 5"),
+        Release(_OBJECTIVE, objective, (1 - beside) * (1 - slack_share), Theorem("Objective perturbation", number)),
+        Release(_SOLUTION, solution, (1 - beside) * slack_share, Theorem("Objective perturbation", 5)),
     )
     return PrivacyGuarantee(epsilon, delta, events, releases)
 
@@ -184,7 +185,7 @@ class ObjectivePerturbation(PrivateLinearModel):
     """A linear classifier whose objective is perturbed."""
 
     _weight = staticmethod(effective_weight)
-    _plan = staticmethod(plan)
+    _plan_of = staticmethod(plan)
 
     @staticmethod
     def _release(

@@ -12,9 +12,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from .._release import PrivacyGuarantee, Release, ReleaseSession
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu, gaussian_noise_multiplier
 from ..mechanisms import BitStream, GammaMechanism, GaussianMechanism, Mechanism, NoNoise
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 from ..sensitivity import ClippedRows, minimizer_sensitivity
 from ._logistic import (
     LARGEST_KAPPA,
@@ -31,7 +32,7 @@ from ._logistic import (
 _SCORE_NOISE = 0.25
 
 _COEFFICIENTS = "coefficients"
-_THEOREM = "Output perturbation, theorem 1"
+_THEOREM = Theorem("Output perturbation", 1)
 
 
 def automatic_weight(parameters: Parameters, geometry: Geometry) -> float:
@@ -71,7 +72,7 @@ class OutputPerturbation(PrivateLinearModel):
     def _weight(parameters: Parameters, geometry: Geometry) -> float:
         return automatic_weight(parameters, geometry) if parameters.C is None else parameters.C
 
-    _plan = staticmethod(plan)
+    _plan_of = staticmethod(plan)
 
     @staticmethod
     def _release(

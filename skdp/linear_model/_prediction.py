@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import validate_quietly
-from .._silence import DiscreetMethods
+from ..checks.data import validate_quietly
+from ..checks.silence import DiscreetMethods
 from ..sensitivity import row_products
 
 Array = NDArray[np.float64]

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._callbacks import CallbackSupportMixin, with_callbacks
-from .._data import classification_data
-from .._params import check_classes, check_integer
-from .._release import PrivacyGuarantee, check_accountant
-from .._silence import available_if
 from ..accounting import PrivacyCost
-from ..base import DPEstimatorMixin
+from ..checks.data import classification_data
+from ..checks.params import check_classes, check_integer
+from ..checks.silence import available_if
 from ..mechanisms import NoiseSource
+from ..release.callbacks import CallbackSupportMixin, with_callbacks
+from ..release.mixin import DPEstimatorMixin
+from ..release.session import PrivacyGuarantee, check_accountant
 from ._logistic import _estimates_probabilities
 from ._prediction import LinearRule, log_probabilities, probabilities
 from ._sgd_base import Descent, carry_out, check_settings, quietly, rule_of, together, weights_of
@@ -158,6 +158,9 @@ class DPSGDClassifier(CallbackSupportMixin, LinearRule, ClassifierMixin, DPEstim
     >>> model.score(X, y) > 0.9
     True
     """
+
+    _released = frozenset({"coef_", "intercept_"})
+    _public = frozenset({"n_steps_", "_loss"})
 
     def __init__(
         self,

@@ -11,13 +11,14 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .._callbacks import reported
-from .._descent import GRADIENTS, Course
-from .._params import check_boolean, check_choice, check_data_norm, check_positive
-from .._release import PrivacyGuarantee, ReleaseSession
 from ..accounting import BudgetAccountant, GaussianEvent, check_delta, check_epsilon
+from ..checks.params import check_boolean, check_choice, check_data_norm, check_positive
 from ..mechanisms import NoiseSource, SampledGaussianMechanism
+from ..release.callbacks import reported
+from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..release.theorems import Theorem
 from ..sensitivity import augmented_norm, clip_rows, row_products
+from ..solvers.descent import GRADIENTS, Course
 from ._calibration import Calibration
 from ._logistic import INTERCEPT_CONSTANT
 from ._sgd_derivatives import Derivative
@@ -29,7 +30,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 PENALTIES = ("l2", "l1", "elasticnet")
 SCHEDULES = ("auto", "constant", "invscaling", "cosine")
 
-_THEOREM = "Gradient descent, theorem 1"
+_THEOREM = Theorem("Gradient descent", 1)
 
 # The clipping norm, as a part of the largest gradient that there can be.
 _CLIP = 0.3

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._callbacks import CallbackSupportMixin, with_callbacks
-from .._data import regression_data, single_target, validate_quietly
-from .._params import check_integer, check_positive
-from .._release import PrivacyGuarantee, check_accountant
-from .._values import shown
 from ..accounting import PrivacyCost
-from ..base import DPEstimatorMixin
+from ..checks.data import regression_data, single_target, validate_quietly
+from ..checks.params import check_integer, check_positive
+from ..checks.values import shown
 from ..mechanisms import NoiseSource
+from ..release.callbacks import CallbackSupportMixin, with_callbacks
+from ..release.mixin import DPEstimatorMixin
+from ..release.session import PrivacyGuarantee, check_accountant
 from ..sensitivity import row_products
 from ._sgd_base import Descent, Settings, carry_out, check_settings, quietly, rule_of, together, weights_of
 from ._sgd_derivatives import Residual
@@ -158,6 +158,9 @@ class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, Bas
     >>> model.score(X, y) > 0.9
     True
     """
+
+    _released = frozenset({"coef_", "intercept_"})
+    _public = frozenset({"n_steps_"})
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._params import check_bounds
+from ..checks.params import check_bounds
 
 Array = NDArray[np.float64]
 

@@ -13,19 +13,20 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import check_quietly
-from .._params import check_integer
-from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
-from .._values import shown
 from ..accounting import PrivacyCost, PureEvent, Relation, check_epsilon
-from ..base import DPEstimatorMixin
+from ..checks.data import check_quietly
+from ..checks.params import check_integer
+from ..checks.values import shown
 from ..mechanisms import LocalMechanism, NoiseSource
+from ..release.mixin import DPEstimatorMixin
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from ..release.theorems import Theorem
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 REPORTS = "reports"
-THEOREM = "Local privacy, theorem 1"
+THEOREM = Theorem("Local privacy", 1)
 
 
 def guarantee(epsilon: float, mechanism: LocalMechanism) -> PrivacyGuarantee:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import validate_quietly
-from .._params import check_boolean, check_choice
 from ..accounting import check_epsilon
+from ..checks.data import validate_quietly
+from ..checks.params import check_boolean, check_choice
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, UnaryChannel
 from ..naive_bayes._model import onto_simplex
 from ._base import Integers, LocalTransformer, check_n_reported, has_one_type, portion

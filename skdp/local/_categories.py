@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._data import label_key
-from .._params import check_classes, check_integer
-from .._values import shown
+from ..checks.data import label_key
+from ..checks.params import check_classes, check_integer
+from ..checks.values import shown
 from ..mechanisms import UNKNOWN
 
 Integers = NDArray[np.int64]

@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._data import check_quietly, labelled_data, validate_quietly
-from .._params import check_classes, check_integer, check_positive
-from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
-from .._tables import Columns, Reader, check_columns, columns_for
-from .._tables import Parameters as ColumnParameters
 from ..accounting import PrivacyCost, PureEvent, check_epsilon
-from ..base import DPEstimatorMixin
+from ..checks.data import check_quietly, labelled_data, validate_quietly
+from ..checks.params import check_classes, check_integer, check_positive
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, NoiseSource
 from ..naive_bayes._model import exponent, table_information, table_probabilities
 from ..naive_bayes._naive_bayes import check_priors
 from ..naive_bayes._prediction import DTYPES, NaiveBayesPrediction, by_column
+from ..release.mixin import DPEstimatorMixin
+from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant
+from ..schema.tables import Columns, Reader, check_columns, columns_for
+from ..schema.tables import Parameters as ColumnParameters
 from ._base import REPORTS, Array, Integers, check_n_reported, guarantee, portion
 from ._categories import encode_labels
 
@@ -219,6 +219,9 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
     >>> model.fit_reports(reports).score(X, y) > 0.8
     True
     """
+
+    _released = frozenset({"class_count_", "class_prior_", "feature_log_prob_", "exponent_"})
+    _public = frozenset({"bin_edges_", "_columns"})
 
     #: The mechanisms are pure.
     delta: ClassVar[float] = 0.0

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import FLOATS, validate_quietly
-from .._params import check_bounds, columns_of
 from ..accounting import check_epsilon
+from ..checks.data import FLOATS, validate_quietly
+from ..checks.params import check_bounds, columns_of
 from ..mechanisms import LatticeLaplaceChannel, LocalMechanism, NumberChannel, WindowChannel
 from ._base import Array, Integers, LocalTransformer, check_n_reported, portion
 

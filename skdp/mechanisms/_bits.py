@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._values import shown
+from ..checks.values import shown
 
 __all__ = ["GENERATORS", "BitStream", "NoiseSource", "OneStream", "global_generators"]
 

@@ -9,11 +9,11 @@ from typing import Any
 from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin, clone, is_classifier
 
-from .._allocation import _is_private, _walk
-from .._groups import ONE_RECORD, Unit
-from .._params import check_classes
 from ..accounting import Budget, PrivacyCost, PureEvent, knowing_groups
-from ..base import DPEstimatorMixin
+from ..checks.params import check_classes
+from ..release.mixin import DPEstimatorMixin
+from ..release.units import ONE_RECORD, Unit
+from ._allocation import _is_private, _walk
 from ._stateless import check_steps, without_records
 
 _BUDGET = frozenset({"epsilon", "delta", "accountant", "random_state"})

@@ -21,11 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from .._data import check_quietly, encode_labels, labels_of
-from .._groups import Unit
-from .._params import check_classes, check_integer, check_n_jobs
-from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
-from .._silence import discreet
 from ..accounting import (
     Budget,
     BudgetAccountant,
@@ -36,8 +31,14 @@ from ..accounting import (
     check_delta,
     check_epsilon,
 )
+from ..checks.data import check_quietly, encode_labels, labels_of
+from ..checks.params import check_classes, check_integer, check_n_jobs
+from ..checks.silence import discreet
 from ..local._categories import entries_of
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, NoNoise, l2_mechanism
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from ..release.theorems import Theorem
+from ..release.units import Unit
 from ..sensitivity import group_sensitivity
 from ._candidates import declared_classes, make_candidates
 from ._pricing import Prices, Sequence_, events_of, settle, within
@@ -212,9 +213,7 @@ def private_score(
     most = group_sensitivity(float(measure.most), unit.rows)
     mechanism, event = _table_mechanism(whole, 1.0, most, math.prod(measure.shape))
     plan = unit.stated(
-        PrivacyGuarantee(
-            *whole, (event,), (Release("table", mechanism, 1.0, "user guide, model selection, theorem 4"),)
-        )
+        PrivacyGuarantee(*whole, (event,), (Release("table", mechanism, 1.0, Theorem("Model selection", 4)),))
     )
     source = NoiseSource(random_state)
     session = ReleaseSession(plan, accountant=accountant, source=source, estimator="private_score")
@@ -348,7 +347,7 @@ def private_cross_val_score(
     prices = settle(Prices(candidates, whole, most), sequence)
     if not within(sequence(prices), whole):
         raise ValueError("the fits cannot be proved to keep within epsilon and delta")
-    release = Release("table", noisy_table(prices)[0], float(_TABLE_PORTION), "user guide, model selection, theorem 4")
+    release = Release("table", noisy_table(prices)[0], float(_TABLE_PORTION), Theorem("Model selection", 4))
     plan = PrivacyGuarantee(*whole, events_of(sequence(prices)), (release,))
     plan = unit.stated(plan, "a score")
     fits = f"{n_folds} fits, of which a {plan.unit} takes part in {n_folds - 1}: share {float(training):.3g} each"

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._allocation import _digits
 from ..accounting import (
     BoundedRangeEvent,
     Budget,
@@ -34,6 +33,7 @@ from ..accounting import (
     renyi_epsilon,
 )
 from ..mechanisms import BitStream, DiscreteLaplaceMechanism, GroupChoices, Mechanism, NoNoise, l2_mechanism
+from ._allocation import _digits
 from ._candidates import Candidate
 
 _HALVINGS = 9

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 
-from .._data import encode_labels
-from .._params import check_bounds, check_choice, check_integer, check_positive
-from .._silence import silence
-from .._values import shown
+from ..checks.data import encode_labels
+from ..checks.params import check_bounds, check_choice, check_integer, check_positive
+from ..checks.silence import silence
+from ..checks.values import shown
 
 Gains = NDArray[np.int64]
 

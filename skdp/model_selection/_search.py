@@ -19,20 +19,20 @@ from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from .._allocation import _is_private as is_private
-from .._data import FLOATS, array_quietly, check_quietly, encode_labels, label_array, labels_of, validate_quietly
-from .._groups import Unit
-from .._params import check_boolean, check_choice, check_integer, check_n_jobs, check_positive
-from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
-from .._silence import available_if, silence
-from .._values import shown
-from .._warn import warn
 from ..accounting import Budget, PrivacyCost, check_delta, check_epsilon
-from ..base import DPEstimatorMixin
+from ..checks.data import FLOATS, array_quietly, check_quietly, encode_labels, label_array, labels_of, validate_quietly
+from ..checks.params import check_boolean, check_choice, check_integer, check_n_jobs, check_positive
+from ..checks.silence import available_if, silence
+from ..checks.values import shown
+from ..checks.warn import warn
 from ..exceptions import NotEnoughDataError, PrivacyAssumptionWarning
 from ..local._categories import entries_of
 from ..mechanisms import NoiseSource
+from ..release.mixin import DPEstimatorMixin
+from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant
+from ..release.units import Unit
 from ..sensitivity import group_sensitivity
+from ._allocation import _is_private as is_private
 from ._candidates import Candidate, declared_classes, make_candidates
 from ._pricing import Prices, events_of
 from ._scoring import FROM_TABLES, LEVELS, Score, Table, make_measure, take
@@ -59,6 +59,9 @@ def _delegates(method: str) -> Callable[[Any], bool]:
 
 class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
     """Base of the two searches: all but which settings are tried."""
+
+    _released = frozenset({"best_index_", "best_params_", "best_estimator_"})
+    _public = frozenset({"strategy_"})
 
     estimator: Any
 

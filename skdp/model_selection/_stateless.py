@@ -32,12 +32,12 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import Binarizer, Normalizer, OneHotEncoder, OrdinalEncoder
 
-from .._allocation import _has_public_categories, _is_private
-from .._data import FLOATS, check_quietly
-from .._silence import parts_of, silence, take_off_callbacks
+from ..checks.data import FLOATS, check_quietly
+from ..checks.silence import parts_of, silence, take_off_callbacks
 from ..cluster import DPKMeans, SampleAggKMeans
 from ..decomposition import DPPCA, ExpMechPCA
 from ..preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner
+from ._allocation import _has_public_categories, _is_private
 from ._scoring import take
 
 _COMPOSED = (Pipeline, ColumnTransformer, FeatureUnion)

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._groups import ONE_RECORD, Unit
-from .._release import Release, ReleaseSession
-from .._silence import silence
 from ..accounting import Budget, GaussianEvent, RepeatedSelectionEvent, gaussian_mu, renyi_epsilon, runs_parameter
+from ..checks.silence import silence
 from ..exceptions import CertificateError, NotEnoughDataError
 from ..mechanisms import BestOfRuns, NoiseSource, draw_parts, number_of_runs
+from ..release.session import Release, ReleaseSession
+from ..release.theorems import Theorem
+from ..release.units import ONE_RECORD, Unit
 from ._pricing import Parts, Prices, Repetition, Sequence_, settle, within
 from ._scoring import Score, Table, take
 from ._stateless import as_released, with_groups
@@ -272,9 +273,9 @@ class Single(Strategy):
         return Outcome(0, shop.refit(0, Fraction(1)))
 
 
-def _selection(prices: Prices, portion: Fraction, theorem: str) -> Release:
+def _selection(prices: Prices, portion: Fraction, theorem: Theorem) -> Release:
     """The release of the choice: a theorem of the strategy covers sums, and theorem 6 tables."""
-    source = "user guide, model selection, theorem 6" if prices.size else theorem
+    source = Theorem("Model selection", 6) if prices.size else theorem
     return Release(_SELECTION, prices.choice(portion)[0], float(portion), source)
 
 
@@ -303,7 +304,7 @@ class OnParts(Strategy):
         """What takes place on the parts that train."""
 
     def releases(self, prices: Prices) -> tuple[Release, ...]:
-        return (_selection(prices, self._rest, "user guide, model selection, theorem 1"),)
+        return (_selection(prices, self._rest, Theorem("Model selection", 1)),)
 
     def run(self, shop: Workshop) -> Outcome:
         *training, validation = shop.divide((*self._probabilities(), self.validation))
@@ -377,7 +378,7 @@ class KFold(Strategy):
         return (*every * (self.n_folds - 1), prices.choice(self.choice_portion)[1], *last)
 
     def releases(self, prices: Prices) -> tuple[Release, ...]:
-        return (_selection(prices, self.choice_portion, "user guide, model selection, theorem 3"),)
+        return (_selection(prices, self.choice_portion, Theorem("Model selection", 3)),)
 
     @property
     def _fits_each(self) -> int:
@@ -429,7 +430,7 @@ class Repeat(Strategy):
     def releases(self, prices: Prices) -> tuple[Release, ...]:
         noise = prices.noise(self._portion(prices))[0]
         mechanism = BestOfRuns(noise, self.mean, self.shape)
-        return (Release(_SELECTION, mechanism, 1.0, "user guide, model selection, theorem 2"),)
+        return (Release(_SELECTION, mechanism, 1.0, Theorem("Model selection", 2)),)
 
     def portions(self) -> tuple[tuple[float, Fraction], tuple[float, Fraction]]:
         one = 1 - self.validation, Fraction(1)

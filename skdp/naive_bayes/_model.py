@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from .._mismatch import column_part, label_parts, warn_of_mismatch
+from ..release.mismatch import column_part, label_parts, warn_of_mismatch
 from ._sums import Layout
 
 Array = NDArray[np.float64]

@@ -14,16 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._class_sums import moment_weight, noise_scale
-from .._data import labelled_data
-from .._groups import Unit
-from .._params import check_choice, check_classes, check_integer, check_positive, real_numbers
-from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
-from .._tables import NUMERIC, Columns, check_columns, columns_for
-from .._tables import Parameters as ColumnParameters
 from ..accounting import GaussianEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon, gaussian_mu
-from ..base import DPEstimatorMixin
-from ..mechanisms import NoiseSource
+from ..checks.params import check_choice, check_positive, real_numbers
+from ..release.class_sums import moment_weight, noise_scale
+from ..release.estimator import LabelsMixin, Records, Shape
+from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..release.units import Unit
+from ..schema.tables import NUMERIC, Columns, check_columns, columns_for
+from ..schema.tables import Parameters as ColumnParameters
 from ._model import Options, estimate, warn_of_declarations
 from ._prediction import DTYPES, NaiveBayesPrediction, by_column
 from ._sums import SUMS, Layout, plan, sums_by_class
@@ -42,7 +40,7 @@ class Parameters:
     unit: Unit
 
 
-class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin, BaseEstimator):
+class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LabelsMixin, BaseEstimator):
     r"""Differentially private naive Bayes, for categorical and numeric features together.
 
     Counts of categories and bins by class, and moments of Gaussian features by class, are released with noise, once. It
@@ -150,6 +148,10 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin, Base
     (150, 3)
     """
 
+    _released = frozenset({"class_count_", "class_prior_", "feature_log_prob_", "theta_", "var_", "exponent_"})
+    _public = frozenset({"bin_edges_", "_columns"})
+    _dtypes = DTYPES
+
     def __init__(
         self,
         *,
@@ -209,64 +211,39 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin, Base
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        accountant = check_accountant(self.accountant)
-        parameters = self._check_parameters()
-        source = NoiseSource(self.random_state)
-        numbers = parameters.unit.numbers(groups, X)
-        X, codes, classes = labelled_data(self, X, y, check_classes(self.classes), DTYPES)
-        X, codes, members = parameters.unit.members(numbers, X, codes, codes >= 0)
-        priors = check_priors(self.priors, len(classes))
-        columns = columns_for(parameters.columns, X.shape[1], getattr(self, "feature_names_in_", None))
-        layout = Layout(columns, len(classes))
-        guarantee = plan(parameters.epsilon, parameters.delta, layout, parameters.unit)
-        mechanism = guarantee.releases[0].mechanism
+        return self._fit(X, y, groups)
 
-        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
-        X, codes = parameters.unit.counted(source, members, X, codes)
-        sums = session.release(SUMS, sums_by_class(X, codes, layout, mechanism))
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Layout]:
+        check_priors(self.priors, shape.n_classes)
+        columns = columns_for(parameters.columns, shape.n_features, shape.names, named=shape.is_read)
+        layout = Layout(columns, shape.n_classes)
+        return plan(parameters.epsilon, parameters.delta, layout, parameters.unit), layout
 
-        warn_of_declarations(sums, layout, noise_scale(mechanism), classes, getattr(self, "feature_names_in_", None))
-        model = estimate(sums, layout, noise_scale(mechanism), moment_weight(mechanism), parameters.options)
-        self.classes_ = classes
-        self.class_count_ = model.counts
-        self.class_prior_ = model.counts / model.counts.sum() if priors is None else priors
-        self.feature_log_prob_ = by_column(columns, model.log_probabilities)
-        self.bin_edges_ = by_column(columns, [None if edges is None else edges.copy() for edges in columns.bin_edges()])
-        self.theta_ = np.full((len(classes), X.shape[1]), np.nan)
-        self.var_ = self.theta_.copy()
-        self.theta_[:, columns.gaussian] = columns.centre + columns.half * model.means
-        self.var_[:, columns.gaussian] = columns.half**2 * model.variances
-        self.exponent_ = model.exponent
-        self.privacy_ = guarantee
-        self._columns = columns
-        return self
-
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Number of labels; needed unless `classes` is set.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        parameters = self._check_parameters()
-        classes = check_classes(self.classes)
-        if classes is not None:
-            n_classes = len(classes)
-        elif n_classes is None:
-            raise ValueError("n_classes must be given, since classes is None")
-        n_classes = check_integer(n_classes, "n_classes", least=2)
-        check_priors(self.priors, n_classes)
-        n_features = check_integer(n_features, "n_features", least=1)
-        columns = columns_for(parameters.columns, n_features, None, named=False)
-        return plan(parameters.epsilon, parameters.delta, Layout(columns, n_classes), parameters.unit)
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: Parameters, layout: Layout
+    ) -> dict[str, Any]:
+        columns, shape = layout.columns, records.shape
+        mechanism = session.mechanism(SUMS)
+        noise = noise_scale(mechanism)
+        sums = session.release(SUMS, sums_by_class(records.X, records.y, layout, mechanism))
+        warn_of_declarations(sums, layout, noise, shape.classes, shape.names)
+        model = estimate(sums, layout, noise, moment_weight(mechanism), parameters.options)
+        priors = check_priors(self.priors, shape.n_classes)
+        theta = np.full((shape.n_classes, shape.n_features), np.nan)
+        var = theta.copy()
+        theta[:, columns.gaussian] = columns.centre + columns.half * model.means
+        var[:, columns.gaussian] = columns.half**2 * model.variances
+        edges = [None if edges is None else edges.copy() for edges in columns.bin_edges()]
+        return {
+            "class_count_": model.counts,
+            "class_prior_": model.counts / model.counts.sum() if priors is None else priors,
+            "feature_log_prob_": by_column(columns, model.log_probabilities),
+            "bin_edges_": by_column(columns, edges),
+            "theta_": theta,
+            "var_": var,
+            "exponent_": model.exponent,
+            "_columns": columns,
+        }
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # Numbers of columns and of labels change dimensions only.

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import FLOATS, validate_quietly
-from .._silence import DiscreetMethods
-from .._tables import Columns, Reader
+from ..checks.data import FLOATS, validate_quietly
+from ..checks.silence import DiscreetMethods
+from ..schema.tables import Columns, Reader
 
 Array = NDArray[np.float64]
 

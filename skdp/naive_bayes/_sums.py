@@ -12,17 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._class_sums import class_sums_mechanism, in_real_units, largest_value, moment_bits, record_moments
-from .._groups import ONE_RECORD, Unit
-from .._release import PrivacyGuarantee, Release
-from .._tables import Columns, Reader
 from ..mechanisms import Mechanism
+from ..release.class_sums import class_sums_mechanism, in_real_units, largest_value, moment_bits, record_moments
+from ..release.session import PrivacyGuarantee, Release
+from ..release.theorems import Theorem
+from ..release.units import ONE_RECORD, Unit
+from ..schema.tables import Columns, Reader
 from ..sensitivity import sum_over_rows
 
 Array = NDArray[np.float64]
 
 SUMS = "sums by class"
-THEOREM = "Naive Bayes, theorem 1"
+THEOREM = Theorem("Naive Bayes", 1)
 
 # Entries of a matrix that says which class each row of a block is in.
 _MOST_INDICATORS = 2**22

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import numbers
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +20,11 @@ from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._callbacks import CallbackSupportMixin, reported, with_callbacks
-from .._data import classification_data, regression_data, validate_quietly
-from .._descent import GRADIENTS, Course
-from .._params import (
+from ..accounting import PrivacyCost, check_delta, check_epsilon
+from ..checks.data import validate_quietly
+from ..checks.params import (
     check_bounds,
     check_choice,
-    check_classes,
     check_data_norm,
     check_integer,
     check_positive,
@@ -33,12 +32,14 @@ from .._params import (
     columns_of,
     is_list,
 )
-from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
-from .._values import shown
-from ..accounting import PrivacyCost, check_delta, check_epsilon
-from ..base import DPEstimatorMixin
-from ..mechanisms import NoiseSource, SampledGaussianMechanism, rounded_normal
+from ..checks.values import shown
+from ..mechanisms import BitStream, SampledGaussianMechanism, rounded_normal
+from ..release.callbacks import CallbackSupportMixin, reported, with_callbacks
+from ..release.estimator import LabelsMixin, ManyTargetsMixin, PrivateEstimator, Records, Shape
+from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..release.theorems import Theorem
 from ..sensitivity import clip_rows, row_products, step_of, truncate
+from ..solvers.descent import GRADIENTS, Course
 from ._gradients import (
     ACTIVATIONS,
     BLOCK_ROWS,
@@ -71,7 +72,7 @@ LABEL_GRAD_NORM, TARGET_GRAD_NORM = 2.0, 1.0
 # Where residuals are clipped, as a multiple of half the width of the bounds of the targets.
 _THRESHOLDS = {"squared_error": 4.0, "huber": 0.2}
 
-_THEOREM = "Neural networks, theorem 1"
+_THEOREM = Theorem("Neural networks", 1)
 
 # Bits of an initial weight.
 _NORMAL_BITS = 30
@@ -216,27 +217,24 @@ def _postprocess_weights(
     return coefs, intercepts
 
 
-def initial_normals(size: int, source: NoiseSource) -> Array:
-    """Draw the numbers that initial weights are made of. They are public, and have a stream of their own.
-
-    Parameters
-    ----------
-    size : int
-        How many.
-    source : NoiseSource
-        Where bits come from.
-
-    Returns
-    -------
-    normals : ndarray of shape (size,)
-        Standard normal numbers, rounded.
-    """
-    integers = rounded_normal(2.0**_NORMAL_BITS, size, source.stream("initial weights"))
-    return integers.astype(np.float64) * 2.0**-_NORMAL_BITS
+def initial_normals(size: int, stream: BitStream) -> Array:
+    """Draw the standard normal numbers that initial weights are made of. They are public."""
+    return rounded_normal(2.0**_NORMAL_BITS, size, stream).astype(np.float64) * 2.0**-_NORMAL_BITS
 
 
-class PrivateNetwork(CallbackSupportMixin, DPEstimatorMixin, BaseEstimator):
+@dataclass(frozen=True, eq=False)
+class Design:
+    """What is public about a network, besides its parameters."""
+
+    loss: Loss
+    layout: Layout
+
+
+class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     """Base of the two: parameters, the descent, and the way through the layers."""
+
+    _released = frozenset({"coefs_", "intercepts_"})
+    _public = frozenset({"n_layers_", "n_outputs_", "out_activation_", "_activation"})
 
     _auto_grad_norm: float
 
@@ -275,26 +273,34 @@ class PrivateNetwork(CallbackSupportMixin, DPEstimatorMixin, BaseEstimator):
             average=check_zero_or_positive(self.average, "average", most=1.0),
         )
 
+    @abstractmethod
+    def _loss_of(self, shape: Shape) -> Loss:
+        """Return the loss for so many classes or targets."""
+
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
+        loss = self._loss_of(shape)
+        layout = parameters.layout(shape.n_features, loss.n_outputs)
+        return parameters.plan(layout), Design(loss, layout)
+
     @with_callbacks  # type: ignore[untyped-decorator]
     def _descend(
         self,
         X: NDArray,
         targets: NDArray,
         parameters: Parameters,
-        loss: Loss,
-        start: Array,
+        design: Design,
         session: ReleaseSession,
-        plan: PrivacyGuarantee,
         attributes: dict[str, Any],
         bounds: Targets | None = None,
-    ) -> None:
-        """Carry out the plan, and set fitted attributes."""
-        layout = parameters.layout(X.shape[1], loss.n_outputs)
+    ) -> dict[str, Any]:
+        """Carry out the plan, and return the fitted attributes."""
+        loss, layout = design.loss, design.layout
         course = parameters.course
-        mechanism = plan.releases[-1].mechanism
+        mechanism = session.mechanism(GRADIENTS)
         assert isinstance(mechanism, SampledGaussianMechanism)
+        start = initial_weights(layout, initial_normals(layout.size, session.stream("initial weights")))
         rows, row_step = scaled_rows(X, parameters.data_norm)
-        share = 1 / (course.rate * course.records(session, plan, len(X)))
+        share = 1 / (course.rate * course.records(session, session.guarantee, len(X)))
         descent = parameters.descent(mechanism.scale * share, loss).start(layout, start, course.n_steps)
         sums = GradientSums(
             rows, row_step, targets, layout, parameters.activation, loss, parameters.clipping, mechanism.step
@@ -311,19 +317,17 @@ class PrivateNetwork(CallbackSupportMixin, DPEstimatorMixin, BaseEstimator):
                 "n_outputs_": loss.n_outputs,
                 "out_activation_": loss.out_activation,
                 "_activation": parameters.activation,
-                "privacy_": plan,
+                "privacy_": session.guarantee,
             }
 
         total = np.empty(layout.size)
-        with np.errstate(all="ignore"):
-            steps = session.steps(GRADIENTS, len(X))
-            for sample, release in reported(self, steps, course.n_steps, fitted):
-                sums.at(descent.weights)
-                gradient = release(sums.sum(sample, total))
-                gradient *= share
-                descent.step(gradient)
-            for name, value in fitted().items():
-                setattr(self, name, value)
+        steps = session.steps(GRADIENTS, len(X))
+        for sample, release in reported(self, steps, course.n_steps, fitted):
+            sums.at(descent.weights)
+            gradient = release(sums.sum(sample, total))
+            gradient *= share
+            descent.step(gradient)
+        return fitted()
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "coefs_")
@@ -342,7 +346,7 @@ class PrivateNetwork(CallbackSupportMixin, DPEstimatorMixin, BaseEstimator):
         return out
 
 
-class DPMLPClassifier(ClassifierMixin, PrivateNetwork):
+class DPMLPClassifier(ClassifierMixin, LabelsMixin, PrivateNetwork):
     r"""Differentially private multilayer perceptron for classification.
 
     A network of dense layers, trained on the log loss by noisy gradient steps. Nothing has to be tuned: steps, batches
@@ -501,62 +505,14 @@ class DPMLPClassifier(ClassifierMixin, PrivateNetwork):
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train the network, and spend epsilon and delta.
+    def _loss_of(self, shape: Shape) -> Loss:
+        return _log_loss(shape.n_classes)
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite features. Rows longer than `data_norm` are scaled down to it.
-        y : array-like of shape (n_samples,)
-            Labels. With declared `classes`, rows with other labels are left out.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        accountant = check_accountant(self.accountant)
-        parameters = self._check_parameters()
-        source = NoiseSource(self.random_state)
-        X, codes, classes = classification_data(self, X, y, check_classes(self.classes))
-        loss = _log_loss(len(classes))
-        layout = parameters.layout(X.shape[1], loss.n_outputs)
-        plan = parameters.plan(layout)
-        session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
-        start = initial_weights(layout, initial_normals(layout.size, source))
-        self._descend(X, codes, parameters, loss, start, session, plan, {"classes_": classes})
-        return self
-
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Number of labels; needed unless `classes` is set.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        parameters = self._check_parameters()
-        classes = check_classes(self.classes)
-        if classes is not None:
-            n_classes = len(classes)
-        elif n_classes is None:
-            raise ValueError("n_classes must be given, since classes is None")
-        n_features = check_integer(n_features, "n_features", least=1)
-        loss = _log_loss(check_integer(n_classes, "n_classes", least=2))
-        return parameters.plan(parameters.layout(n_features, loss.n_outputs))
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
+    ) -> dict[str, Any]:
+        attributes = {"classes_": records.shape.classes}
+        return self._descend(records.X, records.y, parameters, design, session, attributes)
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # Shapes change the number of weights, which no event depends on.
@@ -616,7 +572,7 @@ class DPMLPClassifier(ClassifierMixin, PrivateNetwork):
         return self.classes_[codes]
 
 
-class DPMLPRegressor(MultiOutputMixin, RegressorMixin, PrivateNetwork):
+class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, PrivateNetwork):
     r"""Differentially private multilayer perceptron for regression.
 
     A network of dense layers, trained on squared errors by noisy gradient steps. Nothing has to be tuned: steps,
@@ -720,6 +676,8 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, PrivateNetwork):
 
     _auto_grad_norm = TARGET_GRAD_NORM
 
+    _public = PrivateNetwork._public | {"_flat"}
+
     def __init__(
         self,
         hidden_layer_sizes: Any = (64,),
@@ -765,65 +723,17 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, PrivateNetwork):
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train the network, and spend epsilon and delta.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite features. Rows longer than `data_norm` are scaled down to it.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Finite targets, clipped to `bounds_y`.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        accountant = check_accountant(self.accountant)
-        parameters = self._check_parameters()
-        source = NoiseSource(self.random_state)
-        X, y = regression_data(self, X, y)
-        targets = self._targets(1 if y.ndim == 1 else y.shape[1])
-        loss = self._residuals(len(targets.lower))
-        layout = parameters.layout(X.shape[1], loss.n_outputs)
-        plan = parameters.plan(layout)
-        session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
-        start = initial_weights(layout, initial_normals(layout.size, source))
-        self._descend(X, targets.scaled(y), parameters, loss, start, session, plan, {"_flat": y.ndim == 1}, targets)
-        return self
-
-    def privacy_plan(
-        self, *, n_features: int, n_classes: int | None = None, n_targets: int | None = None
-    ) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Not used; here for a signature that all estimators share.
-        n_targets : int, optional
-            Number of columns of y; by default as many as `bounds_y` has bounds for.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        parameters = self._check_parameters()
-        n_features = check_integer(n_features, "n_features", least=1)
-        if n_targets is None:
-            n_targets = max(check_bounds(self.bounds_y, "bounds_y", "the targets")[0].size, 1)
-        loss = self._residuals(check_integer(n_targets, "n_targets", least=1))
+    def _loss_of(self, shape: Shape) -> Loss:
+        n_targets = shape.n_targets or 1
         self._targets(n_targets)
-        return parameters.plan(parameters.layout(n_features, loss.n_outputs))
+        return Residuals(n_targets, _THRESHOLDS[check_choice(self.loss, "loss", LOSSES)])
+
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
+    ) -> dict[str, Any]:
+        targets = self._targets(records.shape.n_targets or 1)
+        attributes = {"_flat": records.shape.n_targets is None}
+        return self._descend(records.X, targets.scaled(records.y), parameters, design, session, attributes, targets)
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # Shapes change the number of weights, which no event depends on.
@@ -831,9 +741,6 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, PrivateNetwork):
 
     def _targets(self, n_targets: int) -> Targets:
         return Targets(*columns_of(check_bounds(self.bounds_y, "bounds_y", "the targets"), "bounds_y", n_targets))
-
-    def _residuals(self, n_targets: int) -> Loss:
-        return Residuals(n_targets, _THRESHOLDS[check_choice(self.loss, "loss", LOSSES)])
 
     def predict(self, X: Any) -> Array:
         """Return the predicted targets of each row.

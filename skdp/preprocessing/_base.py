@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from .._data import FLOATS, check_quietly, validate_quietly
-from .._params import real_numbers
-from .._silence import DiscreetMethods
-from .._values import shown
-from ..base import all_or_nothing
+from ..checks.data import FLOATS, check_quietly, validate_quietly
+from ..checks.params import real_numbers
+from ..checks.silence import DiscreetMethods
+from ..checks.values import shown
+from ..release.mixin import all_or_nothing
 
 Array = NDArray[np.float64]
 

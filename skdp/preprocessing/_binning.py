@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._bins import Bins
-from .._params import check_choice, check_integer, increasing_edges, is_list
-from .._values import shown
+from ..checks.params import check_choice, check_integer, increasing_edges, is_list
+from ..checks.values import shown
+from ..schema.bins import Bins
 from ._base import Array, NumericTransformer, PublicTransformer, by_rows, norm_of_entries
 from ._grid import check_grid
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._params import check_bounds, check_data_norm, columns_of
+from ..checks.params import check_bounds, check_data_norm, columns_of
 from ..sensitivity import clip_rows
 from ._base import Array, PublicTransformer, by_rows, check_range, inner_range, norm_of_entries, towards_zero
 

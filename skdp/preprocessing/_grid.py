@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._params import check_bounds, check_choice, check_positive, columns_of
+from ..checks.params import check_bounds, check_choice, check_positive, columns_of
 from ..sensitivity import PARTS, cell_counts, spread_counts
 
 Array = NDArray[np.float64]

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from .._data import encode_labels, label_array, labels_of
-from .._params import check_classes, check_positive
-from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..accounting import ApproximateEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
-from ..base import DPEstimatorMixin
+from ..checks.data import encode_labels, label_array, labels_of
+from ..checks.params import check_classes, check_positive
 from ..exceptions import NotEnoughDataError
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, NoNoise, StabilityThreshold
+from ..release.mixin import DPEstimatorMixin
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from ..release.theorems import Theorem
 
 _LABELS = "labels that occur"
 
@@ -24,7 +25,7 @@ def make_plan(epsilon: float, delta: float, n_candidates: int | None) -> Privacy
     """Return the one release, for so many candidates, or for any."""
     event: PrivacyEvent = PureEvent(epsilon)
     mechanism: Mechanism
-    theorem = "Preprocessing, theorem 3"
+    theorem = Theorem("Preprocessing", 3)
     if epsilon == math.inf:
         mechanism = NoNoise(1.0)
     elif n_candidates is not None:

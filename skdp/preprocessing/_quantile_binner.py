@@ -6,17 +6,15 @@ Released: the quantiles of each column, as edges of a public grid, drawn by the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._params import check_integer
-from .._release import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..accounting import PrivacyCost, check_delta, check_epsilon
-from ..base import DPEstimatorMixin
-from ..mechanisms import NoiseSource
+from ..release.estimator import Records, RowsMixin, Shape
+from ..release.session import PrivacyGuarantee, ReleaseSession
 from ._base import Array
 from ._binning import BinTransformer, check_bins
 from ._grid import Grid, GridParameters, check_grid
@@ -37,7 +35,7 @@ class Parameters:
         return quantile_plan(QUANTILES, self.epsilon, self.delta, levels, self.n_bins, n_features)
 
 
-class DPQuantileBinner(DPEstimatorMixin, BinTransformer):
+class DPQuantileBinner(RowsMixin, BinTransformer):
     r"""Puts values into bins that hold about equally many records, between differentially private quantiles.
 
     For features that are skewed, or whose range is unknown: `bounds` may be much wider than the data. What comes out is
@@ -117,6 +115,8 @@ class DPQuantileBinner(DPEstimatorMixin, BinTransformer):
     [0.2, 0.3, 0.3, 0.3]
     """
 
+    _released = frozenset({"bin_edges_"})
+
     def __init__(
         self,
         n_bins: int = 8,
@@ -142,59 +142,14 @@ class DPQuantileBinner(DPEstimatorMixin, BinTransformer):
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn edges, and spend epsilon and delta.
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Grid]:
+        grid = parameters.grid.grid(shape.n_features)
+        return parameters.plan(shape.n_features), grid
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite features; there may be no rows.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : object
-            The fitted transformer.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        accountant = check_accountant(self.accountant)
-        parameters = self._check_parameters()
-        source = NoiseSource(self.random_state)
-        X = self._rows(X, reset=True)
-        grid = parameters.grid.grid(X.shape[1])
-        plan = parameters.plan(X.shape[1])
-
-        session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
-        positions = grid.positions(session.release(QUANTILES, grid.shares(X)))
+    def _measure(self, session: ReleaseSession, records: Records, parameters: Parameters, grid: Grid) -> dict[str, Any]:
+        positions = grid.positions(session.release(QUANTILES, grid.shares(records.X)))
         warn_of_one_cell(positions)
-        self.bin_edges_ = _postprocess_edges(positions, grid)
-        self.privacy_ = plan
-        return self
-
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Ignored.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        parameters = self._check_parameters()
-        n_features = check_integer(n_features, "n_features", least=1)
-        parameters.grid.grid(n_features)
-        return parameters.plan(n_features)
+        return {"bin_edges_": _postprocess_edges(positions, grid)}
 
     def _fixed_cost(self) -> PrivacyCost:
         # More columns share the same budget.

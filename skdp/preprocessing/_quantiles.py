@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._data import FLOATS, check_quietly
-from .._groups import ONE_RECORD, Unit
-from .._params import check_integer
-from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
-from .._silence import discreet
-from .._values import shown
-from .._warn import warn
 from ..accounting import check_delta, check_epsilon
+from ..checks.data import FLOATS, check_quietly
+from ..checks.params import check_integer
+from ..checks.silence import discreet
+from ..checks.values import shown
+from ..checks.warn import warn
 from ..exceptions import ResolutionWarning
 from ..mechanisms import NoiseSource, quantile_mechanism
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from ..release.theorems import Theorem
+from ..release.units import ONE_RECORD, Unit
 from ..sensitivity import cell_counts
 from ._grid import SCALES, check_grid
 
@@ -24,7 +25,7 @@ Array = NDArray[np.float64]
 
 QUANTILES = "quantiles"
 BOUNDS = "bounds"
-THEOREM = "Preprocessing, theorem 2"
+THEOREM = Theorem("Preprocessing", 2)
 
 #: Quantiles are taken to be multiples of one over this.
 _WHOLE = 10_000

@@ -16,7 +16,10 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._class_sums import (
+from ..accounting import PrivacyCost, check_delta, check_epsilon
+from ..checks.params import check_bounds, check_positive, columns_of
+from ..mechanisms import Mechanism
+from ..release.class_sums import (
     class_sums_mechanism,
     in_real_units,
     largest_value,
@@ -26,18 +29,16 @@ from .._class_sums import (
     record_moments,
     scaled,
 )
-from .._groups import Unit
-from .._params import check_bounds, check_integer, check_positive, columns_of
-from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
-from ..accounting import PrivacyCost, check_delta, check_epsilon
-from ..base import DPEstimatorMixin
-from ..mechanisms import Mechanism, NoiseSource
+from ..release.estimator import Records, RowsMixin, Shape
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
+from ..release.units import Unit
 from ..sensitivity import sum_over_rows
 from ._base import Array, NumericTransformer, by_rows, inner_range, norm_of_entries
 
 _SUMS = "number of records, sums and sums of squares"
 
-_THEOREM = "Preprocessing, theorem 1"
+_THEOREM = Theorem("Preprocessing", 1)
 
 #: Variance of values that are spread evenly between the bounds, in units of half their distance.
 _EVEN = 1 / 3
@@ -122,7 +123,7 @@ def _expected_variances(noisy: Array, error: Array) -> Array:
     return expected
 
 
-class DPStandardScaler(OneToOneFeatureMixin, DPEstimatorMixin, NumericTransformer):
+class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
     r"""Standardises features by differentially private means and variances.
 
     Parameters
@@ -199,6 +200,8 @@ class DPStandardScaler(OneToOneFeatureMixin, DPEstimatorMixin, NumericTransforme
     6.0
     """
 
+    _released = frozenset({"mean_", "var_", "scale_", "n_samples_estimate_"})
+
     def __init__(
         self,
         *,
@@ -240,46 +243,27 @@ class DPStandardScaler(OneToOneFeatureMixin, DPEstimatorMixin, NumericTransforme
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        accountant = check_accountant(self.accountant)
-        parameters = self._check_parameters()
-        source = NoiseSource(self.random_state)
-        numbers = parameters.unit.numbers(groups, X)
-        X = self._rows(X, reset=True)
-        X, _, members = parameters.unit.members(numbers, X)
-        lower, upper = columns_of(parameters.bounds, "bounds", X.shape[1])
+        return self._fit(X, groups=groups)
+
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Array, Array]]:
+        bounds = columns_of(parameters.bounds, "bounds", shape.n_features)
+        return make_plan(parameters, shape.n_features), bounds
+
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: Parameters, bounds: tuple[Array, Array]
+    ) -> dict[str, Any]:
+        lower, upper = bounds
         centre, half = lower / 2 + upper / 2, upper / 2 - lower / 2
-        plan = make_plan(parameters, X.shape[1])
-        mechanism = plan.releases[0].mechanism
-
-        session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
-        X, _ = parameters.unit.counted(source, members, X)
-        estimate = _postprocess_sums(session.release(_SUMS, record_sums(X, centre, half, mechanism)), mechanism)
-        self.mean_ = centre + half * estimate.means
-        self.scale_ = half * np.sqrt(estimate.variances)
-        self.var_ = self.scale_**2
-        self.n_samples_estimate_ = estimate.count
-        self.privacy_ = plan
-        return self
-
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Ignored.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        parameters = self._check_parameters()
-        n_features = check_integer(n_features, "n_features", least=1)
-        columns_of(parameters.bounds, "bounds", n_features)
-        return make_plan(parameters, n_features)
+        mechanism = session.mechanism(_SUMS)
+        sums = session.release(_SUMS, record_sums(records.X, centre, half, mechanism))
+        estimate = _postprocess_sums(sums, mechanism)
+        scale = half * np.sqrt(estimate.variances)
+        return {
+            "mean_": centre + half * estimate.means,
+            "scale_": scale,
+            "var_": scale**2,
+            "n_samples_estimate_": estimate.count,
+        }
 
     def _fixed_cost(self) -> PrivacyCost:
         # The number of features changes dimensions only.

@@ -14,22 +14,23 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._class_sums import class_sums_mechanism, noise_scale
-from .._data import FLOATS, labelled_data, regression_data, single_target, validate_quietly
-from .._groups import Unit
-from .._mismatch import label_parts, warn_of_mismatch
-from .._params import check_bounds, check_integer
-from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
-from .._tables import Parameters as ColumnParameters
-from .._tables import check_columns, columns_for
-from .._values import shown
 from ..accounting import PrivacyCost, check_delta, check_epsilon
-from ..base import DPEstimatorMixin
+from ..checks.data import FLOATS
+from ..checks.params import check_bounds, check_integer
+from ..checks.values import shown
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource
+from ..release.class_sums import class_sums_mechanism, noise_scale
+from ..release.estimator import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
+from ..release.mismatch import label_parts, warn_of_mismatch
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
+from ..release.units import Unit
+from ..schema.tables import Parameters as ColumnParameters
+from ..schema.tables import check_columns, columns_for
 from ._grid import MOST_CELLS, Array, Grid, Target, check_size, default_bins, uniforms
 
 COUNTS = "counts of cells"
-THEOREM = "Histograms, theorem 1"
+THEOREM = Theorem("Histograms", 1)
 
 #: Number of records where nothing else is said, for the number of bins.
 EXPECTED_N = 10_000
@@ -108,8 +109,12 @@ def threshold(n_cells: int, mechanism: Mechanism) -> float:
     return float(stats.norm.isf(0.5 * n_cells**-KEPT_POWER)) * mechanism.scale
 
 
-class HistogramBase(DPEstimatorMixin, BaseEstimator):
+class HistogramBase(PrivateEstimator, BaseEstimator):
     """Counts records in the cells of a public grid, with noise, and makes data of the counts."""
+
+    _released = frozenset({"counts_", "weights_", "estimator_"})
+    _public = frozenset({"bin_edges_", "_grid"})
+    _dtypes = DTYPES
 
     epsilon: float
     delta: float
@@ -152,78 +157,36 @@ class HistogramBase(DPEstimatorMixin, BaseEstimator):
             unit=Unit.of(self.rows_per_group),
         )
 
-    def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[NDArray, NDArray | None, NDArray | None]:
-        """Validate; return rows, labels by number or targets, and the label set."""
+    def _kind(self, parameters: Parameters) -> type[PrivateEstimator]:
+        return {LABELS: LabelsMixin, NUMBER: TargetsMixin, NONE: RowsMixin}[parameters.target]
+
+    def _read(self, X: Any, y: Any, parameters: Parameters) -> Any:
         if y is None and parameters.target != NONE and not get_tags(self).target_tags.required:
             raise ValueError("y must be given to fit, since classes or bounds_y says what it holds")
-        if parameters.target == LABELS:
-            return labelled_data(self, X, y, parameters.classes, DTYPES)
-        if parameters.target == NONE:
-            return validate_quietly(self, X, dtype=list(DTYPES), ensure_min_samples=0), None, None
-        X, y = regression_data(self, X, y)
-        return X, single_target(y), None
+        return self._kind(parameters)._read(self, X, y, parameters)
 
-    def _rehearse(self, grid: Grid, classes: NDArray | None) -> None:
-        """Find out, before anything is spent, whether what follows the release can be done; by public facts."""
+    def _declared_shape(self, parameters: Parameters, n_features: int, n_classes: int | None) -> Shape:
+        return self._kind(parameters)._declared_shape(self, parameters, n_features, n_classes)
 
-    def _count(self, X: Any, y: Any, groups: Any) -> None:
-        """Release the counts, and set what follows from them."""
-        accountant = check_accountant(self.accountant)
-        parameters = self._check_parameters()
-        source = NoiseSource(self.random_state)
-        numbers = parameters.unit.numbers(groups, X)
-        X, y, classes = self._read(X, y, parameters)
-        known = y >= 0 if parameters.target == LABELS and y is not None else None
-        X, y, members = parameters.unit.members(numbers, X, y, known)
-        n_classes = None if classes is None else len(classes)
-        grid = parameters.grid(X.shape[1], getattr(self, "feature_names_in_", None), n_classes)
-        plan = parameters.plan(grid)
-        self._rehearse(grid, classes)
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Grid]:
+        grid = parameters.grid(shape.n_features, shape.names, shape.n_classes or None, named=shape.is_read)
+        return parameters.plan(grid), grid
 
-        session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
-        X, y = parameters.unit.counted(source, members, X, y)
-        counts = session.release(COUNTS, grid.counts(X, y))
-        self.counts_ = counts.reshape(grid.shape)
+    def _measure(self, session: ReleaseSession, records: Records, parameters: Parameters, grid: Grid) -> dict[str, Any]:
+        mechanism, classes = session.mechanism(COUNTS), records.shape.classes
+        counts = session.release(COUNTS, grid.counts(records.X, records.y)).reshape(grid.shape)
         if classes is not None:
-            deviation = noise_scale(plan.releases[0].mechanism) * math.sqrt(self.counts_.size / len(classes))
-            by_class = self.counts_.reshape(-1, len(classes)).sum(axis=0)
+            deviation = noise_scale(mechanism) * math.sqrt(counts.size / len(classes))
+            by_class = counts.reshape(-1, len(classes)).sum(axis=0)
             parts = label_parts(classes, by_class, deviation)
             warn_of_mismatch(float(by_class.sum()), deviation * math.sqrt(len(classes)), parts, labels=True)
-        self.weights_ = postprocess_weights(self.counts_, plan.releases[0].mechanism)
-        self.bin_edges_ = [None if edges is None else edges.copy() for edges in grid.edges[: X.shape[1]]]
-        if classes is not None:
-            self.classes_ = classes
-        elif hasattr(self, "classes_"):
-            del self.classes_
-        self.privacy_ = plan
-        self._grid = grid
-
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Number of labels; needed for a classifier unless `classes` is set.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        parameters = self._check_parameters()
-        n_features = check_integer(n_features, "n_features", least=1)
-        if parameters.target != LABELS:
-            n_classes = None
-        elif parameters.classes is not None:
-            n_classes = len(parameters.classes)
-        elif n_classes is None:
-            raise ValueError("n_classes must be given, since classes is None")
-        else:
-            n_classes = check_integer(n_classes, "n_classes", least=2)
-        return parameters.plan(parameters.grid(n_features, None, n_classes, named=False))
+        edges = grid.edges[: records.shape.n_features]
+        return {
+            "counts_": counts,
+            "weights_": postprocess_weights(counts, mechanism),
+            "bin_edges_": [None if each is None else each.copy() for each in edges],
+            "_grid": grid,
+        }
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # The number of cells is that of dimensions only.

@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .._tables import Columns, Reader
 from ..mechanisms import BitStream
+from ..schema.tables import Columns, Reader
 from ..sensitivity import sum_over_rows
 
 Array = NDArray[np.float64]

@@ -16,11 +16,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .._data import validate_quietly
-from .._params import check_classes, check_integer
-from .._silence import available_if, silence, take_off_callbacks
+from ..checks.data import validate_quietly
+from ..checks.params import check_classes, check_integer
+from ..checks.silence import available_if, silence, take_off_callbacks
 from ..mechanisms import NoiseSource
-from ._base import DTYPES, LABELS, NUMBER, HistogramBase, checked_bounds_y
+from ..release.estimator import Shape
+from ._base import DTYPES, LABELS, NUMBER, HistogramBase, Parameters, checked_bounds_y
 from ._grid import Array, Grid
 from ._rehearsal import made_up_rows
 
@@ -81,7 +82,7 @@ class HistogramModel(HistogramBase):
     def _fit_to_cells(self, X: Any, y: Any, groups: Any, default: Callable[[Grid], Any]) -> None:
         self._check_estimator()
         source = NoiseSource(self.random_state)
-        self._count(X, y, groups)
+        self._fit(X, y, groups)
         if self.n_samples is None:
             rows, targets, weights = self._complete_cells()
         else:
@@ -93,14 +94,14 @@ class HistogramModel(HistogramBase):
         with config_context(enable_metadata_routing=False), silence():
             self.estimator_ = fitted(default(self._grid), rows, targets, weights)
 
-    def _rehearse(self, grid: Grid, classes: NDArray | None) -> None:
+    def _rehearse(self, parameters: Parameters, shape: Shape, grid: Grid) -> None:
         """Fit a clone of the estimator to made-up rows, so that one that cannot be fitted costs nothing."""
         if self.estimator is None:
             return
         trial = clone(self.estimator)
         # They are to hear of the fit alone.
         take_off_callbacks(trial)
-        values = made_up_rows(grid, self.n_samples)
+        values, classes = made_up_rows(grid, self.n_samples), shape.classes
         targets = values[:, -1] if classes is None else classes[values[:, -1].astype(np.intp)]
         weights = np.full(len(values), 100.0) if self.n_samples is None else None
         try:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import validate_quietly
-from .._params import check_classes
+from ..checks.data import validate_quietly
+from ..checks.params import check_classes
 from ._base import DTYPES, LABELS, NONE, NUMBER, HistogramBase, checked_bounds_y
 from ._grid import Array
 
@@ -106,6 +106,8 @@ class NoisyHistogram(HistogramBase):
     (1000, 2)
     """
 
+    _released = frozenset({"counts_", "weights_"})
+
     def __init__(
         self,
         *,
@@ -169,8 +171,7 @@ class NoisyHistogram(HistogramBase):
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        self._count(X, y, groups)
-        return self
+        return self._fit(X, y, groups)
 
     def score_samples(self, X: Any) -> Array:
         """Return the logarithm of the density of the synthetic data at each row of X, whatever y is.

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import validate_quietly
-from .._params import check_classes, check_integer
-from .._silence import DiscreetMethods
-from .._values import shown
+from ..checks.data import validate_quietly
+from ..checks.params import check_integer
+from ..checks.silence import DiscreetMethods
+from ..checks.values import shown
 
 Array = NDArray[np.float64]
 
@@ -40,15 +40,6 @@ class TreeClassifier(DiscreetMethods):
         check_is_fitted(self, "privacy_")
         rows: NDArray = validate_quietly(self, X, reset=False, dtype=[np.float64, np.float32])
         return rows
-
-    def _check_shape(self, n_features: object, n_classes: object) -> tuple[int, int]:
-        """Return the numbers of columns and labels that a plan is for."""
-        classes = check_classes(self.classes)
-        if classes is not None:
-            n_classes = len(classes)
-        elif n_classes is None:
-            raise ValueError("n_classes must be given, since classes is None")
-        return check_integer(n_features, "n_features", least=1), check_integer(n_classes, "n_classes", least=2)
 
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities.

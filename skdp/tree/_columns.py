@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._columns import bounds_of_columns, check_n_categories, named_columns, positions_of
-from .._params import check_bounds
+from ..checks.params import check_bounds
+from ..schema.names import bounds_of_columns, check_n_categories, named_columns, positions_of
 from ._structure import Columns
 
 Array = NDArray[np.float64]

@@ -11,21 +11,21 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._bins import Bins
-from .._data import classification_data
-from .._mismatch import label_parts, warn_of_mismatch
-from .._params import check_boolean, check_choice, check_classes, check_integer
-from .._release import PrivacyGuarantee, Release, ReleaseSession, check_accountant
-from .._values import shown
 from ..accounting import PrivacyCost, PrivacyEvent, check_delta, check_epsilon
-from ..base import DPEstimatorMixin
-from ..mechanisms import NoiseSource, coordinate_variance
+from ..checks.params import check_boolean, check_choice, check_integer
+from ..checks.values import shown
+from ..mechanisms import coordinate_variance
+from ..release.estimator import LabelsMixin, Records, Shape
+from ..release.mismatch import label_parts, warn_of_mismatch
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
+from ..schema.bins import Bins
 from ..sensitivity import sum_over_rows
 from ._base import ROUTED, TreeClassifier, check_optional
 from ._columns import ColumnParameters, check_columns, columns_for
@@ -269,11 +269,11 @@ def make_plan(parameters: Parameters, n_classes: int) -> PrivacyGuarantee:
     events: list[PrivacyEvent] = []
     for level in range(depth):
         choice, event = choice_mechanism(epsilon, delta, share, sensitivity)
-        releases.append(Release(splits_of(level), choice, share, "Trees, theorem 4"))
+        releases.append(Release(splits_of(level), choice, share, Theorem("Trees", 4)))
         events.append(event)
     rest = 1 - _SPLIT_SHARE if depth else 1.0
     counts, event = count_mechanism(epsilon, delta, rest, 1, 2**depth * n_classes)
-    releases.append(Release(_COUNTS, counts, rest, "Trees, theorem 1"))
+    releases.append(Release(_COUNTS, counts, rest, Theorem("Trees", 1)))
     events.append(event)
     return PrivacyGuarantee(epsilon, delta, tuple(events), tuple(releases))
 
@@ -287,7 +287,7 @@ def _postprocess_leaves(levels: list[Array], merged: NDArray[np.bool_]) -> Array
     return np.array(proba)
 
 
-class DPGreedyTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstimator):
+class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
     r"""Differentially private decision tree that can be read.
 
     One tree, whose splits are chosen by the exponential mechanism among public candidates, level by level, and whose
@@ -377,6 +377,8 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
     (1, 4, 3)
     """
 
+    _released = frozenset({"structure_", "leaf_counts_", "leaf_proba_"})
+
     def __init__(
         self,
         *,
@@ -406,34 +408,15 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model, and spend epsilon and delta.
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Columns]:
+        columns = columns_for(parameters.columns, shape.n_features, shape.names, named=shape.is_read)
+        return make_plan(parameters, shape.n_classes), columns
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite features, clipped to `bounds`; codes in categorical columns.
-        y : array-like of shape (n_samples,)
-            Labels. With declared `classes`, rows with other labels are left out.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        accountant = check_accountant(self.accountant)
-        parameters = self._check_parameters()
-        source = NoiseSource(self.random_state)
-        X, codes, classes = classification_data(self, X, y, check_classes(self.classes))
-        columns = columns_for(parameters.columns, X.shape[1], getattr(self, "feature_names_in_", None))
-        guarantee = make_plan(parameters, len(classes))
-
-        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: Parameters, columns: Columns
+    ) -> dict[str, Any]:
+        X, codes, classes = records.X, records.y, records.shape.classes
+        noise = math.sqrt(coordinate_variance(session.mechanism(_COUNTS)))
         candidates = Candidates(columns, parameters.n_thresholds)
         nothing = np.empty(0, dtype=np.intp)
         splits = Splits(nothing, np.empty(0), nothing, nothing.astype(bool))
@@ -445,38 +428,16 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         reachable = splits.reachable()
         counts = session.release(_COUNTS, leaf_counts(splits, X, codes, len(classes))) * reachable[:, :, None]
 
-        noise = math.sqrt(coordinate_variance(guarantee.releases[-1].mechanism))
         by_class, spread = counts[0].sum(axis=0), noise * math.sqrt(np.count_nonzero(reachable))
         parts = label_parts(classes, by_class, spread)
         warn_of_mismatch(float(by_class.sum()), spread * math.sqrt(len(classes)), parts, labels=True)
         levels = class_distributions(counts, reachable, noise, few_trees=True)
         merged = few_records(counts[0], noise) if parameters.prune else splits.merged
-        self.leaf_proba_ = _postprocess_leaves(levels, merged)
-        self.structure_ = replace(splits, merged=merged)
-        self.leaf_counts_ = counts
-        self.classes_ = classes
-        self.privacy_ = guarantee
-        return self
-
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Number of labels; needed unless `classes` is set.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        parameters = self._check_parameters()
-        n_features, n_classes = self._check_shape(n_features, n_classes)
-        columns_for(parameters.columns, n_features, None, named=False)
-        return make_plan(parameters, n_classes)
+        return {
+            "leaf_proba_": _postprocess_leaves(levels, merged),
+            "structure_": replace(splits, merged=merged),
+            "leaf_counts_": counts,
+        }
 
     def _fixed_cost(self) -> PrivacyCost | None:
         return make_plan(self._check_parameters(), 2).cost

@@ -15,17 +15,12 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._data import labelled_data
-from .._mismatch import column_part, label_parts, warn_of_mismatch
-from .._params import check_choice, check_classes, check_integer
-from .._release import PrivacyGuarantee, Release, ReleaseSession, Reserved, check_accountant
-from .._warn import warn
 from ..accounting import (
     GaussianEvent,
     PrivacyCost,
@@ -35,7 +30,8 @@ from ..accounting import (
     check_epsilon,
     gaussian_mu,
 )
-from ..base import DPEstimatorMixin
+from ..checks.params import check_choice, check_integer
+from ..checks.warn import warn
 from ..exceptions import SchemaMismatchWarning
 from ..mechanisms import (
     Mechanism,
@@ -48,6 +44,10 @@ from ..mechanisms import (
     quantile_mechanism,
     within_reach,
 )
+from ..release.estimator import LabelsMixin, Records, Shape
+from ..release.mismatch import column_part, label_parts, warn_of_mismatch
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Reserved
+from ..release.theorems import Theorem
 from ..sensitivity import cell_counts
 from ._base import ROUTED, TreeClassifier, check_optional
 from ._columns import ColumnParameters, check_columns, columns_for
@@ -187,8 +187,8 @@ class Shares:
     releases: list[Release] = field(default_factory=list)
     events: list[PrivacyEvent] = field(default_factory=list)
 
-    def add(self, label: str, made: tuple[Mechanism, PrivacyEvent], share: float, theorem: str) -> None:
-        self.releases.append(Release(label, made[0], share, f"Trees, theorem {theorem}"))
+    def add(self, label: str, made: tuple[Mechanism, PrivacyEvent], share: float, theorem: int) -> None:
+        self.releases.append(Release(label, made[0], share, Theorem("Trees", theorem)))
         self.events.append(made[1] if self.epsilon < math.inf else PureEvent(self.epsilon))
 
     def reserve(self, label: str, share: float) -> None:
@@ -198,7 +198,7 @@ class Shares:
             event = GaussianEvent(gaussian_mu(self.epsilon, self.delta) * math.sqrt(share) * (1 + 2.0**-48))
         elif self.epsilon < math.inf:
             event = PureEvent(self.epsilon * share)
-        self.add(label, (Reserved(event), event), share, "6")
+        self.add(label, (Reserved(event), event), share, 6)
 
     def guarantee(self) -> PrivacyGuarantee:
         return PrivacyGuarantee(self.epsilon, self.delta, tuple(self.events), tuple(self.releases))
@@ -245,17 +245,17 @@ def plan_trees(
     before = len(shares.releases)
     count_share = share - weight_share
     size = n_trees * 2**depth * n_classes
-    shares.add(_COUNTS, count_mechanism(epsilon, delta, count_share, n_trees, size), count_share, "1")
+    shares.add(_COUNTS, count_mechanism(epsilon, delta, count_share, n_trees, size), count_share, 1)
     if newton:
-        shares.add(_SCALE, choice_mechanism(epsilon, delta, _SCALE_SHARE, 1.0), _SCALE_SHARE, "7")
+        shares.add(_SCALE, choice_mechanism(epsilon, delta, _SCALE_SHARE, 1.0), _SCALE_SHARE, 7)
     if weight_share > _SCALE_SHARE:
         step = Step(n_trees, n_classes)
         if parameters.private:
             made = l2_mechanism(epsilon, delta, _STEP_SHARE, step.sensitivity, step.size)
         else:
             made = NoNoise(step.sensitivity), PureEvent(epsilon)
-        shares.add(_STEP, made, _STEP_SHARE, "2")
-        shares.add(_LENGTH, choice_mechanism(epsilon, delta, _SCALE_SHARE, 1.0), _SCALE_SHARE, "7")
+        shares.add(_STEP, made, _STEP_SHARE, 2)
+        shares.add(_LENGTH, choice_mechanism(epsilon, delta, _SCALE_SHARE, 1.0), _SCALE_SHARE, 7)
     mechanisms = {release.label: release.mechanism for release in shares.releases[before:]}
     return Trees(n_trees, depth, few, mechanisms)
 
@@ -280,12 +280,12 @@ def make_plan(parameters: Parameters, n_features: int, n_classes: int, n_numeric
     if parameters.thresholds == "quantile" and n_numeric:
         rest -= _CUT_SHARE
         shares.add(
-            _CUTS, quantile_mechanism(epsilon, delta, _CUT_SHARE, *even_levels(_LEVELS), n_numeric), _CUT_SHARE, "3"
+            _CUTS, quantile_mechanism(epsilon, delta, _CUT_SHARE, *even_levels(_LEVELS), n_numeric), _CUT_SHARE, 3
         )
     trees = None
     if parameters.adaptive:
         rest -= _CLASS_SHARE
-        shares.add(_CLASSES, count_mechanism(epsilon, delta, _CLASS_SHARE, 1, n_classes + 1), _CLASS_SHARE, "1")
+        shares.add(_CLASSES, count_mechanism(epsilon, delta, _CLASS_SHARE, 1, n_classes + 1), _CLASS_SHARE, 1)
         shares.reserve(_TREES, rest)
     else:
         n_rows = parameters.expected_n
@@ -390,7 +390,7 @@ def _postprocess_step(mechanism: Mechanism, step: Step, released: Array) -> Arra
     return newton_step(step, released, _RIDGE * largest, spread * step.gradient)
 
 
-class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstimator):
+class DPRandomTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
     r"""Differentially private forest of random trees with noisy leaf counts.
 
     The trees are drawn at random from public numbers. The class counts of all their leaves are released with noise, and
@@ -513,6 +513,10 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
     (150, 3)
     """
 
+    _released = frozenset(
+        {"structure_", "leaf_counts_", "leaf_proba_", "inner_proba_", "class_prior_", "tree_weights_", "intercept_"}
+    )
+
     def __init__(
         self,
         *,
@@ -548,35 +552,22 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model, and spend epsilon and delta.
+    def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, None, Shape]:
+        # Records with other labels count among the labels, and are left out afterwards.
+        X, codes, _, shape = super()._read(X, y, parameters)
+        return X, codes, None, shape
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite features, clipped to `bounds`; codes in categorical columns.
-        y : array-like of shape (n_samples,)
-            Labels. With declared `classes`, rows with other labels are left out.
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Columns, Plan]]:
+        columns = columns_for(parameters.columns, shape.n_features, shape.names, named=shape.is_read)
+        plan = make_plan(parameters, shape.n_features, shape.n_classes, int(np.sum(~columns.categorical)))
+        return plan.guarantee, (columns, plan)
 
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        accountant = check_accountant(self.accountant)
-        parameters = self._check_parameters()
-        source = NoiseSource(self.random_state)
-        X, codes, classes = labelled_data(self, X, y, check_classes(self.classes))
-        columns = columns_for(parameters.columns, X.shape[1], getattr(self, "feature_names_in_", None))
-        plan = make_plan(parameters, X.shape[1], len(classes), int(np.sum(~columns.categorical)))
-
-        session = ReleaseSession(plan.guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
-        all_codes, known = codes, codes >= 0
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: Parameters, design: tuple[Columns, Plan]
+    ) -> dict[str, Any]:
+        columns, plan = design
+        X, all_codes, classes, n_features = records.X, records.y, records.shape.classes, records.shape.n_features
+        codes, known = all_codes, all_codes >= 0
         if not known.all():
             X, codes = X[known], codes[known]
         warps = {}
@@ -591,21 +582,21 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
             first = counted[:-1], spread
             chosen = Shares(parameters.epsilon, parameters.delta)
             n_rows = _postprocess_rows(*first)
-            trees = plan_trees(parameters, X.shape[1], len(classes), n_rows, plan.rest, chosen)
+            trees = plan_trees(parameters, n_features, len(classes), n_rows, plan.rest, chosen)
             session.refine(_TREES, chosen.releases, chosen.events)
         assert trees is not None
-        n_seen = parameters.n_seen(trees.n_trees, X.shape[1])
+        n_seen = parameters.n_seen(trees.n_trees, n_features)
         stream = NoiseSource(parameters.structure_seed).stream("structure of trees")
         forest = grow(columns, n_seen, trees.depth, stream, warps)
         reachable = forest.reachable()
         counts = session.release(_COUNTS, leaf_counts(forest, X, codes, len(classes))) * reachable[:, :, None]
-        _warn_of_counts(forest, counts, trees.noise, classes, getattr(self, "feature_names_in_", None), first)
+        _warn_of_counts(forest, counts, trees.noise, classes, records.shape.names, first)
         levels = class_distributions(counts, reachable, trees.noise, trees.few, first)
         inner = np.concatenate([np.empty((trees.n_trees, 0, len(classes))), *levels[:-1]], axis=1)
         distributions, prior = np.array(levels[-1]), np.array(levels[0][0, 0])
 
         step = Step(trees.n_trees, len(classes))
-        weights = step.first_weights(sum(n_seen) / X.shape[1])
+        weights = step.first_weights(sum(n_seen) / n_features)
         if _SCALE in trees.mechanisms:
             base, table = log_odds(np.log(prior)), node_scores(distributions, inner, prior)
             route = forest.router(len(X))
@@ -628,36 +619,15 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, DPEstimatorMixin, BaseEstima
                 released = session.release(_STEP, within_reach(mechanism, newton_sums(step, terms, X, codes)))
                 change = _postprocess_step(mechanism, step, released)
                 weights = choose(_LENGTH, Line(start, change, *LENGTHS))
-        self.structure_ = forest
-        self.leaf_counts_ = counts
-        self.leaf_proba_ = distributions
-        self.inner_proba_ = inner
-        self.class_prior_ = prior
-        self.tree_weights_ = weights[: trees.n_trees]
-        self.intercept_ = weights[trees.n_trees :]
-        self.classes_ = classes
-        self.privacy_ = plan.guarantee
-        return self
-
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Number of labels; needed unless `classes` is set.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        parameters = self._check_parameters()
-        n_features, n_classes = self._check_shape(n_features, n_classes)
-        columns = columns_for(parameters.columns, n_features, None, named=False)
-        return make_plan(parameters, n_features, n_classes, int(np.sum(~columns.categorical))).guarantee
+        return {
+            "structure_": forest,
+            "leaf_counts_": counts,
+            "leaf_proba_": distributions,
+            "inner_proba_": inner,
+            "class_prior_": prior,
+            "tree_weights_": weights[: trees.n_trees],
+            "intercept_": weights[trees.n_trees :],
+        }
 
     def _fixed_cost(self) -> PrivacyCost | None:
         parameters = self._check_parameters()

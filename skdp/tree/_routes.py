@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .._bins import Bins
+from ..schema.bins import Bins
 
 if TYPE_CHECKING:
     from ._structure import Forest

@@ -30,12 +30,13 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 
 from skdp import BudgetAccountant, ObjPertLogReg
-from skdp._release import PrivacyGuarantee, Release, ReleaseSession
 from skdp.accounting import Budget, PureEvent, _accountant, _sqlite, gaussian_mu
 from skdp.accounting._ledger import gate
 from skdp.accounting._record import Record
 from skdp.exceptions import BudgetError, LedgerError
 from skdp.mechanisms import GammaMechanism, NoiseSource
+from skdp.release.session import PrivacyGuarantee, Release, ReleaseSession
+from skdp.release.theorems import Theorem
 from tests.accounting import faults_calls
 from tests.accounting.costs import gaussian_cost, pure_cost
 from tests.accounting.faults_harness import (
@@ -157,7 +158,8 @@ def session(accountant, say):
             say("released")
             return super().release(value, stream)
 
-    plan = PrivacyGuarantee(0.25, 0.0, (PureEvent(0.25),), (Release("a", Told(0.25, 1.0, 2), 1.0, "a theorem"),))
+    theorem = Theorem("Trees", 1)
+    plan = PrivacyGuarantee(0.25, 0.0, (PureEvent(0.25),), (Release("a", Told(0.25, 1.0, 2), 1.0, theorem),))
     opened = ReleaseSession(plan, accountant=accountant, source=NoiseSource(), estimator="Test")
     opened.release("a", np.zeros(2))
 

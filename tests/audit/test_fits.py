@@ -10,9 +10,9 @@ from sklearn.pipeline import make_union
 from sklearn.svm import SVR
 
 from skdp import BudgetAccountant, DPStandardScaler, FunctionalMechLinReg, NoisyHistogram
-from skdp._silence import silence
 from skdp.audit import MembershipInferenceDisplay, _runs, audit_epsilon
 from skdp.audit._fits import check_estimator, seeds
+from skdp.checks.silence import silence
 
 PAIR = np.zeros((0, 1)), np.ones((1, 1))
 

@@ -17,7 +17,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp import BudgetAccountant, DPKMeans, SampleAggKMeans, allocate
-from skdp._release import ReleaseSession
 from skdp.accounting import GaussianEvent, PureEvent, gaussian_mu
 from skdp.cluster import _refinement
 from skdp.cluster._refinement import (
@@ -36,6 +35,7 @@ from skdp.cluster._refinement import (
     whole,
 )
 from skdp.mechanisms import DiscreteLaplaceMechanism, GammaMechanism, GaussianMechanism, NoiseSource
+from skdp.release.session import ReleaseSession
 from skdp.sensitivity import RowLattice, cell_sums
 from tests.cluster.data import inertia, mixture
 

@@ -22,8 +22,6 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skdp import BudgetAccountant, PATEClassifier, allocate
-from skdp._blocks import block_labels, block_seeds, over_blocks
-from skdp._release import ReleaseSession
 from skdp.accounting import gaussian_mu
 from skdp.ensemble import _pate
 from skdp.ensemble._pate import (
@@ -37,6 +35,8 @@ from skdp.ensemble._pate import (
 )
 from skdp.ensemble._student import VoteRegressor, shrunk_mean
 from skdp.mechanisms import NoiseSource
+from skdp.release.blocks import block_labels, block_seeds, over_blocks
+from skdp.release.session import ReleaseSession
 from tests.ensemble.adversaries import MARK, Dreamer, Failing, Panic, Scribbler, Talker, Teacher, Turncoat, Vandal
 from tests.ensemble.data import public_rows
 from tests.linear_model.data import blobs

@@ -37,10 +37,10 @@ from sklearn.svm import SVC, LinearSVC, LinearSVR
 from sklearn.tree import DecisionTreeRegressor
 
 from skdp import BudgetAccountant, SampleAggregate, allocate
-from skdp._blocks import block_labels
 from skdp.accounting import gaussian_mu
 from skdp.ensemble._sample_aggregate import MEDIAN, SUM, Region, block_result, cell_scores, made_up_rows
 from skdp.mechanisms import NoiseSource
+from skdp.release.blocks import block_labels
 from tests.ensemble.adversaries import MARK, Panic
 from tests.linear_model.data import blobs
 from tests.statistics import FALSE_ALARM
@@ -222,7 +222,7 @@ class Turncoat(RegressorMixin, BaseEstimator):
 
 @pytest.mark.parametrize("aggregator", ["mean", "median"])
 def test_a_record_moves_one_block(aggregator, monkeypatch):
-    from skdp._release import ReleaseSession
+    from skdp.release.session import ReleaseSession
 
     seen = []
     release = ReleaseSession.release

@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 from skdp import DPSGDClassifier
-from skdp._release import ReleaseSession
 from skdp.accounting import SampledGaussianEvent
 from skdp.mechanisms import SampledGaussianMechanism
+from skdp.release.session import ReleaseSession
 
 pytestmark = pytest.mark.audit
 

@@ -13,11 +13,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import CategoricalNB
 
 from skdp import BudgetAccountant, DPNaiveBayes, LocalDPNaiveBayes, UnaryEncoder
-from skdp._tables import columns_for
 from skdp.accounting import Relation
 from skdp.exceptions import BudgetError
 from skdp.local._naive_bayes import best_channel, pair_codes
 from skdp.mechanisms import HadamardChannel, KaryChannel
+from skdp.schema.tables import columns_for
 from tests.local.test_transformers import Odd, OddText
 from tests.naive_bayes.test_nursery import CATEGORIES, nursery
 

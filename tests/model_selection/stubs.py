@@ -5,11 +5,11 @@ import math
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skdp._release import PrivacyGuarantee, Release, ReleaseSession
 from skdp.accounting import GaussianEvent, PureEvent, gaussian_mu
 from skdp.base import DPEstimatorMixin
 from skdp.exceptions import NotEnoughDataError
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, NoiseSource, NoNoise
+from skdp.release.session import PrivacyGuarantee, Release, ReleaseSession
 
 
 class NoisyCount(DPEstimatorMixin, ClassifierMixin, BaseEstimator):

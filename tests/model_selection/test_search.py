@@ -29,7 +29,6 @@ from skdp import (
     ObjPertLogReg,
     allocate,
 )
-from skdp._release import ReleaseSession
 from skdp.accounting import BoundedRangeEvent, PureEvent, RepeatedSelectionEvent, runs_parameter
 from skdp.decomposition import DPPCA
 from skdp.exceptions import (
@@ -43,6 +42,7 @@ from skdp.model_selection import _scoring, _search, _stateless, _strategies, pri
 from skdp.model_selection._scoring import make_table
 from skdp.model_selection._search import rows_for_steps
 from skdp.preprocessing import DPStandardScaler, NormClipper
+from skdp.release.session import ReleaseSession
 from tests.linear_model.data import blobs
 from tests.model_selection.stubs import NoisyCount, Ranks, UnknownCost, records
 

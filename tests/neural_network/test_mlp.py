@@ -10,10 +10,10 @@ from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier
 
 from skdp import DPMLPClassifier, DPMLPRegressor
-from skdp._release import ReleaseSession
 from skdp.neural_network._gradients import GradientSums, Layout
 from skdp.neural_network._mlp import initial_normals, scaled_rows
 from skdp.neural_network._optimizers import Descent, initial_weights, sgd_rate
+from skdp.release.session import ReleaseSession
 from tests.linear_model.data import blobs
 
 TINY = {"epsilon": 50.0, "data_norm": 4.0, "n_steps": 20, "random_state": 0}
@@ -199,13 +199,18 @@ def test_tiny_and_huge_entries_raise_nothing(make):
 def test_initial_weights_have_their_own_stream_and_are_new_without_a_seed():
     from skdp.mechanisms import NoiseSource
 
-    seeded = initial_normals(2000, NoiseSource(3))
-    np.testing.assert_array_equal(seeded, initial_normals(2000, NoiseSource(3)))
-    assert not np.array_equal(initial_normals(50, NoiseSource(None)), initial_normals(50, NoiseSource(None)))
+    seeded = initial_normals(2000, NoiseSource(3).stream("initial weights"))
+    np.testing.assert_array_equal(seeded, initial_normals(2000, NoiseSource(3).stream("initial weights")))
+    assert not np.array_equal(
+        initial_normals(50, NoiseSource(None).stream("initial weights")),
+        initial_normals(50, NoiseSource(None).stream("initial weights")),
+    )
     assert abs(seeded.mean()) < 0.15
     assert abs(seeded.std() - 1) < 0.1
     layout = Layout((100, 50, 1))
-    weights = layout.parts(initial_weights(layout, initial_normals(layout.size, NoiseSource(0))))
+    weights = layout.parts(
+        initial_weights(layout, initial_normals(layout.size, NoiseSource(0).stream("initial weights")))
+    )
     assert weights[0][:-1].std() == pytest.approx(0.1, rel=0.05)
     assert not weights[0][-1].any()
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from skdp import DPMLPClassifier
-from skdp._release import ReleaseSession
+from skdp.mechanisms import NoiseSource
 from skdp.mechanisms.poisson import PoissonSampler
 from skdp.neural_network import _mlp
 from skdp.neural_network._gradients import GradientSums
+from skdp.release.session import ReleaseSession
 
 pytestmark = pytest.mark.audit
 
@@ -32,7 +33,11 @@ class Reader:
         )
         self.pair = [(np.full((n, 2), 0.7), np.ones(n, dtype=int)) for n in (0, 1)]
         self.points, self.outputs = [], []
-        steps, at, start = ReleaseSession.steps, GradientSums.at, _mlp.initial_normals(22, _mlp.NoiseSource(0))[:17]
+        steps, at, start = (
+            ReleaseSession.steps,
+            GradientSums.at,
+            _mlp.initial_normals(22, NoiseSource(0).stream("initial weights"))[:17],
+        )
 
         def reading(session, label, n_rows):
             for rows, release in steps(session, label, n_rows):
@@ -50,7 +55,7 @@ class Reader:
         monkeypatch.setattr(ReleaseSession, "steps", reading)
         monkeypatch.setattr(GradientSums, "at", noting)
         # The start is public: let it be the same in all runs.
-        monkeypatch.setattr(_mlp, "initial_normals", lambda size, source: start)
+        monkeypatch.setattr(_mlp, "initial_normals", lambda size, stream: start)
 
         parameters = self.model._check_parameters()
         rows, step = _mlp.scaled_rows(self.pair[1][0], 1.0)

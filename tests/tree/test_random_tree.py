@@ -15,10 +15,10 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from skdp import DPGreedyTree, DPRandomTree
-from skdp._release import ReleaseSession
 from skdp.accounting import GaussianEvent, PureEvent, gaussian_mu
 from skdp.exceptions import ReleaseError, SchemaMismatchWarning
 from skdp.mechanisms import NoiseSource
+from skdp.release.session import ReleaseSession
 from skdp.sensitivity import exact_sum
 from skdp.tree import _random_tree, export_text
 from skdp.tree._counts import leaf_counts, leaf_counts_l1, leaf_counts_l2

@@ -14,8 +14,8 @@ import numpy as np
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import optimize, special
 
-from skdp._release import ReleaseSession
 from skdp.mechanisms import ExponentialMechanism, GridQuantiles, GroupChoices, PermuteAndFlip
+from skdp.release.session import ReleaseSession
 from tests.trust.measured import GAUSSIAN, loss_of
 from tests.trust.subjects import ERROR, FIRST_SEED, TIMES, Reading, recorded_epsilon
 from tests.trust.transcripts import transcript

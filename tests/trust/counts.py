@@ -7,8 +7,8 @@ from unittest.mock import patch
 import numpy as np
 
 from skdp import DPNaiveBayes, HistogramClassifier, HistogramRegressor, NoisyHistogram
-from skdp._tables import Reader
 from skdp.naive_bayes import _naive_bayes
+from skdp.schema.tables import Reader
 from skdp.synthetic import _base
 from skdp.synthetic._grid import Grid
 from tests.trust.preprocessing import class_sums

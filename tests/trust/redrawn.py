@@ -23,9 +23,9 @@ import numpy as np
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import optimize, special
 
-from skdp._release import ReleaseSession
-from skdp._silence import silence
+from skdp.checks.silence import silence
 from skdp.mechanisms import BinghamMechanism, GroupChoices, NoiseSource
+from skdp.release.session import ReleaseSession
 from tests.trust.measured import GAUSSIAN, epsilon_of, loss_of
 from tests.trust.subjects import ERROR, FIRST_SEED, TIMES, Reading, recorded_epsilon, replaced, scaled_noise
 

@@ -24,9 +24,9 @@ import numpy as np
 from sklearn.base import clone
 
 from skdp import BudgetAccountant
-from skdp._release import ReleaseSession
 from skdp.audit import audit_epsilon
 from skdp.mechanisms import GroupChoices
+from skdp.release.session import ReleaseSession
 from tests.trust.measured import measured_epsilon
 from tests.trust.transcripts import transcript
 

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from skdp._release import ReleaseSession
+from skdp.release.session import ReleaseSession
 
 
 @dataclass(frozen=True)

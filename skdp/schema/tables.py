@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._bins import Bins
-from ._class_sums import scaled
-from ._columns import bounds_of_columns, check_n_categories, column_name, named_columns, positions_of
-from ._params import check_bounds, check_integer, increasing_edges
+from ..checks.params import check_bounds, check_integer, increasing_edges
+from ..release.class_sums import scaled
+from .bins import Bins
+from .names import bounds_of_columns, check_n_categories, column_name, named_columns, positions_of
 
 Array = NDArray[np.float64]
 

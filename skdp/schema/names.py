@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._params import check_bounds, check_integer, columns_of, is_list
-from ._values import shown
+from ..checks.params import check_bounds, check_integer, columns_of, is_list
+from ..checks.values import shown
 
 Array = NDArray[np.float64]
 

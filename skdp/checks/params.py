@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._values import as_float, shown
+from .values import as_float, shown
 
 _MOST_LABEL = 2.0**53
 

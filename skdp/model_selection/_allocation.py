@@ -37,9 +37,7 @@ from sklearn.preprocessing import Normalizer, OneHotEncoder, OrdinalEncoder, Pol
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 from sklearn.utils import get_tags
 
-from ._release import check_accountant
-from ._values import shown
-from .accounting import (
+from ..accounting import (
     Budget,
     BudgetAccountant,
     PrivacyCost,
@@ -52,7 +50,9 @@ from .accounting import (
     largest_epsilon,
     largest_share,
 )
-from .exceptions import BudgetError, PrivacyAssumptionWarning
+from ..checks.values import shown
+from ..exceptions import BudgetError, PrivacyAssumptionWarning
+from ..release.session import check_accountant
 
 _PRIVATE = frozenset({"epsilon", "delta", "accountant"})
 _UNIT = "rows_per_group"

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._warn import warn
-from .exceptions import SchemaMismatchWarning
+from ..checks.warn import warn
+from ..exceptions import SchemaMismatchWarning
 
 #: Probability that a call warns although each declared part has its least share.
 FALSE_ALARM = 1e-3

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._data import is_sequence, label_key
-from ._params import check_integer
-from ._release import PrivacyGuarantee
-from ._values import shown
-from .accounting import Relation
-from .mechanisms import BitStream, NoiseSource
+from ..accounting import Relation
+from ..checks.data import is_sequence, label_key
+from ..checks.params import check_integer
+from ..checks.values import shown
+from ..mechanisms import BitStream, NoiseSource
+from .session import PrivacyGuarantee
 
 _MOST_ROWS = 10**6
 

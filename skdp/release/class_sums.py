@@ -12,9 +12,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from .accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
-from .mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, Mechanism, NoNoise
-from .sensitivity import class_sums_l1, class_sums_l2, group_sensitivity
+from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
+from ..mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, Mechanism, NoNoise
+from ..sensitivity import class_sums_l1, class_sums_l2, group_sensitivity
 
 Array = NDArray[np.float64]
 

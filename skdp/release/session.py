@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._warn import warn
-from .accounting import (
+from ..accounting import (
     Budget,
     BudgetAccountant,
     GaussianEvent,
@@ -27,8 +26,10 @@ from .accounting import (
     RecordedRelease,
     Relation,
 )
-from .exceptions import ReleaseError, SeededNoiseWarning
-from .mechanisms import Mechanism, NoiseSource, SampledGaussianMechanism
+from ..checks.warn import warn
+from ..exceptions import ReleaseError, SeededNoiseWarning
+from ..mechanisms import BitStream, Mechanism, NoiseSource, SampledGaussianMechanism
+from .theorems import Theorem
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,14 @@ class Release:
         What adds the noise, with its parameters.
     share : float
         Part of the budget that it takes: of epsilon, or of the square of the GDP parameter.
-    theorem : str
-        Where the proof is.
+    theorem : Theorem
+        The theorem of the user guide that the release rests on.
     """
 
     label: str
     mechanism: Mechanism
     share: float
-    theorem: str
+    theorem: Theorem
 
     @property
     def sensitivity(self) -> float:
@@ -193,7 +194,7 @@ class PrivacyGuarantee:
         rows = "".join(
             f"<tr><td>{escape(r.label)}</td><td>{escape(r.mechanism.name)}</td>"
             f"<td>{r.sensitivity:.6g} ({escape(r.mechanism.norm)})</td><td>{r.mechanism.scale:.6g}</td>"
-            f"<td>{r.share:.3g}</td><td>{escape(r.theorem)}</td></tr>"
+            f"<td>{r.share:.3g}</td><td>{escape(str(r.theorem))}</td></tr>"
             for r in self.releases
         )
         return (
@@ -237,6 +238,7 @@ class ReleaseSession:
                 releases=[release.record() for release in plan.releases],
                 relation=plan.relation,
             )
+        self.guarantee = plan
         self._waiting = {release.label: release.mechanism for release in plan.releases}
         self._source = source
 
@@ -246,6 +248,14 @@ class ReleaseSession:
         if size is not None and np.size(value) != size:
             raise ReleaseError(f"the release {label!r} is planned with {size} numbers, and has {np.size(value)}")
         return self._waiting.pop(label).release(value, self._source.stream(label))
+
+    def mechanism(self, label: str) -> Mechanism:
+        """Return the mechanism of a release that has not happened yet."""
+        return self._planned(label)
+
+    def stream(self, label: str) -> BitStream:
+        """Return random bits that have nothing to do with the noise of releases: for shuffles and public directions."""
+        return self._source.stream(label)
 
     def refine(self, label: str, releases: Sequence[Release], events: Sequence[PrivacyEvent]) -> None:
         """Replace a reserved part by releases that cost no more."""

@@ -22,9 +22,9 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from ._silence import parts_of, silence, take_off_callbacks
-from ._values import shown
-from .mechanisms import BitStream, global_generators
+from ..checks.silence import parts_of, silence, take_off_callbacks
+from ..checks.values import shown
+from ..mechanisms import BitStream, global_generators
 
 #: Computes something from rows, targets and a seed; the targets may be None.
 Computation = Callable[[NDArray, NDArray | None, int], Any]

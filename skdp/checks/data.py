@@ -12,10 +12,10 @@ from sklearn import config_context
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from ._silence import silence
-from ._values import shown
-from ._warn import warn
-from .exceptions import PrivacyAssumptionWarning
+from ..exceptions import PrivacyAssumptionWarning
+from .silence import silence
+from .values import shown
+from .warn import warn
 
 #: Types of rows for estimators that compute with them.
 FLOATS = (np.float64, np.float32)

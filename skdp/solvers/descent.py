@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ._params import check_integer, check_positive
-from ._release import PrivacyGuarantee, Release, ReleaseSession
-from .accounting import GaussianEvent, PrivacyEvent, PureEvent, SampledGaussianEvent, gaussian_mu, sampled_gaussian_mu
-from .mechanisms import LEAST_RATE, GaussianMechanism, Mechanism, NoNoise, SampledGaussianMechanism
+from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, SampledGaussianEvent, gaussian_mu, sampled_gaussian_mu
+from ..checks.params import check_integer, check_positive
+from ..mechanisms import LEAST_RATE, GaussianMechanism, Mechanism, NoNoise, SampledGaussianMechanism
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
 
 #: Part of the budget, of the square of the GDP parameter, that the number of records takes where it is not declared.
 COUNT_SHARE = 0.02
@@ -65,7 +66,7 @@ class Course:
         delta: float,
         sensitivity: float,
         size: int,
-        theorem: str,
+        theorem: Theorem,
         last: tuple[Release, GaussianEvent] | None = None,
     ) -> PrivacyGuarantee:
         """Return the plan: the number of records, unless it is declared, the gradient sums, and a last release."""
@@ -93,7 +94,7 @@ class Course:
         gradients = SampledGaussianMechanism(mu, sensitivity, size, self.n_steps, self.rate)
         releases = [Release(GRADIENTS, gradients, 1 - share - after, theorem)]
         if self.expected_n is None:
-            releases.insert(0, Release(COUNT, count, share, "Gaussian mechanism"))
+            releases.insert(0, Release(COUNT, count, share, Theorem("Gradient descent", 3)))
         if last is not None:
             releases.append(last[0])
         return PrivacyGuarantee(epsilon, delta, events, tuple(releases))

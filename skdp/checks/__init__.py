@@ -1,0 +1,1 @@
+"""Validation of parameters and data, without telling about values."""

@@ -1,0 +1,277 @@
+"""The life cycle of a fit, once for all estimators that release in one session.
+
+`fit` checks the parameters, reads the data, makes a plan from what is public, charges the accountant for the whole
+plan, and only then hands the records to the estimator, which measures them by the releases of the plan. What it
+returns becomes the fitted attributes. `privacy_plan` calls the same `_plan`, so that the two cannot differ.
+
+An estimator defines
+
+- `_check_parameters`: check its parameters as far as that goes without data, and return them;
+- `_plan`: from these and a `Shape`, return the guarantee and what else follows from public knowledge;
+- `_rehearse`, if something could fail after the charge that can be tried out without the records;
+- `_measure`: release, post-process, and return the fitted attributes in a dict;
+- `_released` and `_public`: the names of these attributes, by what they depend on.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checks.data import FLOATS, labelled_data, regression_data, single_target, validate_quietly
+from ..checks.params import check_bounds, check_classes, check_integer
+from ..mechanisms import NoiseSource
+from .mixin import DPEstimatorMixin
+from .session import PrivacyGuarantee, ReleaseSession, check_accountant
+from .units import ONE_RECORD, Unit
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """What is public about the records of a fit: numbers of columns, classes and targets, and names.
+
+    `n_classes` is 0 without labels; `n_targets` is None for targets of one dimension. Before there are data, names are
+    not known, and `is_read` is False.
+    """
+
+    n_features: int
+    n_classes: int = 0
+    n_targets: int | None = None
+    names: NDArray | None = None
+    classes: Any = None
+    is_read: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """The records that count: rows, and codes of labels, targets, or None."""
+
+    X: Any
+    y: Any
+    shape: Shape
+
+
+class PrivateEstimator(DPEstimatorMixin):
+    """Base of estimators whose fit is one plan, one charge and one session."""
+
+    #: Types that rows keep.
+    _dtypes: ClassVar[Sequence[type]] = FLOATS
+    #: Whether there may be several targets.
+    _many_targets: ClassVar[bool] = False
+
+    accountant: Any
+    random_state: Any
+
+    @abstractmethod
+    def _check_parameters(self) -> Any:
+        """Check parameters that do not depend on the data's shape, and return them."""
+
+    @abstractmethod
+    def _plan(self, parameters: Any, shape: Shape) -> tuple[PrivacyGuarantee, Any]:
+        """Return the guarantee of a fit to data of this shape, and what else follows from public knowledge."""
+
+    def _rehearse(self, parameters: Any, shape: Shape, design: Any) -> None:
+        """Try out, with public or made-up rows, what could fail after the charge."""
+
+    @abstractmethod
+    def _measure(self, session: ReleaseSession, records: Records, parameters: Any, design: Any) -> dict[str, Any]:
+        """Release, post-process, and return the fitted attributes. `design` is the second part of the plan."""
+
+    @abstractmethod
+    def _read(self, X: Any, y: Any, parameters: Any) -> tuple[Any, Any, NDArray[np.bool_] | None, Shape]:
+        """Return validated rows and targets, which of them count, and their shape."""
+
+    @abstractmethod
+    def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
+        """Return the shape of data that are not there yet."""
+
+    def _fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+        accountant = check_accountant(self.accountant)
+        parameters = self._check_parameters()
+        source = NoiseSource(self.random_state)
+        unit: Unit = getattr(parameters, "unit", ONE_RECORD)
+        numbers = unit.numbers(groups, X)
+        X, y, known, shape = self._read(X, y, parameters)
+        X, y, members = unit.members(numbers, X, y, known)
+        guarantee, design = self._plan(parameters, shape)
+        self._rehearse(parameters, shape, design)
+        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
+        X, y = unit.counted(source, members, X, y)
+        fitted = self._measure(session, Records(X, y, shape), parameters, design)
+        for name in (self._released | self._public | {"classes_"}) & vars(self).keys():
+            # An attribute of an earlier fit may not exist after this one.
+            delattr(self, name)
+        if shape.classes is not None:
+            self.classes_ = shape.classes
+        vars(self).update(fitted, privacy_=guarantee)
+        return self
+
+    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Number of labels. Required for a classifier unless `classes` is set.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """
+        parameters = self._check_parameters()
+        n_features = check_integer(n_features, "n_features", least=1)
+        return self._plan(parameters, self._declared_shape(parameters, n_features, n_classes))[0]
+
+    def _names(self) -> NDArray | None:
+        return getattr(self, "feature_names_in_", None)
+
+
+class RowsMixin(PrivateEstimator):
+    """Fits of rows without targets."""
+
+    def _read(self, X: Any, y: Any, parameters: Any) -> tuple[Any, Any, NDArray[np.bool_] | None, Shape]:
+        X = validate_quietly(self, X, dtype=list(self._dtypes), ensure_min_samples=0)
+        return X, None, None, Shape(X.shape[1], names=self._names())
+
+    def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
+        return Shape(n_features, is_read=False)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the estimator to private data, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite rows. There may be none.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        return self._fit(X)
+
+
+class LabelsMixin(PrivateEstimator):
+    """Fits of rows with labels."""
+
+    classes: Any
+
+    def _read(self, X: Any, y: Any, parameters: Any) -> tuple[Any, Any, NDArray[np.bool_] | None, Shape]:
+        X, codes, classes = labelled_data(self, X, y, check_classes(self.classes), self._dtypes)
+        return X, codes, codes >= 0, Shape(X.shape[1], len(classes), names=self._names(), classes=classes)
+
+    def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
+        classes = check_classes(self.classes)
+        if classes is not None:
+            n_classes = len(classes)
+        elif n_classes is None:
+            raise ValueError("n_classes must be given, since classes is None")
+        n_classes = check_integer(n_classes, "n_classes", least=2)
+        return Shape(n_features, n_classes, classes=classes, is_read=False)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model to private data, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite rows. With declared `classes`, there may be none.
+        y : array-like of shape (n_samples,)
+            Labels. With declared `classes`, rows with other labels are left out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        return self._fit(X, y)
+
+
+class TargetsMixin(PrivateEstimator):
+    """Fits of rows with numeric targets."""
+
+    def _read(self, X: Any, y: Any, parameters: Any) -> tuple[Any, Any, NDArray[np.bool_] | None, Shape]:
+        X, y = regression_data(self, X, y)
+        y = y if self._many_targets else single_target(y)
+        n_targets = None if y.ndim == 1 else y.shape[1]
+        return X, y, None, Shape(X.shape[1], n_targets=n_targets, names=self._names())
+
+    def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
+        return Shape(n_features, is_read=False)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model to private data, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite rows. There may be none.
+        y : array-like of shape (n_samples,)
+            Finite targets, which are clipped to `bounds_y`.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        return self._fit(X, y)
+
+
+class ManyTargetsMixin(TargetsMixin):
+    """Fits of rows with one target or several."""
+
+    _many_targets = True
+
+    bounds_y: Any
+
+    def privacy_plan(
+        self, *, n_features: int, n_classes: int | None = None, n_targets: int | None = None
+    ) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Ignored.
+        n_targets : int, optional
+            Number of columns of y. By default as many as `bounds_y` has bounds for.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """
+        parameters = self._check_parameters()
+        n_features = check_integer(n_features, "n_features", least=1)
+        if n_targets is None:
+            n_targets = max(check_bounds(self.bounds_y, "bounds_y", "the targets")[0].size, 1)
+        n_targets = check_integer(n_targets, "n_targets", least=1)
+        return self._plan(parameters, Shape(n_features, n_targets=n_targets, is_read=False))[0]

@@ -1,0 +1,201 @@
+"""What all private estimators share, which is little: a way to state their guarantee before they see data.
+
+Everything else is scikit-learn's (`BaseEstimator` and its mixins) or belongs to the algorithm. Families that share
+more, such as linear classifiers, keep it in their own package.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import wraps
+from inspect import Signature, signature
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+
+from ..accounting import PrivacyCost, largest_epsilon
+from ..checks.data import FLOATS, check_quietly
+from ..checks.silence import DiscreetMethods
+from ..exceptions import BudgetError, NotEnoughDataError
+from .session import PrivacyGuarantee
+
+#: Why there is no such argument, or parameter.
+_REASONS = {
+    "sample_weight": (
+        "The noise is made for records of weight 1: a weight would change how far one record can move a release. Leave "
+        "out records by a public rule instead"
+    ),
+    "class_weight": (
+        "The noise is made for records of weight 1, and the frequencies of private labels are private. After the fit, "
+        "move the threshold on predict_proba or decision_function instead, which uses no budget"
+    ),
+    "verbose": "Lines that are printed during a fit would tell about the records",
+    "warm_start": "Each fit is a release of its own and starts anew",
+    "early_stopping": "A rule that looks at scores of private records would be a release at each step",
+}
+
+
+def _check_arguments(call: str, signature: Signature, estimator: Any, args: Any, kwargs: Any) -> None:
+    """Refuse arguments that a method does not have by the name of the public class, with the reason."""
+    try:
+        signature.bind(estimator, *args, **kwargs)
+        return
+    except TypeError as error:
+        message = str(error)
+    unknown = [name for name in kwargs if name not in signature.parameters]
+    if unknown:
+        known = ", ".join(list(signature.parameters)[1:])
+        reason = _REASONS.get(unknown[0], f"The arguments are {known}")
+        message = f"got an unexpected keyword argument {unknown[0]!r}. {reason}"
+    raise TypeError(f"{type(estimator).__name__}{call} {message}")
+
+
+def _by_public_name(init: Callable[..., None]) -> Callable[..., None]:
+    """Let a constructor refuse parameters by the name of the class that a user called."""
+    parameters = signature(init)
+
+    @wraps(init)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> None:
+        _check_arguments("()", parameters, self, args, kwargs)
+        init(self, *args, **kwargs)
+
+    return wrapper
+
+
+def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a fit that fails leave the estimator as it was.
+
+    Validation notes the number and the names of the columns before the accountant has agreed. An earlier fit stays
+    whole, and data that were refused leave no trace.
+
+    Parameters
+    ----------
+    fit : callable
+        A method that fits.
+
+    Returns
+    -------
+    fit : callable
+        The same, all or nothing.
+    """
+
+    parameters = signature(fit)
+
+    @wraps(fit)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _check_arguments(f".{fit.__name__}()", parameters, self, args, kwargs)
+        before = dict(vars(self))
+        try:
+            # NumPy may have been asked to warn of numbers that underflow, which would tell about the data.
+            with np.errstate(all="ignore"):
+                return fit(self, *args, **kwargs)
+        except NotEnoughDataError:
+            # What was released is an outcome, which the estimator keeps.
+            raise
+        except MemoryError:
+            _put_back(self, before)
+        except BudgetError as error:
+            advice = _advice(self)
+            _put_back(self, before)
+            error.args = (f"{error}{advice}",)
+            raise
+        except BaseException:
+            _put_back(self, before)
+            raise
+        # NumPy's message says how many rows there are. Outside the handler, so that it is not kept as the context.
+        raise MemoryError("there is too little memory for this fit")
+
+    return wrapper
+
+
+def _put_back(estimator: Any, before: dict[str, Any]) -> None:
+    for name in vars(estimator).keys() - before.keys():
+        delattr(estimator, name)
+    vars(estimator).update(before)
+
+
+def _advice(estimator: Any) -> str:
+    """Say with which epsilon a fit that was refused would be admitted, from public parameters alone."""
+    accountant, n_features = estimator.accountant, getattr(estimator, "n_features_in_", None)
+
+    if accountant is None:
+        # Something that it holds was refused.
+        return ""
+
+    def portion(epsilon: float) -> float | None:
+        cost = estimator._cost_at(epsilon, n_features)
+        return None if cost is None else accountant._portion([(cost, 1)])
+
+    if portion(estimator.epsilon) != math.inf:
+        # It was not for lack of budget.
+        return ""
+    epsilon = largest_epsilon(portion, accountant.epsilon, accountant.remaining().epsilon)
+    if not epsilon:
+        return ""
+    return f". This fit is admitted with epsilon={epsilon:.6g} or less, and delta={getattr(estimator, 'delta', 0.0):g}"
+
+
+class DPEstimatorMixin(DiscreetMethods, ABC):
+    """Mixin of differentially private estimators.
+
+    A subclass has the parameters `epsilon`, `delta`, `accountant` and `random_state`, and after `fit` the attribute
+    ``privacy_``, equal to what `privacy_plan` returns. A `fit` or `partial_fit` (in the local model, `fit_reports` or
+    `randomize`) that raises leaves the estimator as it was.
+    """
+
+    #: Fitted attributes that are functions of released numbers, and those of public knowledge alone, besides what all
+    #: estimators keep.
+    _released: ClassVar[frozenset[str]] = frozenset()
+    _public: ClassVar[frozenset[str]] = frozenset()
+
+    #: Whether records are protected one by one, and their number is public.
+    _local: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name in ("fit", "partial_fit", "fit_reports", "randomize"):
+            if name in vars(cls):
+                setattr(cls, name, all_or_nothing(vars(cls)[name]))
+        if "__init__" in vars(cls):
+            cls.__init__ = _by_public_name(cls.__init__)  # type: ignore[method-assign]
+
+    @abstractmethod
+    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+        """Return the guarantee that `fit` will give, from public parameters alone.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        n_classes : int, optional
+            Number of labels, for a classifier whose label set is not declared.
+
+        Returns
+        -------
+        plan : PrivacyGuarantee
+            Equal to ``privacy_`` after a fit on such data.
+        """
+
+    def _check_rows(self, X: Any) -> None:
+        """Refuse rows that `fit` would refuse, for what their entries are."""
+        check_quietly(X, dtype=list(FLOATS), ensure_min_samples=0, accept_sparse=True)
+
+    def _fixed_cost(self) -> PrivacyCost | None:
+        """Return what a fit will charge if that is the same for data of every shape, else None."""
+        return None
+
+    def _cost_at(self, epsilon: float, n_features: int | None = None) -> PrivacyCost | None:
+        """Return what a fit with this epsilon will charge; None if that is not known, or no such fit is possible."""
+        step: Any = clone(self)
+        step.set_params(epsilon=epsilon)
+        try:
+            cost: PrivacyCost | None = step._fixed_cost()
+            if cost is None and n_features is not None:
+                cost = step.privacy_plan(n_features=n_features).cost
+        except (TypeError, ValueError):
+            # The epsilon is too small to be divided, or settings or classes are not declared.
+            return None
+        return cost

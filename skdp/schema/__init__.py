@@ -1,0 +1,1 @@
+"""What is public about the columns of a table."""
