@@ -12,8 +12,6 @@ SKDP = Path(__file__).parents[1] / "skdp"
 #: Files that open sessions: the life cycle, functions, searches, and fits that may go on (`partial_fit`).
 SESSIONS = {
     "release/estimator.py": "the life cycle",
-    "additive/_classifier.py": "rows that are tables of columns",
-    "additive/_regressor.py": "rows that are tables of columns",
     "linear_model/_sgd_base.py": "partial_fit",
     "model_selection/_evaluation.py": "a function",
     "model_selection/_search.py": "fits of other estimators",
@@ -24,7 +22,7 @@ SESSIONS = {
 }
 
 #: Estimators that define a fit of their own, by the files above.
-OWN_FITS = {"DPAdditiveClassifier", "DPAdditiveRegressor", "DPSGDClassifier", "DPSGDRegressor", "DPGridSearchCV"}
+OWN_FITS = {"DPSGDClassifier", "DPSGDRegressor", "DPGridSearchCV"}
 
 
 def test_sessions_are_opened_by_the_life_cycle_or_where_it_is_said_why():

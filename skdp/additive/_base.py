@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import check_delta, check_epsilon
 from ..checks.params import check_integer, check_positive
-from ..release.mixin import DPEstimatorMixin
+from ..release.estimator import PrivateEstimator, Shape
 from ._columns import (
     ColumnParameters,
     Columns,
@@ -52,7 +52,7 @@ class Parameters:
         return self.epsilon < math.inf
 
 
-class AdditiveModel(DPEstimatorMixin, BaseEstimator):
+class AdditiveModel(PrivateEstimator, BaseEstimator):
     """Base of additive models: everything but how coefficients are found."""
 
     _released = frozenset(
@@ -90,16 +90,16 @@ class AdditiveModel(DPEstimatorMixin, BaseEstimator):
             n_steps=check_integer(self.n_steps, "n_steps", least=1, most=10**6),
         )
 
-    def _rows(self, X: Any, parameters: Parameters) -> tuple[list[NDArray], Columns]:
-        """Validate rows, and return them by column, with what the columns are."""
+    def _entries(self, X: Any, parameters: Parameters) -> list[NDArray]:
+        """Validate rows, and return them by column."""
         rows = read_rows(self, X, bool(parameters.columns.categories), reset=True)
         columns = columns_for(parameters.columns, rows.shape[1], getattr(self, "feature_names_in_", None))
         entries = split_columns(rows, columns)
         refuse_other_types(entries, columns, getattr(self, "feature_names_in_", None))
-        return entries, columns
+        return entries
 
     def _check_rows(self, X: Any) -> None:
-        clone(self)._rows(X, self._check_parameters())
+        clone(self)._entries(X, self._check_parameters())
 
     def _codes(self, X: Any) -> NDArray[np.int32]:
         """Return the cells of rows in the terms."""
@@ -108,10 +108,10 @@ class AdditiveModel(DPEstimatorMixin, BaseEstimator):
         rows = read_rows(self, X, not all(columns.ordered), reset=False)
         return self._layout.codes(columns.codes(split_columns(rows, columns)))
 
-    def _set_terms(
+    def _fitted_terms(
         self, coef: Array, intercept: Array, cells: Cells, columns: Columns, layout: Layout, single: bool
-    ) -> None:
-        """Set the attributes that describe the model, from what was released.
+    ) -> dict[str, Any]:
+        """Return the attributes that describe the model, from what was released.
 
         Terms of one column are centred, such that the records' mean is 0 as far as released counts say; what that
         takes off is added to the intercept.
@@ -126,15 +126,18 @@ class AdditiveModel(DPEstimatorMixin, BaseEstimator):
             shift += mean
             values = (values - mean).reshape(*term.shape, len(intercept))
             terms.append(values[..., 0] if single else values)
-        self.terms_ = terms
-        self.intercept_ = intercept + shift
-        self.term_columns_ = [term.columns for term in layout.terms]
-        self.bin_edges_ = [kind.copy() if isinstance(kind, np.ndarray) else None for kind in cells.columns.kinds]
-        self.cell_counts_ = cells.counts
-        self.n_samples_estimate_ = cells.total
-        self._columns = columns
-        self._layout = layout
-        self._coef, self._offset = coef, intercept
+        return {
+            "terms_": terms,
+            "intercept_": intercept + shift,
+            "term_columns_": [term.columns for term in layout.terms],
+            "bin_edges_": [kind.copy() if isinstance(kind, np.ndarray) else None for kind in cells.columns.kinds],
+            "cell_counts_": cells.counts,
+            "n_samples_estimate_": cells.total,
+            "_columns": columns,
+            "_layout": layout,
+            "_coef": coef,
+            "_offset": intercept,
+        }
 
     def _scores(self, X: Any) -> Array:
         """Return predictors of rows, of shape (n_rows, outputs)."""
@@ -204,23 +207,19 @@ class AdditiveModel(DPEstimatorMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         return [" x ".join(str(names[j]) for j in columns) for columns in self.term_columns_]
 
-    def _planned(self, n_features: int) -> tuple[Parameters, Columns, Layout, Before]:
-        """Return what a plan for so many columns starts from."""
-        parameters = self._check_parameters()
-        columns = columns_for(parameters.columns, check_integer(n_features, "n_features", least=1), None, named=False)
-        return self._prepared(parameters, columns)
+    def _columns_for(self, parameters: Parameters, shape: Shape) -> Columns:
+        return columns_for(parameters.columns, shape.n_features, shape.names, named=shape.is_read)
 
     def _any_shape(self) -> tuple[Parameters, Layout, Before]:
         """Return what a plan for some shape of the table starts from; the events of all shapes are the same."""
         parameters = self._check_parameters()
-        _, _, layout, before = self._prepared(parameters, any_columns(parameters.columns))
-        return parameters, layout, before
+        return parameters, *self._prepared(parameters, any_columns(parameters.columns))
 
     @staticmethod
-    def _prepared(parameters: Parameters, columns: Columns) -> tuple[Parameters, Columns, Layout, Before]:
+    def _prepared(parameters: Parameters, columns: Columns) -> tuple[Layout, Before]:
         smoothness = parameters.smoothness
         if smoothness is None:
             noise = noise_multiplier(parameters.epsilon, parameters.delta, sum(columns.sizes))
             smoothness = 1 - ROUGHNESS / (1 + noise)
         layout = Layout.of(columns, smoothness)
-        return parameters, columns, layout, Before.of(parameters.epsilon, parameters.delta, columns)
+        return layout, Before.of(parameters.epsilon, parameters.delta, columns)

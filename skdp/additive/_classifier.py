@@ -17,12 +17,13 @@ from sklearn.base import ClassifierMixin
 
 from ..accounting import PrivacyCost
 from ..checks.data import labelled_data
-from ..checks.params import check_choice, check_classes, check_integer, check_positive
+from ..checks.params import check_choice, check_classes, check_positive
 from ..linear_model._prediction import log_probabilities, probabilities
 from ..linear_model._sgd_derivatives import LogLoss, Multinomial
-from ..mechanisms import NoiseSource
-from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant
+from ..release.estimator import LabelsMixin, Records, Shape
+from ..release.session import PrivacyGuarantee, ReleaseSession
 from ._base import AdditiveModel, Parameters
+from ._columns import Columns
 from ._engines import GradientEngine, ObjectiveEngine
 from ._plans import Before, release_cells
 from ._terms import Layout
@@ -35,8 +36,11 @@ SOLVERS = ("auto", "objective", "gradient")
 #: The largest margin.
 _MOST_MARGIN = 8.0
 
+# What is public about a fit, besides its parameters.
+Design = tuple[Columns, Layout, Any]
 
-class DPAdditiveClassifier(ClassifierMixin, AdditiveModel):
+
+class DPAdditiveClassifier(ClassifierMixin, LabelsMixin, AdditiveModel):
     r"""Differentially private additive logistic regression: one curve for each column, for any number of classes.
 
     The score of a row is a sum of one number for each column, read off a curve over the column's bins or categories.
@@ -231,60 +235,45 @@ class DPAdditiveClassifier(ClassifierMixin, AdditiveModel):
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        accountant = check_accountant(self.accountant)
-        parameters = self._check_parameters()
+        return self._fit(X, y)
+
+    def _check_parameters(self) -> Parameters:
         self._check_own()
-        source = NoiseSource(self.random_state)
-        X, columns = self._rows(X, parameters)
+        return super()._check_parameters()
+
+    def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, None, Shape]:
+        X = self._entries(X, parameters)
         # A copy, since these are not the columns that the model has.
         positions = np.zeros((len(X[0]), 1))
         _, labels, classes = labelled_data(copy(self), positions, y, check_classes(self.classes))
         if np.any(labels < 0):
             X, labels = [column[labels >= 0] for column in X], labels[labels >= 0]
-        _, _, layout, before = self._prepared(parameters, columns)
-        engine = self._engine_for(parameters, layout, before, len(classes))
-        guarantee = before.and_then(engine.plan())
+        return X, labels, None, Shape(len(X), len(classes), names=self._names(), classes=classes)
 
-        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
-        cells = release_cells(session, guarantee, columns, X, getattr(self, "feature_names_in_", None), labels=True)
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
+        columns = self._columns_for(parameters, shape)
+        layout, before = self._prepared(parameters, columns)
+        engine = self._engine_for(parameters, layout, before, shape.n_classes)
+        return before.and_then(engine.plan()), (columns, layout, engine)
+
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
+    ) -> dict[str, Any]:
+        columns, layout, engine = design
+        guarantee, shape = session.guarantee, records.shape
+        cells = release_cells(session, guarantee, columns, records.X, shape.names, labels=True)
         codes = layout.codes(cells.codes)
-        if isinstance(engine, ObjectiveEngine):
-            coef, intercept = engine.run(session, codes, labels)
+        is_objective = isinstance(engine, ObjectiveEngine)
+        if is_objective:
+            coef, intercept = engine.run(session, codes, records.y)
         else:
-            coef, intercept = engine.run(session, guarantee, codes, labels, cells.total)
-
-        self._set_terms(coef, intercept, cells, columns, layout, len(classes) == 2)
-        self.classes_ = classes
-        self.privacy_ = guarantee
-        self._engine = engine
-        self.C_ = engine.weight if isinstance(engine, ObjectiveEngine) else None
-        self.margin_ = engine.offset if isinstance(engine, ObjectiveEngine) else 0.0
-        return self
-
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Number of labels; needed unless `classes` is set.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        parameters, _, layout, before = self._planned(n_features)
-        self._check_own()
-        classes = check_classes(self.classes)
-        if classes is not None:
-            n_classes = len(classes)
-        elif n_classes is None:
-            raise ValueError("n_classes must be given, since classes is None")
-        n_classes = check_integer(n_classes, "n_classes", least=2)
-        return before.and_then(self._engine_for(parameters, layout, before, n_classes).plan())
+            coef, intercept = engine.run(session, guarantee, codes, records.y, cells.total)
+        return {
+            **self._fitted_terms(coef, intercept, cells, columns, layout, shape.n_classes == 2),
+            "_engine": engine,
+            "C_": engine.weight if is_objective else None,
+            "margin_": engine.offset if is_objective else 0.0,
+        }
 
     def _check_own(self) -> tuple[str, float | None, float | None]:
         solver = check_choice(self.solver, "solver", SOLVERS)

@@ -8,6 +8,7 @@ of the cells and of the targets; and last, how predictions and targets go togeth
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -19,10 +20,10 @@ from ..checks.data import regression_data, single_target
 from ..linear_model._calibration import Calibration, Line
 from ..linear_model._sgd_derivatives import Residual
 from ..linear_model._targets import Targets
-from ..mechanisms import NoiseSource
-from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant
+from ..release.estimator import Records, Shape, TargetsMixin
+from ..release.session import PrivacyGuarantee, ReleaseSession
 from ._base import AdditiveModel, Parameters
-from ._columns import Codes
+from ._columns import Codes, Columns
 from ._engines import GradientEngine, MomentEngine
 from ._plans import Before, release_cells
 from ._terms import Layout
@@ -49,7 +50,18 @@ def _predictions(layout: Layout, codes: Codes, coef: Array, intercept: Array) ->
     return out
 
 
-class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
+@dataclass(frozen=True, eq=False)
+class Design:
+    """What is public about a fit, besides its parameters."""
+
+    targets: Targets
+    columns: Columns
+    layout: Layout
+    engine: GradientEngine | MomentEngine
+    last: Calibration | None
+
+
+class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     r"""Differentially private additive regression: one curve for each column.
 
     A prediction is a sum of one number for each column, read off a curve over the column's bins or categories.
@@ -220,21 +232,28 @@ class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        accountant = check_accountant(self.accountant)
-        parameters = self._check_parameters()
-        targets = Targets.of(self.bounds_y, True)
-        source = NoiseSource(self.random_state)
-        X, columns = self._rows(X, parameters)
+        return self._fit(X, y)
+
+    def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, None, Shape]:
+        X = self._entries(X, parameters)
         # A copy, since these are not the columns that the model has.
         _, y = regression_data(copy(self), np.zeros((len(X[0]), 1)), y)
-        y = single_target(y)
-        _, _, layout, before = self._prepared(parameters, columns)
-        engine, last = self._engine_for(parameters, layout, before)
-        guarantee = before.and_then(engine.plan(), last)
+        return X, single_target(y), None, Shape(len(X), names=self._names())
 
-        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
-        cells = release_cells(session, guarantee, columns, X, getattr(self, "feature_names_in_", None), labels=False)
-        scaled = targets.scaled(y, self.bounds_y)
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
+        targets = Targets.of(self.bounds_y, True)
+        columns = self._columns_for(parameters, shape)
+        layout, before = self._prepared(parameters, columns)
+        engine, last = self._engine_for(parameters, layout, before)
+        return before.and_then(engine.plan(), last), Design(targets, columns, layout, engine, last)
+
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
+    ) -> dict[str, Any]:
+        targets, layout, engine, last = design.targets, design.layout, design.engine, design.last
+        guarantee = session.guarantee
+        cells = release_cells(session, guarantee, design.columns, records.X, records.shape.names, labels=False)
+        scaled = targets.scaled(records.y, self.bounds_y)
         codes = layout.codes(cells.codes)
         coef, intercept = engine.run(session, guarantee, codes, scaled, cells.total)
         line = Line()
@@ -244,32 +263,14 @@ class DPAdditiveRegressor(RegressorMixin, AdditiveModel):
 
         unit = targets.half * line.slope
         shifted = targets.centre + unit * intercept + targets.half * line.shift
-        self._set_terms(unit * coef, shifted, cells, columns, layout, True)
-        self.intercept_ = float(self.intercept_[0])
-        self.privacy_ = guarantee
-        self._engine, self._engine_coef = engine, coef
-        self._unit = unit
-        return self
-
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Not used; here for a signature that all estimators share.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        parameters, _, layout, before = self._planned(n_features)
-        Targets.of(self.bounds_y, True)
-        engine, last = self._engine_for(parameters, layout, before)
-        return before.and_then(engine.plan(), last)
+        terms = self._fitted_terms(unit * coef, shifted, cells, design.columns, layout, True)
+        return {
+            **terms,
+            "intercept_": float(terms["intercept_"][0]),
+            "_engine": engine,
+            "_engine_coef": coef,
+            "_unit": unit,
+        }
 
     def _fixed_cost(self) -> PrivacyCost | None:
         parameters, layout, before = self._any_shape()
