@@ -42,23 +42,13 @@ _MOST_SLOPE = 4.0
 
 
 def weights_in_cells(predictions: NDArray, targets: NDArray) -> Array:
-    r"""Divide each record among six cells, and return the sum of the records' weights in each.
+    """Divide each record among six cells, and return the sum of the records' weights in each.
 
     With :math:`u` and :math:`v`, the prediction and the target mapped from [-1, 1] to [0, 1], the weights are the
     products of :math:`(1-u)^2, 2u(1-u), u^2` and :math:`1-v, v`. They are not negative and their sum is 1. Rounded
     down to multiples of :math:`2^{-20}`, they stay so, with a sum of at most 1. A prediction is a public function of
     its record. Therefore adding or removing a record moves the sums by at most 1, in L1 norm and in L2 norm, and a
     record in a corner attains both. Sums of such multiples are exact in doubles.
-
-    Parameters
-    ----------
-    predictions, targets : ndarray of shape (n_rows,)
-        Scaled by the bounds of the targets, and clipped to [-1, 1] here.
-
-    Returns
-    -------
-    weights : ndarray of shape (6,)
-        By cell of the prediction, then by cell of the target.
     """
     # Differences of infinite numbers are no numbers, and no record may make the sums so.
     u, v = (np.clip(np.nan_to_num(one, nan=0.0), -1.0, 1.0) / 2 + 0.5 for one in (predictions, targets))
@@ -93,22 +83,7 @@ class Calibration:
         return cls(Release(LABEL, l1_mechanism(part, 1.0, 6), PURE_SHARE, _THEOREM), PureEvent(part))
 
     def line(self, session: ReleaseSession, predictions: NDArray, targets: NDArray, *, trusted: bool = True) -> Line:
-        """Release the weights, and return the line that they speak for.
-
-        Parameters
-        ----------
-        session : ReleaseSession
-            Of the plan.
-        predictions, targets : ndarray of shape (n_rows,)
-            Private, in scaled units.
-        trusted : bool, default=True
-            Whether to keep the predictions where noise leaves the matter open. Otherwise it is the mean that is taken.
-
-        Returns
-        -------
-        line : Line
-            Public.
-        """
+        """Release the weights of private predictions and targets in scaled units, and return the line they support."""
         mechanism = self.release.mechanism
         released = session.release(LABEL, within_reach(mechanism, weights_in_cells(predictions, targets)))
         return chosen_line(released, math.sqrt(coordinate_variance(mechanism)), trusted)
@@ -121,22 +96,8 @@ def _errors(line: Line) -> Array:
 
 
 def chosen_line(weights: Array, noise: float, trusted: bool) -> Line:
-    """Choose between the predictions as they are, shifted, on a line, and the mean, by released numbers alone.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (6,)
-        As released.
-    noise : float
-        Standard deviation of the noise in each.
-    trusted : bool
-        Whether to prefer the predictions to the mean.
-
-    Returns
-    -------
-    line : Line
-        The one whose squared error is least, allowing for noise.
-    """
+    """Choose the line of least squared error, from released weights and the standard deviation of their noise."""
+    # If the noise leaves the choice open, the predictions are kept if `trusted`, and the mean is used otherwise.
     # Below its noise, a number of records says nothing.
     deviation = noise * math.sqrt(len(weights))
     count = max(float(weights.sum()), 3 * deviation)

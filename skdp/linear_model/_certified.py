@@ -43,23 +43,7 @@ _DESCENT_STEPS = 100_000
 
 
 class Objective:
-    """The regularised, linearly perturbed sum of losses of clipped rows.
-
-    Parameters
-    ----------
-    rows : ClippedRows
-        Rows of bounded norm, any constant feature included.
-    codes : ndarray of shape (n_rows,)
-        Class indices.
-    loss : Loss
-        The loss.
-    C : float
-        Weight of the sum of losses.
-    strong_convexity : float
-        The regulariser's lambda, positive.
-    linear : ndarray of shape (outputs, n_columns)
-        The linear term b; zeros for none.
-    """
+    """Sum the losses of clipped rows, plus a regulariser and a linear term of shape (outputs, n_columns)."""
 
     def __init__(
         self,
@@ -263,26 +247,8 @@ def _precise_sum(weights: Array, rows: Array) -> Array:
 
 
 def certified_minimizer(objective: Objective, tau: float, max_iter: int) -> Array:
-    """Return a point at which the norm of the gradient is proved to be at most `tau`.
-
-    Parameters
-    ----------
-    objective : Objective
-        What to minimise.
-    tau : float
-        The bound, a public number.
-    max_iter : int
-        Newton steps to try before the slower searches.
-
-    Returns
-    -------
-    theta : ndarray of shape (outputs, n_columns)
-
-    Raises
-    ------
-    CertificateError
-        If doubles cannot prove the bound, or the steps are used up. The message is fixed.
-    """
+    """Return a point at which the norm of the gradient is proved to be at most `tau`, a public number."""
+    # The message of a CertificateError is fixed, because it must not depend on the data.
     with np.errstate(all="ignore"):
         theta = _newton(objective, tau / 16, max_iter)
         gradient, error = objective.certified_gradient(theta)
@@ -360,11 +326,9 @@ def _line_search(
 def _precise_newton(
     objective: Objective, theta: Array, tau: float, n_steps: int, whole: bool
 ) -> tuple[Array, float, float]:
-    """Newton's method on precise gradients: the best point, the norm of its gradient, and the bound on its error.
-
-    `whole` takes all steps in full length. That finds the minimum of a piecewise quadratic loss from afar, but may lead
-    ever farther away. Otherwise, steps far beyond the least value of the objective are made shorter.
-    """
+    """Take Newton steps on precise gradients; return the best point, its gradient's norm, and a bound on the error."""
+    # `whole` takes all steps in full length. These steps find the minimum of a piecewise quadratic loss from afar, but
+    # they may diverge. Otherwise, steps far beyond the least value of the objective are made shorter.
     gradient, error = objective.precise_gradient(theta)
     norm, length, solver = float(np.linalg.norm(gradient)), 1.0, None
     best = theta, norm, error

@@ -114,11 +114,8 @@ def adassp_plan(
 
 
 def adassp_ridge(eigenvalue: float, eigenvalue_noise: float, noise: Noise) -> float:
-    """Return AdaSSP's ridge, from released numbers: what the smallest eigenvalue lacks to outweigh the noise.
-
-    Wang (2018), algorithm 2, for the noise that was added: the eigenvalue is lowered by a quantile of its noise, and
-    compared with a bound on the noise's largest eigenvalue.
-    """
+    """Return the ridge of AdaSSP (Wang 2018, algorithm 2), from released numbers and the size of the noise."""
+    # The ridge is the amount by which a lower bound on the eigenvalue falls short of a bound on the noise.
     p = noise.size
     surely = max(0.0, eigenvalue - eigenvalue_noise * float(stats.norm.isf(_ADASSP_FAILURE)))
     return max(0.0, noise.scale * math.sqrt(p * math.log(2 * p**2 / _ADASSP_FAILURE)) - surely)
@@ -130,13 +127,13 @@ def postprocess(gram: Array, cross: Array, penalty: Array) -> Array:
 
 
 def predicted_loss(gram: Array, cross: Array, penalty: Array, noise: Noise, cross_noise: float) -> tuple[float, Array]:
-    r"""Estimate the squared error of a ridge solution, less that of zeros, from the released moments it is made of.
+    r"""Estimate the squared error of a ridge solution, less that of zeros, from released moments; return both.
 
     The released moments flatter a solution that follows their noise. For Gaussian noise :math:`E` in the Gram matrix
     and :math:`e` in the cross moments, Stein's lemma says by how much. With :math:`M`, the inverse of the penalised
     matrix, :math:`\mathbb{E}\,e^\top w = \tau^2 \operatorname{tr} M` and :math:`-\mathbb{E}\,w^\top E w = \sigma^2
     (\operatorname{diag}(M)^\top L\,w^2 + w^\top(M\circ L)w)` in the basis of the eigenvectors, where :math:`L` holds
-    the divided differences of the positive part of the eigenvalues. Returned are the estimate and the solution.
+    the divided differences of the positive part of the eigenvalues.
     """
     values, vectors = np.linalg.eigh(gram)
     positive = np.maximum(values, 0.0)
@@ -154,13 +151,9 @@ def predicted_loss(gram: Array, cross: Array, penalty: Array, noise: Noise, cros
 
 
 def chosen_penalty(gram: Array, cross: Array, alpha: float, noise: Noise, cross_noise: float) -> Array:
-    """Return the ridge of each column, chosen by the released moments: for the intercept in the last column.
-
-    The default ridge shrinks the intercept too. Where features carry little, that pulls the mean to the middle of its
-    bounds, and noise in the coefficients is not worth their signal. The alternative is a mean that is almost not
-    shrunk, and coefficients of almost zero. It is taken if its predicted error is less by three standard deviations of
-    the difference that noise makes. Only released and public numbers are read, so that this is post-processing.
-    """
+    """Choose the ridge of each column, the intercept last, by post-processing of the released moments."""
+    # The default ridge shrinks the intercept too. If the features carry little signal, an almost unpenalised intercept
+    # with coefficients of almost zero is better. It is used if its predicted error is clearly less.
     standard = np.full(len(gram), alpha)
     mean_only = np.append(standard[1:] * _TO_ZERO, alpha * _SPARED)
     least, first = predicted_loss(gram, cross, standard, noise, cross_noise)
@@ -181,17 +174,7 @@ def in_original_units(solution: Array, features: Scaling, targets: Scaling, cons
 
 @dataclass(frozen=True)
 class Units:
-    """The public numbers that make coefficients of released moments.
-
-    Parameters
-    ----------
-    features, targets : Scaling
-        Units of the data.
-    constant : float
-        Column of the intercept.
-    blocks : tuple of Block
-        How the moments were released.
-    """
+    """Hold the public numbers that turn released moments into coefficients."""
 
     features: Scaling
     targets: Scaling

@@ -76,11 +76,9 @@ def class_sums(gram: Array, cross: Array, constant: float) -> Array:
 
 
 def taylor_rule(gram: Array, sums: Array, alpha: float, constant: float) -> tuple[Array, Array]:
-    r"""Minimise the log loss's Taylor polynomial at 0, plus a ridge.
-
-    For K classes, :math:`\log\sum_k e^{u_k}` is :math:`\log K + \bar u + \|u - \bar u\|^2/2K` to second order, so
-    that the minimiser is K times the least-squares solution for one-hot targets less their mean.
-    """
+    """Minimise the log loss's Taylor polynomial at 0, plus a ridge."""
+    # To second order, log(sum_k exp(u_k)) is log(K) + mean(u) + |u - mean(u)|^2 / (2 K) for K classes. Therefore the
+    # minimiser is K times the least-squares solution for one-hot targets less their mean.
     n_classes = sums.shape[1]
     centred = sums - sums.mean(axis=1, keepdims=True)
     solution = n_classes * solve_positive(trimmed(gram) + alpha * np.eye(len(gram)), centred)
@@ -88,11 +86,9 @@ def taylor_rule(gram: Array, sums: Array, alpha: float, constant: float) -> tupl
 
 
 def discriminant_rule(gram: Array, sums: Array, alpha: float, constant: float, least: float) -> tuple[Array, Array]:
-    """Return the rule of linear discriminant analysis in the space of the least-squares scores.
-
-    Without noise and ridge, that is discriminant analysis itself (Hastie, Tibshirani and Buja 1994). Frequencies,
-    means and covariance come from the moments. `least` is a floor for the number of records in a class.
-    """
+    """Return the linear discriminant rule in the space of the least-squares scores."""
+    # Without noise and ridge, this rule is discriminant analysis itself (Hastie, Tibshirani and Buja 1994). `least` is
+    # a floor for the number of records in a class.
     directions = taylor_rule(gram, sums, alpha, constant)[0]
     if len(directions) == 2:
         directions = directions[1:] - directions[:1]

@@ -66,11 +66,9 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Geometry:
-    """The minimisation, but for its weight C and its data.
+    """Describe the minimisation by public numbers, without its weight C and its data."""
 
-    Three classes or more make one multinomial problem under the log loss, and one binary problem a class
-    under the Huber hinge.
-    """
+    # With three or more classes, the log loss gives one multinomial problem, and the Huber hinge one problem per class.
 
     loss: Loss
     n_problems: int

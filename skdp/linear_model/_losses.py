@@ -66,13 +66,7 @@ class _Margin(Loss):
 
 
 class LogLoss(_Margin):
-    """Logistic loss of the margin, less a public number: :math:`\\log(1+e^{a-m})`.
-
-    Parameters
-    ----------
-    margin : float, default=0.0
-        The number a, of size 8 at most, that margins are to be beyond.
-    """
+    r"""Compute the logistic loss :math:`\log(1+e^{a-m})` of a margin m, for a public number a of size at most 8."""
 
     curvature = 0.25
 

@@ -91,10 +91,9 @@ class Scaling:
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """The release, but for its noise and its data. All of it is public.
+    """Describe the release of the moments by public numbers, without its noise and its data."""
 
-    Targets are vectors of L2 norm at most `target_norm` and L1 norm at most `target_sum`, with entries in [-1, 1].
-    """
+    # Targets have entries in [-1, 1], an L2 norm of at most `target_norm`, and an L1 norm of at most `target_sum`.
 
     n_features: int
     n_targets: int
@@ -160,7 +159,7 @@ class Geometry:
 
     @property
     def row_sum(self) -> float:
-        """Bound on the L1 norm of a row that is summed.
+        """Bound the L1 norm of a row that is summed.
 
         With features of norm a and constant feature c, it is at most sqrt(d) a + c. A row that is not scaled down has
         a <= data_norm and c = constant; one that is has a^2 + c^2 = longest^2 and c < constant, and the sum grows
@@ -184,15 +183,9 @@ class Geometry:
 
 @dataclass(frozen=True)
 class Block:
-    """Part of the moments, listed as one vector and released at once.
+    """Hold a part of the moments, which is listed as one vector and released at once."""
 
-    Parameters
-    ----------
-    label : str
-        Of the release.
-    gram, cross : float
-        Weights of what lies above the diagonal of the Gram matrix, and of the cross moments; 0 leaves a part out.
-    """
+    # The weights apply to entries above the diagonal of the Gram matrix, and to the cross moments. 0 omits a part.
 
     label: str
     gram: float
@@ -219,16 +212,9 @@ class Block:
 
 @dataclass(frozen=True)
 class Noise:
-    """Size of the noise in the Gram matrix, a public number.
+    """Describe the noise in a Gram matrix with `size` columns, by public numbers."""
 
-    Parameters
-    ----------
-    scale : float
-        The noise matrix is like a symmetric Gaussian one with this standard deviation on the diagonal, and off it
-        with that over the square root of 2.
-    size : int
-        Number of columns.
-    """
+    # `scale` is the standard deviation on the diagonal. Off the diagonal, it is `scale / sqrt(2)`.
 
     scale: float
     size: int
@@ -273,29 +259,13 @@ def _loss(mechanism: Mechanism, block: Block, geometry: Geometry) -> float:
 
 
 def noise_of(mechanism: Mechanism, block: Block, geometry: Geometry) -> Noise:
-    """Return the size of the noise in the Gram matrix.
-
-    With Laplace noise, the entries above the diagonal, which decide the largest eigenvalue, have weight 1.
-    """
+    """Return the size of the noise in the Gram matrix."""
+    # With Laplace noise, the entries above the diagonal decide the largest eigenvalue, and their weight is 1.
     return Noise(math.sqrt(2 * coordinate_variance(mechanism)) / block.gram, geometry.n_columns)
 
 
 class Moments:
-    """The private totals of one fit, until they are released.
-
-    Parameters
-    ----------
-    X, y : ndarray
-        Data, rows alike.
-    features : Scaling
-        Of the columns of X.
-    targets : callable
-        Maps a block of y to targets.
-    geometry : Geometry
-        Of the release.
-    private : bool
-        Whether totals are to be exact.
-    """
+    """Hold the private totals of one fit until they are released; if `private`, they are exact."""
 
     def __init__(self, X: NDArray, y: NDArray, features: Scaling, targets, geometry: Geometry, private: bool) -> None:  # type: ignore[no-untyped-def]
         d = geometry.n_features

@@ -93,10 +93,8 @@ def effective_weight(parameters: Parameters, geometry: Geometry, beside: float =
 
 
 def gaussian_curve(geometry: Geometry, C: float) -> ObjectiveCurve:
-    """Return the privacy curve that holds for this loss (theorems 2 to 4, and 6 to 8).
-
-    Kappa is rounded up to 40 bits, so that it does not depend on how the product of its factors is rounded.
-    """
+    """Return the privacy curve that holds for this loss (theorems 2 to 4, and 6 to 8)."""
+    # Kappa is rounded up to 40 bits, so that it does not depend on how the product of its factors is rounded.
     mantissa, exponent = math.frexp(C * geometry.norm**2)
     kappa = math.ldexp(math.ceil(mantissa * 2.0**KAPPA_BITS), exponent - KAPPA_BITS)
     if isinstance(geometry.loss, LogLoss):
@@ -117,11 +115,9 @@ def pure_price(geometry: Geometry, C: float, epsilon: float) -> float:
 
 
 def plan(parameters: Parameters, geometry: Geometry, C: float, beside: float = 0.0) -> PrivacyGuarantee:
-    """Return the two releases: the objective's noise, and the solution.
-
-    They leave the part `beside` of the budget (of the square of the Gaussian mechanism's GDP parameter, or of epsilon)
-    to releases beside them, which theorem 5 counts with the solution's noise, and of which the events do not speak.
-    """
+    """Plan the two releases: the noise of the objective, and the solution."""
+    # The part `beside` of the budget (of the squared GDP parameter, or of epsilon) is left to other releases. Theorem 5
+    # counts them with the noise of the solution, and the events do not include them.
     epsilon, delta = parameters.epsilon, parameters.delta
     sensitivity = C * geometry.lipschitz
     tau = geometry.joint(parameters.tol * sensitivity)

@@ -137,13 +137,7 @@ class SquaredError(_ResidualLoss):
 
 
 class Huber(_ResidualLoss):
-    """Half the squared residual up to a threshold, linear beyond.
-
-    Parameters
-    ----------
-    threshold : float
-        Positive.
-    """
+    """Compute half the squared residual up to a positive threshold, and a linear loss beyond."""
 
     def __init__(self, threshold: float) -> None:
         self.threshold = threshold
@@ -181,19 +175,7 @@ class AbsoluteError(_ResidualLoss):
 
 
 class LossSum:
-    """The sum of losses over rows, as a convex function of the coefficients.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, size)
-        Rows.
-    target : ndarray of shape (n_rows,)
-        Labels -1 and 1, or targets.
-    loss : ScoreLoss
-        The loss.
-    radius : float
-        Of the ball of coefficients.
-    """
+    """Sum losses over rows, as a convex function of coefficients in a ball; targets are labels -1 and 1, or numbers."""
 
     def __init__(self, rows: Array, target: Array, loss: ScoreLoss, radius: float) -> None:
         self._rows, self._target, self._loss = rows, target, loss
@@ -230,17 +212,7 @@ class LossSum:
 
 
 class SquaredErrorSum(LossSum):
-    """The sum of squared errors, from second moments: no point costs a pass over the rows.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, size)
-        Rows.
-    target : ndarray of shape (n_rows,)
-        Targets.
-    radius : float
-        Of the ball of coefficients.
-    """
+    """Sum squared errors from second moments, so that evaluating a point takes no pass over the rows."""
 
     def __init__(self, rows: Array, target: Array, radius: float) -> None:
         def block(rows: Array, target: Array) -> Array:
@@ -267,11 +239,9 @@ class SquaredErrorSum(LossSum):
 
 
 def _frame(losses: LossSum, radius: float) -> Array:
-    """Return axes along which boxes are cut, in columns, from a rough minimiser on the ball.
-
-    In the inside, the axes are those of the second derivative. On the boundary, one is the ray from the origin; across
-    it, the function and the boundary both curve.
-    """
+    """Return axes along which boxes are cut, in columns, from a rough minimiser on the ball."""
+    # In the interior, they are the eigenvectors of the second derivative. On the boundary, one is the ray from the
+    # origin, and across this ray, the function and the boundary both curve.
     size = len(losses.frame)
     point, shift = np.zeros(size), 0.0
     for _ in range(_FRAME_STEPS):
@@ -314,12 +284,9 @@ def _step_on_ball(hessian: Array, right: Array, radius: float) -> tuple[Array, f
 
 
 def minimiser_on_ball(losses: LossSum, radius: float) -> Array:
-    """Return the minimiser of a sum of losses on a ball, without privacy, by the ellipsoid method.
-
-    It takes any convex function, kinks included. A step cuts away the half of the ellipsoid in which the function is
-    larger than at its centre, or which lies outside of the ball. Each step makes the volume smaller by a factor that
-    depends on the dimension alone, so that a public number of steps is enough.
-    """
+    """Minimise a sum of losses on a ball, without privacy, by the ellipsoid method, which allows kinks."""
+    # Each step shrinks the volume by a factor that depends only on the dimension. Therefore the number of steps is
+    # public.
     size = len(losses.frame)
     centre, shape = np.zeros(size), np.eye(size) * radius**2
     best, least = centre, math.inf

@@ -234,22 +234,8 @@ class Path:
 
 
 def eta(descent: Descent, noise: float) -> float:
-    """Return the default step on the mean gradient, a public number.
-
-    As long as the curvature allows, but for the noise of all steps to add up to no more than a limit.
-
-    Parameters
-    ----------
-    descent : Descent
-        The course.
-    noise : float
-        Standard deviation of the noise in a mean gradient.
-
-    Returns
-    -------
-    eta : float
-        Before momentum, which makes it ``1 / (1 - momentum)`` as long.
-    """
+    """Return the default step on the mean gradient, before momentum; it is a public number."""
+    # The step is as long as the curvature allows, but the noise of all steps must not add up to more than a limit.
     settings = descent.settings
     rest, norm = 1 - settings.momentum, settings.row_norm
     part = _HUBER_STEP if settings.loss == "huber" else _STEP
@@ -259,18 +245,7 @@ def eta(descent: Descent, noise: float) -> float:
 
 
 def quietly(method: Method) -> Method:
-    """Let no arithmetic raise or warn: whether it did would depend on single records, wherever a user has set so.
-
-    Parameters
-    ----------
-    method : callable
-        Computes with private numbers.
-
-    Returns
-    -------
-    method : callable
-        The same, under NumPy's quietest settings.
-    """
+    """Silence all floating-point warnings and errors of a method, because single records could cause them."""
 
     @wraps(method)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -291,34 +266,8 @@ def carry_out(
     start: Array,
     attributes: Callable[[Array], dict[str, Any]],
 ) -> dict[str, Any]:
-    """Charge the plan, then descend.
-
-    Parameters
-    ----------
-    estimator : estimator
-        For its name and its callbacks.
-    descent : Descent
-        The course.
-    plan : PrivacyGuarantee
-        The plan.
-    accountant : BudgetAccountant or None
-        Charged before the data are used.
-    source : NoiseSource
-        Where bits come from.
-    X : ndarray of shape (n_rows, n_features)
-        Rows.
-    targets : callable
-        Returns class numbers, or numbers to predict, of shape (n_rows,).
-    start : ndarray of shape (outputs, n_columns)
-        Where to begin; public.
-    attributes : callable
-        Maps weights to fitted attributes.
-
-    Returns
-    -------
-    attributes : dict
-        Those of the result. Public.
-    """
+    """Charge the plan, descend from a public start of shape (outputs, n_columns), and return fitted attributes."""
+    # The accountant is charged before the data are used. `attributes` maps released weights to fitted attributes.
     settings = descent.settings
     session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(estimator).__name__)
     rows = clip_rows(X, settings.data_norm, settings.constant)
@@ -363,10 +312,8 @@ def weights_of(coef: Array, intercept: Array, settings: Settings) -> Array:
 
 
 def together(guarantees: list[PrivacyGuarantee]) -> PrivacyGuarantee:
-    """Return the guarantee of several courses on what may be the same records, one after the other.
-
-    The pairs add up. The events of all courses are kept, and say more than the pair.
-    """
+    """Return the guarantee of several courses, one after the other, which may use the same records."""
+    # The pairs (epsilon, delta) add up. The events of all courses are kept, because they allow a tighter bound.
     delta = math.fsum(g.delta for g in guarantees)
     if not delta < 1:
         raise ValueError(

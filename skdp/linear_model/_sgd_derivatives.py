@@ -29,31 +29,14 @@ Array = NDArray[np.float64]
 
 
 class Derivative(ABC):
-    """The derivative of a loss in `outputs` predictors.
-
-    Attributes
-    ----------
-    outputs : int
-        Number of predictors.
-    curvature : float
-        Largest second derivative; for a loss with a kink, that of its neighbour with a rounded one.
-    most : float
-        Bound on the norm of a record's derivative.
-    large : float
-        Norm of a large derivative, for the default clipping norm to be a part of.
-    walk : float
-        Largest standard deviation, of the predictors at a row of the largest norm, to which the noise of all steps
-        may add up where the length of a step is chosen by default.
-    signed : bool
-        Whether rows are to be multiplied by minus the record's sign, so that derivatives are positive.
-    """
+    """Compute the derivative of a loss in `outputs` predictors."""
 
     outputs: int = 1
-    curvature: float
-    most: float
-    large: float
-    walk: float = 6.0
-    signed: bool = False
+    curvature: float  # Largest second derivative; for a loss with a kink, of its rounded neighbour.
+    most: float  # Bound on the norm of a record's derivative.
+    large: float  # Norm of a large derivative, which the default clipping norm is a fraction of.
+    walk: float = 6.0  # Limit on the total noise in predictors of the longest row, for the default step.
+    signed: bool = False  # If True, rows are multiplied by minus the record's sign: derivatives are positive.
 
     @abstractmethod
     def __call__(self, z: Array, target: NDArray | None) -> None:

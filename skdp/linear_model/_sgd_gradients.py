@@ -38,22 +38,7 @@ MOST_WEIGHT = 2.0**200
 
 
 def boxed(values: Array, most: float) -> tuple[Array, float]:
-    """Move public numbers into a box, in place; what is not a number becomes 0.
-
-    Parameters
-    ----------
-    values : ndarray
-        Overwritten.
-    most : float
-        Largest size.
-
-    Returns
-    -------
-    values : ndarray
-        The same array.
-    largest : float
-        Size of the largest.
-    """
+    """Clip public numbers to [-most, most] in place, replace NaN by 0, and return them and their largest size."""
     largest = max(float(values.max()), -float(values.min()))
     if not largest <= most:
         np.nan_to_num(values, copy=False)
@@ -63,22 +48,10 @@ def boxed(values: Array, most: float) -> tuple[Array, float]:
 
 
 class ClippedGradients:
-    """Sums over records of clipped gradients.
+    """Sum clipped gradients over records; no record adds more than `max_norm` to a sum, in L2 norm."""
 
-    Parameters
-    ----------
-    rows : ClippedRows
-        The rows, which are overwritten.
-    targets : ndarray of shape (n_rows,)
-        Class numbers, or numbers to predict.
-    derivative : Derivative
-        The loss.
-    max_norm : float
-        No record adds more to a sum, in L2 norm.
-    whole : bool, default=False
-        Whether all sums are over all rows. Blocks of the rows are then stored by columns, where they are: products take
-        less time so.
-    """
+    # The rows are overwritten. If `whole`, all sums are over all rows. Blocks are then stored by columns, because
+    # products take less time.
 
     def __init__(
         self, rows: ClippedRows, targets: NDArray, derivative: Derivative, max_norm: float, whole: bool = False
@@ -124,40 +97,15 @@ class ClippedGradients:
         self._most_derivative = 2.0**_DERIVATIVE_BITS
 
     def at(self, weights: Array) -> Array:
-        """Return the point next to `weights` at which gradients are taken.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (outputs, n_columns)
-            Public.
-
-        Returns
-        -------
-        point : ndarray of shape (outputs, n_columns)
-            A copy, with entries of few bits.
-        """
+        """Round public weights to few bits, in a copy: gradients are taken at this point."""
         # Predictors that are not numbers would be bounded by nothing.
         point, largest = boxed(weights.copy(), self._most_weight)
         return round_to(point, step_of(max(largest, self._least_weight), self._weight_bits))
 
     def total(self, weights: Array, rows: NDArray[np.intp] | None = None, lattice: float | None = None) -> Array:
-        """Sum the clipped gradients of some records.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (outputs, n_columns)
-            Where: rounded by `at`.
-        rows : ndarray of intp, optional
-            Which records; all by default, and always if that was said in advance.
-        lattice : float, optional
-            Power of two. A sum of more records than doubles hold is rounded to the nearest multiples of it; where None
-            is given, to doubles.
-
-        Returns
-        -------
-        total : ndarray of shape (outputs, n_columns)
-            Exact but for that.
-        """
+        """Sum the clipped gradients of some records at a rounded point (see `at`); `rows` is None for all records."""
+        # A sum that exceeds doubles is rounded to multiples of `lattice`, a power of two, or to doubles if it is None.
+        # All other sums are exact.
         n_rows = len(self._rows) if rows is None else len(rows)
         total = np.zeros((self._derivative.outputs, self._n_columns))
         unit = self._unit * self._row_step
