@@ -78,50 +78,18 @@ _SMALL = 0.01
 
 
 def square_bits(n_terms: int) -> int:
-    """Return how many bits numbers may have, so that `n_terms` squares add up exactly.
-
-    Parameters
-    ----------
-    n_terms : int
-        Number of squares.
-
-    Returns
-    -------
-    bits : int
-        At most 20.
-    """
+    """Return how many bits numbers may have, at most 20, so that `n_terms` squares add up exactly."""
     return min(_MOST_BITS, (BITS - math.ceil(math.log2(n_terms))) // 2)
 
 
 def rounder(step: float) -> float:
-    """Return the number that, added and subtracted, rounds to multiples of `step`.
-
-    Parameters
-    ----------
-    step : float
-        A power of two; what is rounded is below ``2**51`` of it.
-
-    Returns
-    -------
-    number : float
-        Has `step` for the unit in the last place.
-    """
+    """Return the number that rounds to multiples of `step`, a power of two, when it is added and subtracted."""
+    # Rounded values must be below 2**51 steps.
     return 1.5 * 2.0**52 * step
 
 
 def project(weights: Array) -> Array:
-    """Move weights into the box, in place; what is no number becomes 0. They are public.
-
-    Parameters
-    ----------
-    weights : ndarray
-        Any.
-
-    Returns
-    -------
-    weights : ndarray
-        The same array, between -LARGEST_WEIGHT and LARGEST_WEIGHT.
-    """
+    """Clip public weights to [-LARGEST_WEIGHT, LARGEST_WEIGHT] in place, and replace NaN by 0."""
     np.minimum(weights, LARGEST_WEIGHT, out=weights)
     np.maximum(weights, -LARGEST_WEIGHT, out=weights)
     np.copyto(weights, 0.0, where=np.isnan(weights))
@@ -130,33 +98,15 @@ def project(weights: Array) -> Array:
 
 @dataclass(frozen=True)
 class Clipping:
-    """How much of a gradient is taken.
+    """Bound the L2 norm of the gradient of a record."""
 
-    Parameters
-    ----------
-    norm : float
-        Largest L2 norm of what a record adds: the sensitivity of a sum.
-    automatic : bool
-        Whether all gradients are scaled to about that norm, instead of those that exceed it.
-    """
-
-    norm: float
-    automatic: bool
+    norm: float  # Largest L2 norm a record adds, which is the sensitivity of a sum.
+    automatic: bool  # If True, all gradients are scaled to about `norm`, not only longer ones.
 
     def factors(self, squares: Array) -> Array:
-        r"""Return factors after which no gradient is longer than `norm`.
+        """Overwrite squared norms by factors after which no gradient is longer than `norm`.
 
         The margin of :math:`2^{-40}` exceeds all rounding, that of the product included.
-
-        Parameters
-        ----------
-        squares : ndarray of shape (n_rows,)
-            Squared norms of gradients; overwritten.
-
-        Returns
-        -------
-        factors : ndarray of shape (n_rows,)
-            The same array.
         """
         np.sqrt(squares, out=squares)
         target = self.norm * (1 - 2.0**-40)
@@ -194,29 +144,11 @@ class Layout:
 
 
 class GradientSums:
-    """Sums of clipped gradients over rows.
+    """Sum clipped gradients over rows."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features + 1)
-        Multiples of `row_step`, the constant 1 in the last column.
-    row_step : float
-        A power of two, such that entries are at most ``2**row_bits`` of it.
-    targets : ndarray of shape (n_rows, ...)
-        For the loss.
-    layout : Layout
-        Shapes of layers.
-    activation : {"tanh", "relu"}
-        Of hidden units. ReLU is clipped at 4.
-    loss : Loss
-        Of the outputs.
-    clipping : Clipping
-        What a record may add.
-    lattice : float
-        Step of the noise's lattice. Where there are several blocks, the sum is rounded to it.
-    block_rows : int, default=1024
-        Rows in a block.
-    """
+    # Entries of `rows` are multiples of `row_step`, a power of two, and at most ``2**square_bits(n_features + 1)`` of
+    # these steps. The last column is the constant 1. If there are several blocks, the sum is rounded to `lattice`, the
+    # step of the noise's lattice.
 
     def __init__(
         self,
@@ -263,13 +195,7 @@ class GradientSums:
         self._point = np.empty(layout.size)
 
     def at(self, weights: Array) -> None:
-        """Choose the point at which gradients are taken: the given one, rounded. Both are public.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (layout.size,)
-            Any; see `project`.
-        """
+        """Choose the point at which gradients are taken: public weights, which are rounded (see `project`)."""
         np.copyto(self._point, weights)
         parts = self._layout.parts(project(self._point))
         # No entry of a layer's derivatives exceeds `bound`, nor their norm `norm`. Beyond the bound of the clipping,
@@ -293,20 +219,8 @@ class GradientSums:
             norm *= math.sqrt(float(squares.sum()))
 
     def sum(self, rows: NDArray[np.intp] | None, out: Array) -> Array:
-        """Add up the clipped gradients of some rows.
-
-        Parameters
-        ----------
-        rows : ndarray of intp or None
-            Positions; None for all.
-        out : ndarray of shape (layout.size,)
-            Overwritten.
-
-        Returns
-        -------
-        out : ndarray of shape (layout.size,)
-            The same array. For up to `block_rows` rows, the sum; beyond, the sum rounded to the lattice.
-        """
+        """Add up the clipped gradients of some rows (all if None) into `out`, of shape (layout.size,)."""
+        # The sum over at most `block_rows` rows is exact. A sum over more rows is rounded to the lattice.
         n_rows = len(self._rows) if rows is None else len(rows)
         parts = self._layout.parts(out)
         if n_rows <= self._block:
@@ -320,18 +234,7 @@ class GradientSums:
         return out
 
     def exact(self, rows: NDArray[np.intp] | None) -> list[ExactTotal]:
-        """Add up the clipped gradients of some rows without rounding.
-
-        Parameters
-        ----------
-        rows : ndarray of intp or None
-            Positions; None for all.
-
-        Returns
-        -------
-        totals : list of ExactTotal
-            One for each layer, in `units`.
-        """
+        """Add up the clipped gradients of some rows (all if None) without rounding: a total per layer, in `units`."""
         n_rows = len(self._rows) if rows is None else len(rows)
         totals = [ExactTotal(math.prod(shape)) for shape in self._layout.shapes]
         for start in range(0, n_rows, self._block):

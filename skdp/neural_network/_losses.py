@@ -21,13 +21,7 @@ _ROUND_EXPONENTIALS = 1.5 * 2.0 ** (52 - 38)
 
 
 def exponentials(outputs: Array) -> None:
-    """Replace outputs by their exponentials, relative to the largest of the row, as multiples of ``2**-38``.
-
-    Parameters
-    ----------
-    outputs : ndarray of shape (n_rows, n_outputs)
-        Overwritten.
-    """
+    """Replace outputs by their exponentials, relative to the largest of the row, as multiples of ``2**-38``."""
     outputs -= outputs.max(axis=1, keepdims=True)
     np.exp(outputs, out=outputs)
     outputs += _ROUND_EXPONENTIALS
@@ -35,36 +29,16 @@ def exponentials(outputs: Array) -> None:
 
 
 class Loss(ABC):
-    """A loss of outputs z for one record.
-
-    Attributes
-    ----------
-    n_outputs : int
-        Number of outputs.
-    largest : float
-        Bound on an entry of the derivative.
-    norm : float
-        Bound on the L2 norm of the derivative.
-    out_activation : str
-        What the outputs go through, under scikit-learn's name.
-    """
+    """Compute a loss of outputs z for one record."""
 
     n_outputs: int
-    largest: float
-    norm: float
-    out_activation: str
+    largest: float  # Bound on an entry of the derivative.
+    norm: float  # Bound on the L2 norm of the derivative.
+    out_activation: str  # scikit-learn's name of the activation of the outputs.
 
     @abstractmethod
     def derivative(self, outputs: Array, targets: NDArray) -> None:
-        """Replace outputs by the derivatives of their loss.
-
-        Parameters
-        ----------
-        outputs : ndarray of shape (n_rows, n_outputs)
-            Overwritten.
-        targets : ndarray of shape (n_rows, ...)
-            What they should be.
-        """
+        """Replace outputs, of shape (n_rows, n_outputs), by the derivatives of their loss."""
 
 
 class BinaryLogLoss(Loss):
@@ -75,27 +49,13 @@ class BinaryLogLoss(Loss):
     out_activation = "logistic"
 
     def derivative(self, outputs: Array, targets: NDArray) -> None:
-        """See `Loss`; the derivative is ``expit(z) - y``.
-
-        Parameters
-        ----------
-        outputs : ndarray of shape (n_rows, 1)
-            Overwritten.
-        targets : ndarray of shape (n_rows,)
-            Codes.
-        """
+        """Replace outputs, of shape (n_rows, 1), by ``expit(z) - y`` for codes y."""
         special.expit(outputs, out=outputs)
         outputs[:, 0] -= targets
 
 
 class SoftmaxLogLoss(Loss):
-    """The log loss of three logits or more; targets are codes.
-
-    Parameters
-    ----------
-    n_outputs : int
-        Number of classes, at most ``2**15``.
-    """
+    """Compute the log loss of three logits or more, at most ``2**15``; targets are codes."""
 
     largest = 1.0
     norm = math.sqrt(2) * (1 + 2.0**-30)
@@ -107,30 +67,14 @@ class SoftmaxLogLoss(Loss):
         self.n_outputs = n_outputs
 
     def derivative(self, outputs: Array, targets: NDArray) -> None:
-        """See `Loss`; the derivative is ``softmax(z) - onehot(y)``.
-
-        Parameters
-        ----------
-        outputs : ndarray of shape (n_rows, n_outputs)
-            Overwritten.
-        targets : ndarray of shape (n_rows,)
-            Codes.
-        """
+        """Replace outputs by ``softmax(z) - onehot(y)`` for codes y."""
         exponentials(outputs)
         outputs /= outputs.sum(axis=1, keepdims=True)
         outputs[np.arange(len(targets)), targets] -= 1.0
 
 
 class Residuals(Loss):
-    """Squared error whose residuals are clipped, which is the Huber loss; targets lie in [-1, 1].
-
-    Parameters
-    ----------
-    n_outputs : int
-        Number of targets.
-    threshold : float
-        Beyond this residual, the loss is linear.
-    """
+    """Compute the Huber loss: squared error whose residuals are clipped at `threshold`; targets lie in [-1, 1]."""
 
     out_activation = "identity"
 
@@ -140,14 +84,6 @@ class Residuals(Loss):
         self.norm = threshold * math.sqrt(n_outputs) * (1 + 2.0**-30)
 
     def derivative(self, outputs: Array, targets: NDArray) -> None:
-        """See `Loss`; the derivative is ``clip(z - y)``.
-
-        Parameters
-        ----------
-        outputs : ndarray of shape (n_rows, n_outputs)
-            Overwritten.
-        targets : ndarray of shape (n_rows, n_outputs)
-            Scaled targets.
-        """
+        """Replace outputs by ``clip(z - y)`` for scaled targets y."""
         outputs -= targets
         np.clip(outputs, -self.largest, self.largest, out=outputs)

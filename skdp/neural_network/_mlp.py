@@ -130,22 +130,9 @@ def _default_rate(expected_n: Any) -> float:
 
 
 def scaled_rows(X: NDArray, data_norm: float) -> tuple[Array, float]:
-    """Clip rows, scale them so that a feature of average size is 1, and round them.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-        Finite rows.
-    data_norm : float
-        Rows that are longer are scaled down to it. It becomes the square root of the number of features.
-
-    Returns
-    -------
-    rows : ndarray of shape (n_rows, n_features + 1)
-        Multiples of `step`, with a last column of ones.
-    step : float
-        A power of two.
-    """
+    """Clip rows, scale them so that an average feature has size 1, and round them to multiples of a step."""
+    # The bound on the norm becomes the square root of the number of features. A column of ones is appended. The step
+    # is returned, and is a power of two.
     n_columns = X.shape[1] + 1
     scale = input_scale(X.shape[1], data_norm)
     step = step_of(math.sqrt(n_columns), square_bits(n_columns))
@@ -160,20 +147,7 @@ def scaled_rows(X: NDArray, data_norm: float) -> tuple[Array, float]:
 
 
 def input_scale(n_features: int, data_norm: float) -> float:
-    """Return what rows are multiplied by.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of columns.
-    data_norm : float
-        Bound on the norm of rows.
-
-    Returns
-    -------
-    scale : float
-        Public.
-    """
+    """Return the public factor that rows are multiplied by."""
     return math.sqrt(n_features) / data_norm
 
 

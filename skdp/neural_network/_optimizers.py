@@ -31,20 +31,8 @@ OUTPUT_SCALE = 0.1
 
 
 def initial_weights(layout: Layout, normals: Array) -> Array:
-    """Return where the descent begins: weights of variance one over the number of inputs, intercepts of 0.
-
-    Parameters
-    ----------
-    layout : Layout
-        Shapes of layers.
-    normals : ndarray of shape (layout.size,)
-        Standard normal numbers.
-
-    Returns
-    -------
-    weights : ndarray of shape (layout.size,)
-        The start.
-    """
+    """Scale standard normal numbers to initial weights."""
+    # The variance of weights is one over the number of inputs. Intercepts are 0.
     weights = normals.copy()
     parts = layout.parts(weights)
     for part in parts:
@@ -55,67 +43,26 @@ def initial_weights(layout: Layout, normals: Array) -> Array:
 
 
 def sgd_rate(noise: float, n_steps: int) -> float:
-    """Return the default learning rate of SGD, from public numbers.
-
-    Parameters
-    ----------
-    noise : float
-        Standard deviation of the noise in an average gradient.
-    n_steps : int
-        Number of steps.
-
-    Returns
-    -------
-    rate : float
-        Less where there is more noise.
-    """
+    """Return the default learning rate of SGD, from public numbers; it decreases with the noise in a mean gradient."""
     wander = noise * math.sqrt(n_steps)
     return SGD_RATE if wander * SGD_RATE <= SGD_WANDER else SGD_WANDER / wander
 
 
 @dataclass(frozen=True)
 class Descent:
-    """What is done with each gradient. All of it is public.
+    """Hold the rule by which gradients become steps; all values are public."""
 
-    Parameters
-    ----------
-    solver : {"adam", "sgd"}
-        Rule of the steps.
-    learning_rate : float
-        Of Adam, as a multiple of one over the root of a layer's inputs; of SGD, as it is.
-    momentum : float
-        Of SGD.
-    alpha : float
-        L2 penalty on weights, not on intercepts. Adam adds its gradient to that of the loss, and its steps are bounded.
-        SGD shrinks weights after the step, which is the proximal step of the penalty: unlike its gradient, it diverges
-        for no rate.
-    average : float
-        Part of the iterates, the last ones, whose average is the result; 0 for the last one.
-    """
+    # Adam adds the gradient of the L2 penalty on weights to that of the loss, and its steps are bounded. SGD shrinks
+    # weights after the step. Unlike a gradient step, this proximal step of the penalty diverges for no rate.
 
     solver: str
-    learning_rate: float
+    learning_rate: float  # For Adam, a multiple of one over the root of a layer's inputs.
     momentum: float
     alpha: float
-    average: float
+    average: float  # Share of the last iterates whose average is the result; 0 for the last iterate.
 
     def start(self, layout: Layout, weights: Array, n_steps: int) -> _Course:
-        """Begin at a point.
-
-        Parameters
-        ----------
-        layout : Layout
-            Shapes of layers.
-        weights : ndarray of shape (layout.size,)
-            The point.
-        n_steps : int
-            Number of steps to come.
-
-        Returns
-        -------
-        course : object
-            Has the current point, ``weights``, and takes steps.
-        """
+        """Begin at a point, for `n_steps` steps to come."""
         return _Course(self, layout, weights, n_steps)
 
 
@@ -141,13 +88,7 @@ class _Course:
                 rates /= math.sqrt(len(rates) - 1)
 
     def step(self, gradient: Array) -> None:
-        """Take a step, which ends in the box of `project`.
-
-        Parameters
-        ----------
-        gradient : ndarray of shape (layout.size,)
-            Released. Overwritten.
-        """
+        """Take a step along a released gradient, which is overwritten; the step ends in the box of `project`."""
         self._taken += 1
         spare = self._spare
         if self._rule.solver == "adam":
@@ -180,12 +121,6 @@ class _Course:
             self._sum += self.weights
 
     def result(self) -> Array:
-        """Return the average of the last iterates; before these, the current one.
-
-        Returns
-        -------
-        weights : ndarray of shape (layout.size,)
-            The result, if it ended here.
-        """
+        """Return the average of the last iterates, or the current iterate before averaging begins."""
         summed = self._taken - (self._n_steps - self._averaged)
         return self._sum / summed if summed > 0 else self.weights.copy()
