@@ -111,11 +111,9 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
     def _fitted_terms(
         self, coef: Array, intercept: Array, cells: Cells, columns: Columns, layout: Layout, single: bool
     ) -> dict[str, Any]:
-        """Return the attributes that describe the model, from what was released.
-
-        Terms of one column are centred, such that the records' mean is 0 as far as released counts say; what that
-        takes off is added to the intercept.
-        """
+        """Return the attributes that describe the model, computed from releases only."""
+        # Terms of one column are centred by the released counts, so that the records' mean is about 0. The
+        # intercept takes the difference.
         terms, shift = [], np.zeros(len(intercept))
         for term, values in zip(layout.terms, layout.values(coef), strict=True):
             mean = np.zeros(len(intercept))
@@ -181,13 +179,8 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
         """Return what the noise moves coefficients by, for the curvature that such records have."""
 
     def _term_noise(self, X: Any = None) -> tuple[list[Array], list[Array]]:
-        """Return standard deviations of the noise in ``terms_``, and bounds on them that hold for all records.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), default=None
-            Rows that may be looked at, to stand for the records; None takes pseudo-records.
-        """
+        """Return standard deviations of the noise in ``terms_``, and bounds on them that hold for all records."""
+        # The rows of X stand for the records, so X must not be private. If None, pseudo-records are used.
         check_is_fitted(self, "terms_")
         total = self.n_samples_estimate_
         if X is None:

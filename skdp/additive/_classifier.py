@@ -380,21 +380,8 @@ class DPAdditiveClassifier(ClassifierMixin, LabelsMixin, AdditiveModel):
 
 
 def curvatures(scores: Array, margin: float, most: float) -> Array:
-    """Return the mean second derivative of the loss at scores, if the model is right.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-        Scores.
-    margin : float
-        Margin of the loss.
-    most : float
-        Norm beyond which derivatives are clipped, where there is no curvature.
-
-    Returns
-    -------
-    curvatures : ndarray of shape (outputs, outputs, n_rows)
-    """
+    """Return mean second derivatives of the loss, of shape (outputs, outputs, n_rows), if the model is right."""
+    # Beyond the norm `most`, derivatives are clipped and the loss has no curvature.
     p = probabilities(logits(scores, margin))
     if scores.ndim == 1:
         out = np.zeros(len(scores))
@@ -409,11 +396,9 @@ def curvatures(scores: Array, margin: float, most: float) -> Array:
 
 
 def logits(scores: Array, margin: float) -> Array:
-    r"""Return log-odds for scores of two classes that were fitted with a margin.
-
-    A score s minimises the mean loss of records of which the part p is of the second class where :math:`p\,\sigma(a-s)
-    = (1-p)\,\sigma(a+s)`.
-    """
+    """Return log-odds for scores of two classes that were fitted with a margin."""
+    # If a share p of the records is of the second class, the score s that minimises the mean loss solves
+    # p σ(a - s) = (1 - p) σ(a + s) for the margin a.
     if margin == 0 or scores.ndim > 1:
         return scores
     return special.log_expit(margin + scores) - special.log_expit(margin - scores)

@@ -50,24 +50,12 @@ class ColumnParameters:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What each column is, by position.
+    """Describe each column, by position, with public values only."""
 
-    Attributes
-    ----------
-    kinds : tuple of Categories, ndarray or None
-        Of each column: categories, edges of bins, or None where edges are yet to be released.
-    n_bins : int
-        Number of bins of the latter.
-    grid : Grid
-        Of which released edges are; of the columns with bounds.
-    pairs : tuple of (int, int)
-        Pairs of columns with a term of their own.
-    """
-
-    kinds: tuple[Categories | Array | None, ...]
-    n_bins: int
-    grid: Grid
-    pairs: tuple[tuple[int, int], ...]
+    kinds: tuple[Categories | Array | None, ...]  # Categories, edges of bins, or None for edges to release.
+    n_bins: int  # For columns whose edges are released.
+    grid: Grid  # Released edges lie on this grid of the columns with bounds.
+    pairs: tuple[tuple[int, int], ...]  # Pairs of columns with their own term.
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -185,10 +173,8 @@ def _check_interactions(value: Any) -> tuple[tuple[Any, Any], ...]:
 
 
 def columns_for(parameters: ColumnParameters, n_features: int, names: NDArray | None, named: bool = True) -> Columns:
-    """Return what each of `n_features` columns is.
-
-    Without `named`, names stand for any columns that are left: for a plan, it does not matter which.
-    """
+    """Return the description of each of `n_features` columns."""
+    # Without `named`, names stand for any remaining columns, because a plan does not depend on which they are.
     own = [("categories", [name for name, _ in parameters.categories])]
     own.append(("bin_edges", [name for name, _ in parameters.edges]))
     categorical, uneven = positions_of(own, n_features, names, named)
@@ -266,10 +252,8 @@ def split_columns(rows: NDArray, columns: Columns) -> list[NDArray]:
 
 
 def refuse_other_types(X: list[NDArray], columns: Columns, names: NDArray | None) -> None:
-    """Refuse a column that holds text where `categories` declares numbers, or numbers where it declares text.
-
-    As with values that are not finite, one entry is enough. How other entries are read does not depend on it.
-    """
+    """Refuse a column that holds text where `categories` declares numbers, or numbers where it declares text."""
+    # One entry of another type is enough to refuse. How other entries are read does not depend on it.
     for j, (kind, entries) in enumerate(zip(columns.kinds, X, strict=True)):
         if isinstance(kind, Categories) and kind.holds_other_types(entries):
             name = j if names is None else str(names[j])

@@ -80,28 +80,14 @@ def _mechanism(guarantee: PrivacyGuarantee, label: str) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class ObjectiveEngine:
-    """Logistic regression by objective perturbation, but for the data. Public.
-
-    Attributes
-    ----------
-    epsilon, delta : float
-        The whole budget.
-    beside : float
-        Part of it that other releases take.
-    layout : Layout
-        Of the features.
-    n_classes : int
-        Number of labels.
-    C, margin : float or None
-        As users set them; None for the automatic ones.
-    """
+    """Describe logistic regression by objective perturbation, by public values without the data."""
 
     epsilon: float
     delta: float
-    beside: float
+    beside: float  # The part of the budget that other releases use.
     layout: Layout
     n_classes: int
-    C: float | None
+    C: float | None  # C and margin are chosen automatically if None.
     margin: float | None
 
     @cached_property
@@ -156,10 +142,8 @@ class ObjectiveEngine:
         return linear_rule(release_minimiser(session, minimise, self.parameters, geometry, weight), geometry)
 
     def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
-        """Return what the noise moves coefficients by, for such a curvature in the predictors: see `term_noise`.
-
-        The minimiser moves by minus the inverse of the second derivative times the noise.
-        """
+        """Return how far the noise moves coefficients, for the curvature of pseudo-records; see `term_noise`."""
+        # The minimiser moves by minus the inverse of the second derivative times the noise.
         noise = math.hypot(*(math.sqrt(coordinate_variance(r.mechanism)) for r in guarantee.releases[-2:]))
         loss, n_columns = self.geometry.loss, self.geometry.n_columns
         basis = loss.basis if isinstance(loss, MultinomialLogLoss) else np.eye(1)
@@ -174,25 +158,11 @@ class ObjectiveEngine:
 
 @dataclass(frozen=True, eq=False)
 class GradientEngine:
-    """Noisy gradient steps on all records, but for the data. Public.
-
-    Attributes
-    ----------
-    epsilon, delta : float
-        The whole budget.
-    beside : float
-        Part of it that other releases take.
-    layout : Layout
-        Of the features.
-    derivative : Derivative
-        Of the loss.
-    n_steps : int
-        Number of steps.
-    """
+    """Describe noisy gradient steps on all records, by public values without the data."""
 
     epsilon: float
     delta: float
-    beside: float
+    beside: float  # The part of the budget that other releases use.
     layout: Layout
     derivative: Derivative
     n_steps: int
@@ -251,11 +221,9 @@ class GradientEngine:
         return rule_of(path.result(), self.descent.settings)
 
     def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
-        """Return what the noise moves coefficients by, for such a curvature in the predictors: see `term_noise`.
-
-        Along an eigenvector of the second derivative, the noise of each step dies out by a recursion, and the result
-        averages over what is left of all of them.
-        """
+        """Return how far the noise moves coefficients, for the curvature of pseudo-records; see `term_noise`."""
+        # Along an eigenvector of the second derivative, the noise of each step decays by a recursion. The result
+        # averages over the remaining noise of all steps.
         noise, constant = _mechanism(guarantee, GRADIENTS).scale, self.descent.settings.constant
         length = eta(self.descent, noise / pseudo.count) / pseudo.count
         first = self.n_steps - max(1, math.ceil(_AVERAGED * self.n_steps))
@@ -280,20 +248,10 @@ class GradientEngine:
 
 @dataclass(frozen=True, eq=False)
 class MomentEngine:
-    """Ridge regression from noisy second moments, for ``delta = 0``, but for the data. Public.
-
-    Attributes
-    ----------
-    epsilon : float
-        The whole budget.
-    beside : float
-        Part of it that other releases take.
-    layout : Layout
-        Of the features.
-    """
+    """Describe ridge regression from noisy second moments, for ``delta = 0``, by public values without the data."""
 
     epsilon: float
-    beside: float
+    beside: float  # The part of the budget that other releases use.
     layout: Layout
 
     @cached_property

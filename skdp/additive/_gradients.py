@@ -22,21 +22,7 @@ Array = NDArray[np.float64]
 
 
 class CellGradients(ClippedGradients):
-    """Sums over records of clipped gradients.
-
-    Parameters
-    ----------
-    layout : Layout
-        The terms.
-    codes : ndarray of shape (n_terms, n_rows)
-        Cells of the records.
-    targets : ndarray of shape (n_rows,)
-        Class numbers, or numbers to predict.
-    derivative : Derivative
-        The loss.
-    max_norm : float
-        No record adds more to a sum, in L2 norm.
-    """
+    """Sum clipped gradients over records given by cells; no record adds more than `max_norm`, in L2 norm."""
 
     def __init__(self, layout: Layout, codes: Codes, targets: NDArray, derivative: Derivative, max_norm: float) -> None:
         norm = augmented_norm(layout.data_norm, layout.constant)

@@ -27,28 +27,10 @@ _PAIR_ROWS = 2**14
 
 
 class CellObjective(Objective):
-    """The regularised, linearly perturbed sum of losses of the records of an additive model.
+    """Sum the losses of the records of an additive model, plus a regulariser and a linear term."""
 
-    No row is longer than `norm`: each term adds a row of length 1 at most (see :class:`Layout`), and the constant is
-    counted.
-
-    Parameters
-    ----------
-    layout : Layout
-        The terms.
-    codes : ndarray of shape (n_terms, n_rows)
-        Cells of the records.
-    labels : ndarray of shape (n_rows,)
-        Class indices.
-    loss : Loss
-        The loss.
-    C : float
-        Weight of the sum of losses.
-    strong_convexity : float
-        The regulariser's lambda, positive.
-    linear : ndarray of shape (outputs, n_columns)
-        The linear term b.
-    """
+    # No row is longer than `norm`, because each term adds a row of length at most 1 (see `Layout`), and `norm` includes
+    # the constant.
 
     def __init__(
         self,

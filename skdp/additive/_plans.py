@@ -39,20 +39,11 @@ EDGE_SHARE = 0.1
 
 
 def cell_sensitivity(n_columns: int) -> int:
-    r"""Bound what one record adds to the numbers of records in all cells, and to their total.
+    """Bound what one record adds to the numbers of records in all cells, and to their total.
 
     It is in one cell of each column at most, and adds 1 to its count; and 1 to the total. The L1 norm is
-    :math:`d + 1`, the L2 norm its square root, and every record with a category in each column attains both.
-
-    Parameters
-    ----------
-    n_columns : int
-        Number of columns.
-
-    Returns
-    -------
-    sensitivity : int
-        The bound on the L1 norm, and on the square of the L2 norm.
+    :math:`d + 1`, the L2 norm its square root, and every record with a category in each column attains both. The
+    bound returned is the one on the L1 norm, and on the square of the L2 norm.
     """
     return n_columns + 1
 
@@ -65,21 +56,11 @@ def records_in_cells(codes: Codes, sizes: tuple[int, ...]) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Before:
-    """The releases that come before the model's own: private edges, if there are any to find, and counts.
-
-    Attributes
-    ----------
-    events : tuple of PrivacyEvent
-        What they cost.
-    releases : tuple of Release
-        What they are.
-    share : float
-        Part of the budget.
-    """
+    """Hold the releases before the model's own: private edges, if any have to be found, and counts."""
 
     events: tuple[PrivacyEvent, ...]
     releases: tuple[Release, ...]
-    share: float
+    share: float  # Part of the budget.
 
     @classmethod
     def of(cls, epsilon: float, delta: float, columns: Columns) -> Before:
@@ -117,24 +98,12 @@ class Before:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Where the records are, and what was released of it.
-
-    Attributes
-    ----------
-    columns : Columns
-        With all edges.
-    codes : ndarray of shape (n_columns, n_rows)
-        Private.
-    total : float
-        Released number of records; at least 1, and at least its own noise.
-    counts : list of ndarray
-        Released numbers of records in the cells of each column.
-    """
+    """Hold the cells of the records, which are private, and the released counts."""
 
     columns: Columns
-    codes: Codes
-    total: float
-    counts: list[Array]
+    codes: Codes  # Private, of shape (n_columns, n_rows).
+    total: float  # Released number of records; at least 1, and at least its own noise.
+    counts: list[Array]  # Released numbers of records in the cells of each column.
 
 
 def release_cells(

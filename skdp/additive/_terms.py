@@ -45,12 +45,9 @@ def simplex(n_cells: int) -> Array:
 
 
 def cell_rows(n_cells: int, ordered: bool, smoothness: float) -> Array:
-    """Return a row for each cell, of length 1 but for rounding.
-
-    Products of rows are `smoothness` times those of `steps`, plus the rest times those of `simplex`. Rows are a factor
-    of the matrix of these products, with as many columns as it needs; which one does not matter, since noise and
-    penalty know no directions.
-    """
+    """Return a row for each cell, of length 1 but for rounding."""
+    # Products of rows are `smoothness` times those of `steps`, plus the rest times those of `simplex`. Any factor of
+    # the matrix of these products will do, because noise and penalty do not depend on directions.
     if not ordered or smoothness == 0:
         return simplex(n_cells)
     s, c = steps(n_cells), simplex(n_cells)
@@ -63,21 +60,11 @@ def cell_rows(n_cells: int, ordered: bool, smoothness: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """A term of the model: one column, or two.
-
-    Attributes
-    ----------
-    columns : tuple of int
-        Which.
-    maps : tuple of ndarray
-        For each, the cell of the term that a cell of the column is in.
-    rows : ndarray of shape (n_cells + 1, n_columns)
-        A row for each cell, no longer than 1, and one of zeros for what is in none.
-    """
+    """Hold a term of the model, which has one column or two."""
 
     columns: tuple[int, ...]
-    maps: tuple[NDArray[np.int32], ...]
-    rows: Array
+    maps: tuple[NDArray[np.int32], ...]  # For each column, the cell of the term for each cell of the column.
+    rows: Array  # A row of length at most 1 for each cell, and a last row of zeros for values in no cell.
 
     @property
     def shape(self) -> tuple[int, ...]:

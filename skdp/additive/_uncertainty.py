@@ -23,17 +23,7 @@ N_PSEUDO = 2048
 
 
 class Pseudo:
-    """Pseudo-records.
-
-    Parameters
-    ----------
-    features : ndarray of shape (N_PSEUDO, n_features)
-        Rows, the constant feature left out.
-    count : float
-        For how many records they stand.
-    bends : bool, default=True
-        Whether they have any curvature.
-    """
+    """Hold pseudo-records for `count` records, without the constant feature; `bends` tells if they have curvature."""
 
     def __init__(self, features: Array, count: float, bends: bool = True) -> None:
         self.features = features
@@ -41,20 +31,10 @@ class Pseudo:
         self.bends = bends
 
     def curvature(self, weights: Array | None, constant: float) -> Array:
-        """Return the second derivative of the loss, summed over records, in the coefficients, the constant's included.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (outputs, outputs, n_rows) or None
-            That of each row's loss in its predictors; None for 1.
-        constant : float
-            The constant feature.
-
-        Returns
-        -------
-        curvature : ndarray of shape (outputs * n_columns, outputs * n_columns)
-            Output by output; without any curvature, that of one output, since all are alike.
-        """
+        """Return the second derivative of the loss, summed over records, in all coefficients, with the constant's."""
+        # `weights`, of shape (outputs, outputs, n_rows), holds the second derivative of each row's loss in its
+        # predictors; None stands for 1. The result is ordered by output. Without curvature, all outputs are equal, and
+        # the result is that of one output.
         rows = np.column_stack([self.features, np.full(len(self.features), constant)])
         n_columns = rows.shape[1]
         if not self.bends:
@@ -68,11 +48,9 @@ class Pseudo:
 
 
 def pseudo_records(layout: Layout, counts: list[Array], total: float) -> Pseudo:
-    """Return records whose columns are independent, with the released counts.
-
-    They are points of a Kronecker sequence (fractional parts of multiples of square roots of primes), which fills the
-    cube evenly, so that nothing is drawn at random.
-    """
+    """Return records whose columns are independent, with the released counts."""
+    # The points of a Kronecker sequence (fractional parts of multiples of square roots of primes) fill the cube evenly.
+    # Therefore no random numbers are drawn.
     n = np.arange(N_PSEUDO)
     codes = np.empty((len(counts), N_PSEUDO), dtype=np.int32)
     for own, released, prime in zip(codes, counts, _primes(len(counts)), strict=True):
@@ -100,16 +78,9 @@ def _primes(count: int) -> list[int]:
 
 
 def term_noise(model: Any, spread: list[Array]) -> list[Array]:
-    """Return standard deviations of the values of each term's cells, of the same shape.
-
-    Parameters
-    ----------
-    model : estimator
-        A fitted additive model.
-    spread : list of ndarray of shape (n_columns, n_numbers)
-        For each output, a matrix A such that the noise moves the coefficients, the constant's included, by A times
-        independent numbers of variance 1.
-    """
+    """Return standard deviations of the values of each term's cells, of the same shape."""
+    # `spread` holds a matrix A for each output. The noise moves the coefficients, the constant's included, by A times
+    # independent numbers of variance 1.
     layout, out = model._layout, []
     for term, where, values in zip(layout.terms, layout.slices, model.terms_, strict=True):
         rows = term.rows[:-1]

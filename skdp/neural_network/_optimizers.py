@@ -32,7 +32,7 @@ OUTPUT_SCALE = 0.1
 
 def initial_weights(layout: Layout, normals: Array) -> Array:
     """Scale standard normal numbers to initial weights."""
-    # The variance of weights is one over the number of inputs. Intercepts are 0.
+    # The variance of weights is one over the number of inputs, before the scale of the output layer. Intercepts are 0.
     weights = normals.copy()
     parts = layout.parts(weights)
     for part in parts:
