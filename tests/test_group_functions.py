@@ -25,7 +25,6 @@ from skdp import (
     DPStandardScaler,
     FunctionalMechLinReg,
     ObjPertLogReg,
-    _groups,
     allocate,
 )
 from skdp.accounting._budget import ESTIMATORS_OF_GROUPS, FUNCTIONS_OF_GROUPS, SEARCHES_OF_GROUPS
@@ -42,6 +41,7 @@ from skdp.model_selection import (
 )
 from skdp.model_selection._search import PrivateSearch
 from skdp.preprocessing import _quantiles, private_bounds, private_quantiles
+from skdp.release import units as _groups
 from skdp.release.session import PrivacyGuarantee, ReleaseSession
 from skdp.sensitivity import PARTS
 from tests.estimators import VARIANTS

@@ -24,14 +24,14 @@ from skdp import (
     HistogramRegressor,
     NoisyHistogram,
     ObjPertLogReg,
-    _class_sums,
-    _groups,
     allocate,
 )
 from skdp.accounting import PrivacyCost, Relation, _sqlite
 from skdp.exceptions import BudgetError, LedgerError
 from skdp.linear_model import _functional, _moments
 from skdp.mechanisms import NoiseSource
+from skdp.release import class_sums as _class_sums
+from skdp.release import units as _groups
 from skdp.release.session import ReleaseSession
 from skdp.release.units import Unit, drawn_rows, group_numbers
 from skdp.sensitivity import group_sensitivity

@@ -34,7 +34,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 import skdp
-from skdp import BudgetAccountant, DPNaiveBayes, DPStandardScaler, ObjPertLogReg, _data
+from skdp import BudgetAccountant, DPNaiveBayes, DPStandardScaler, ObjPertLogReg
+from skdp.checks import data as _data
 from skdp.ensemble import SampleAggregate
 from skdp.exceptions import BudgetError
 from skdp.mechanisms import NoiseSource

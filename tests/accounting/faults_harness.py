@@ -25,7 +25,7 @@ PATIENCE = 120.0
 NOBODY = 65534
 
 ROOT = Path(skdp.__file__).parents[1]
-LEDGER_CODE = (str(ROOT / "skdp" / "accounting") + os.sep, str(ROOT / "skdp" / "_release.py"))
+LEDGER_CODE = (str(ROOT / "skdp" / "accounting") + os.sep, str(ROOT / "skdp" / "release" / "session.py"))
 
 posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks, signals and limits of resources are POSIX")
 

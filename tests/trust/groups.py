@@ -13,10 +13,10 @@ from skdp import (
     HistogramClassifier,
     HistogramRegressor,
     NoisyHistogram,
-    _class_sums,
-    _groups,
 )
 from skdp.linear_model import _functional, _moments
+from skdp.release import class_sums as _class_sums
+from skdp.release import units as _groups
 from tests.trust.subjects import PURE, Subject
 
 #: How many rows of a group count.

@@ -284,10 +284,10 @@ def plan_of(change):
 
     @contextmanager
     def broken():
-        true = ObjectivePerturbation._plan
+        true = ObjectivePerturbation._plan_of
         with patch.object(
             ObjectivePerturbation,
-            "_plan",
+            "_plan_of",
             staticmethod(lambda parameters, geometry, C: true(parameters, geometry, change(C))),
         ):
             yield

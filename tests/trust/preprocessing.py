@@ -9,9 +9,10 @@ import numpy as np
 from scipy import special
 from sklearn.base import BaseEstimator
 
-from skdp import DPQuantileBinner, DPStandardScaler, PrivateLabelSet, _class_sums
+from skdp import DPQuantileBinner, DPStandardScaler, PrivateLabelSet
 from skdp.mechanisms import StabilityThreshold, stability
 from skdp.preprocessing import _quantiles, _standard_scaler, private_bounds, private_quantiles
+from skdp.release import class_sums as _class_sums
 from tests.trust.choices import choices, half_noise, less_noise
 from tests.trust.groups import MOST, all_rows_count, one_row_more
 from tests.trust.subjects import ERROR, FIRST_SEED, PURE, RUNS_AT_3, TIMES, Reading, Subject, recorded_epsilon, replaced
