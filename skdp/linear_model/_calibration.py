@@ -51,7 +51,10 @@ def weights_in_cells(predictions: NDArray, targets: NDArray) -> Array:
     record in a corner attains both. Sums of such multiples are exact in doubles.
     """
     # Differences of infinite numbers are no numbers, and no record may make the sums so.
-    u, v = (np.clip(np.nan_to_num(one, nan=0.0), -1.0, 1.0) / 2 + 0.5 for one in (predictions, targets))
+    u, v = (
+        np.clip(np.nan_to_num(np.asarray(one, dtype=np.float64), nan=0.0), -1.0, 1.0) / 2 + 0.5
+        for one in (predictions, targets)
+    )
     out = []
     for own in ((1 - u) ** 2, 2 * u * (1 - u), u**2):
         out += [np.floor(own * other * 2.0**_BITS).sum() for other in (1 - v, v)]

@@ -16,7 +16,7 @@ from ..checks.params import check_boolean, check_choice
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, UnaryChannel
 from ..naive_bayes._model import onto_simplex
 from ._base import Integers, LocalTransformer, check_n_reported, has_one_type, portion
-from ._categories import Categories, check_categories, entries_of, refuse_other_types
+from ._categories import Categories, check_categories, entries_of
 
 
 class CategoryTransformer(LocalTransformer):
@@ -33,17 +33,16 @@ class CategoryTransformer(LocalTransformer):
 
     def _rows(self, X: Any, *, reset: bool) -> NDArray:
         # What is missing, or of another kind, is none of the categories.
-        entries = entries_of(X)
+        X = entries_of(X)
         rows: NDArray = validate_quietly(
             self,
-            entries,
-            dtype=None if has_one_type(entries) else object,
+            X,
+            dtype=None if has_one_type(X) else object,
             ensure_all_finite=False,
             ensure_min_samples=0,
             reset=reset,
             times=True,
         )
-        refuse_other_types(X, [column.values for column in self._categories(rows.shape[1])], "categories")
         return rows
 
     @abstractmethod
@@ -140,8 +139,7 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
     categories : int, array-like or list of array-like
         The public categories, from the code book: how many there are, if they are coded 0, 1, ...; or a list of them,
         numbers or text; or a list with one of these for each column. Required. A value that is none of them, or
-        missing, is not refused, and not dropped: it is reported like any other, and says nothing. An array or table of
-        two rows or more is refused if its type says text where numbers are declared, or the reverse.
+        missing, is not refused, and not dropped: it is reported like any other, and says nothing.
     epsilon : float, default=1.0
         Privacy budget of one row, over all of its columns, for each call of `transform`; positive. ``inf`` adds no
         noise and gives no privacy. More than about 40 for one column is no different from 40.
@@ -246,8 +244,7 @@ class UnaryEncoder(CategoryTransformer):
     categories : int, array-like or list of array-like
         The public categories, from the code book: how many there are, if they are coded 0, 1, ...; or a list of them,
         numbers or text; or a list with one of these for each column. Required. A value that is none of them, or
-        missing, is not refused, and not dropped: it is reported like any other, and says nothing. An array or table of
-        two rows or more is refused if its type says text where numbers are declared, or the reverse.
+        missing, is not refused, and not dropped: it is reported like any other, and says nothing.
     kind : {"optimized", "symmetric"}, default="optimized"
         Whether ones are kept with probability 1/2, and zeros changed rarely (optimised unary encoding), or both are
         changed with the same probability. The first has less error where categories are many.
@@ -385,8 +382,7 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
     categories : int, array-like or list of array-like
         The public categories, from the code book: how many there are, if they are coded 0, 1, ...; or a list of them,
         numbers or text; or a list with one of these for each column. Required. A value that is none of them, or
-        missing, is not refused, and not dropped: it is reported like any other, and says nothing. An array or table of
-        two rows or more is refused if its type says text where numbers are declared, or the reverse.
+        missing, is not refused, and not dropped: it is reported like any other, and says nothing.
     epsilon : float, default=1.0
         Privacy budget of one row, over all of its columns, for each call of `transform`; positive. ``inf`` adds no
         noise and gives no privacy. More than about 40 for one column is no different from 40.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -119,33 +119,6 @@ def entries_of(X: Any) -> Any:
     return np.fromiter((entry for row in X for entry in row), dtype=object, count=len(X) * width).reshape(len(X), width)
 
 
-def refuse_other_types(table: Any, columns: Sequence[NDArray], what: str) -> None:
-    """Refuse several rows in an array or table whose type says text where numbers are declared, or the reverse."""
-    # Single entries are never looked at. A row that is by itself is never refused, because its entry may have decided
-    # the type. Lists and columns of objects have no such type.
-    if len(getattr(table, "shape", ())) == 0 or table.shape[0] < 2:
-        return
-    dtypes: Any = getattr(table, "dtypes", None)
-    dtypes = list(dtypes) if hasattr(dtypes, "__iter__") else [getattr(table, "dtype", None)] * len(columns)
-    for j, (dtype, declared) in enumerate(zip(dtypes, columns, strict=False)):
-        own, kind = _KINDS.get(declared.dtype.kind), _declared_kind(dtype)
-        if own is not None and kind is not None and kind != own:
-            raise TypeError(
-                f"{what} declares {own} for the column {j}, whose type says that it holds {kind}. Declare the values "
-                "as the column has them, for instance with a list of texts in place of a number of codes. Nothing was "
-                "charged"
-            )
-
-
-def _declared_kind(dtype: Any) -> str | None:
-    """Return the kind that a type of NumPy, pandas or Polars says its entries are; None if it does not."""
-    if hasattr(dtype, "is_numeric"):
-        return "numbers" if dtype.is_numeric() else "text" if str(dtype) == "String" else None
-    # Categories are of some kind themselves.
-    dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
-    return "text" if getattr(dtype, "type", None) is str else _KINDS.get(getattr(dtype, "kind", ""))
-
-
 def _is_row(row: Any) -> bool:
     # An object may do anything when it is asked for its class; its type is known.
     return issubclass(type(row), list | tuple) or (issubclass(type(row), np.ndarray) and row.ndim == 1)
@@ -161,7 +134,6 @@ def encode_labels(y: Any, classes: NDArray) -> Integers:
             labels = labels[:, 0]
     if labels.ndim != 1:
         raise ValueError("y must be a 1d array")
-    refuse_other_types(y, [classes], "classes")
     return Categories(classes, classes, np.arange(len(classes))).encode(labels)
 
 
