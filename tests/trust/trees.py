@@ -72,7 +72,7 @@ def undivided(original):
 @contextlib.contextmanager
 def structure_from_data():
     """Thresholds are where the data are."""
-    read, grow = _random_tree.labelled_data, _random_tree.grow
+    read, grow = DPRandomTree._read, _random_tree.grow
     seen = []
 
     def noted(*args):
@@ -81,12 +81,12 @@ def structure_from_data():
 
     def grown(columns, n_seen, depth, stream, warps):
         # The lowest value of the least frequent class: one record moves it.
-        X, codes, _ = seen[0]
+        X, codes, *_ = seen[0]
         middle = X[codes == codes.min()].max() if len(X) else 0.5
         return grow(columns, n_seen, depth, stream, {0: np.array([0.0, middle, 1.0])})
 
     with (
-        patch.object(_random_tree, "labelled_data", noted),
+        patch.object(DPRandomTree, "_read", noted),
         patch.object(_random_tree, "grow", grown),
     ):
         yield
