@@ -224,7 +224,8 @@ def quantiles(name, make, n_columns=3, **changes):
 
 
 QUANTILES = [
-    quantiles("DPQuantileBinner", binner),
+    # A record is spread over its cell, so that no pair moves all scores by as much as is allowed for.
+    quantiles("DPQuantileBinner", binner, floor=0.6),
     quantiles(
         "DPQuantileBinner-median",
         partial(binner, n_bins=2),
@@ -239,7 +240,6 @@ QUANTILES = [
         mutants={"half the noise": half_noise},
         survives={},
     ),
-    # A record is spread over its cell, so that no pair moves all scores by as much as is allowed for.
     quantiles("private_quantiles", lambda epsilon, delta: Quantiles(epsilon, delta), floor=0.6),
     quantiles(
         "private_quantiles-all scales",

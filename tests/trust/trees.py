@@ -101,6 +101,8 @@ def even(model, n_features):
     return X, np.zeros(n, dtype=int)
 
 
+NO_STEP = "with so much noise, there are few trees and no step, and the counts have the whole budget"
+
 FORESTS = [
     Subject(
         "DPRandomTree-additive",
@@ -114,6 +116,11 @@ FORESTS = [
             "counts get the whole budget": lambda: replaced(_random_tree, "count_mechanism", undivided),
             "the step gets the whole budget": lambda: replaced(_random_tree, "l2_mechanism", undivided),
             "structure from the data": structure_from_data,
+        },
+        survives={
+            ("no scaling down", (0.1, 0.0)): NO_STEP,
+            ("counts get the whole budget", (0.1, 0.0)): NO_STEP,
+            ("the step gets the whole budget", (0.1, 0.0)): NO_STEP,
         },
     ),
     Subject(
