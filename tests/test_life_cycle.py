@@ -1,4 +1,4 @@
-"""Fits go through one life cycle: whatever opens a session of its own is named here."""
+"""Fits go through one life cycle. The files that open a session without it are listed here, with the reason."""
 
 import ast
 from pathlib import Path

@@ -8,7 +8,7 @@ features of the cells. The model is computed from that.
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -214,28 +214,6 @@ class DPAdditiveClassifier(ClassifierMixin, LabelsMixin, AdditiveModel):
         self.classes = classes
         self.accountant = accountant
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model, and spend epsilon and delta.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows: finite numbers in columns with bins, anything in columns with categories.
-        y : array-like of shape (n_samples,)
-            Labels. With declared `classes`, rows with other labels are left out.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        return self._fit(X, y)
 
     def _check_parameters(self) -> Parameters:
         self._check_own()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -211,28 +211,6 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         self.n_steps = n_steps
         self.accountant = accountant
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model, and spend epsilon and delta.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows: finite numbers in columns with bins, anything in columns with categories.
-        y : array-like of shape (n_samples,)
-            Finite targets, clipped to `bounds_y`.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        return self._fit(X, y)
 
     def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, None, Shape]:
         X = self._entries(X, parameters)

@@ -361,13 +361,13 @@ class SampleAggregate(PrivateEstimator, BaseEstimator):
     **Privacy.** Each record is drawn into a block by itself, so that adding or removing one changes one block, whose
     result moves from any point of the bounds to any other. In units of half the widths, the sum over blocks of
     :math:`p` numbers moves by :math:`2\sqrt p` in L2 norm (by 2 within a ball), and the score of a cell for the median
-    by 1. Blocks whose estimator fails, for whatever data, say the centre. A record that is added to a block because
-    it lacks a class depends on that block alone, and does not change these bounds. Estimators are clones with seeds
-    of their own, without callbacks, and in one process each; functions are deep copies. What they warn of, print or
-    log is lost; global generators and settings are put back after each. An interrupt from the keyboard ends the
-    fit. Not covered: that `fit` raises an error for values that are not finite, how long it takes, a process that
-    runs out of memory or is killed, what estimators write to files, and one that remembers a block when it is
-    fitted to the next, through something that ``clone`` (or ``deepcopy``, of a function) does not copy.
+    by 1. If the estimator fails on a block, the result of the block is the centre of the bounds. A record that is added
+    to a block because the block lacks a class depends on that block alone, and does not change these bounds. Estimators
+    are clones with seeds of their own, without callbacks, and in one process each; functions are deep copies. What they
+    warn of, print or log is lost; global generators and settings are put back after each. An interrupt from the
+    keyboard ends the fit. Not covered: that `fit` raises an error for values that are not finite, how long it takes, a
+    process that runs out of memory or is killed, what estimators write to files, and one that remembers a block when it
+    is fitted to the next, through something that ``clone`` (or ``deepcopy``, of a function) does not copy.
 
     References
     ----------

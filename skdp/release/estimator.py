@@ -191,7 +191,8 @@ class LabelsMixin(PrivateEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite rows. With declared `classes`, there may be none.
+            Rows of finite numbers, or of text where the estimator takes text. With declared `classes`, there may be no
+            rows.
         y : array-like of shape (n_samples,)
             Labels. With declared `classes`, rows with other labels are left out.
 
@@ -226,7 +227,7 @@ class TargetsMixin(PrivateEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite rows. There may be none.
+            Rows of finite numbers, or of text where the estimator takes text. There may be none.
         y : array-like of shape (n_samples,)
             Finite targets, which are clipped to `bounds_y`.
 

@@ -7,8 +7,9 @@ statistic by at most :math:`\Delta`, then adding or removing all records of one 
 
 The draws of one group must not depend on another group. Each row has a random priority of its own, and the rows of
 lowest priority in their group count. The priorities are independent and have one law, and they do not depend on other
-rows or on the order of rows. Identifiers are compared for equality and for nothing else, each by itself: NumPy would
-read all of a list as the type that fits every entry, so that one group decides whether two others are told apart.
+rows or on the order of rows. Identifiers are only compared for equality, and each is read by itself. NumPy would
+convert a list to a type that holds all entries, and one group would then decide whether two other groups are
+distinguished.
 """
 
 from __future__ import annotations
