@@ -30,8 +30,13 @@ if TYPE_CHECKING:
         RandomizedResponse,
         UnaryEncoder,
     )
-    from .model_selection import DPGridSearchCV, DPRandomizedSearchCV, private_cross_val_score, private_score
-    from .model_selection._allocation import allocate
+    from .model_selection import (
+        DPGridSearchCV,
+        DPRandomizedSearchCV,
+        allocate,
+        private_cross_val_score,
+        private_score,
+    )
     from .naive_bayes import DPNaiveBayes
     from .neural_network import DPMLPClassifier, DPMLPRegressor
     from .preprocessing import (
@@ -95,51 +100,22 @@ __all__ = [
 ]
 
 # Imported on first use, so that `import skdp` stays quick.
-_HOME = {
-    "BudgetAccountant": "accounting",
-    "DPAdditiveClassifier": "additive",
-    "DPAdditiveRegressor": "additive",
-    "DPPCA": "decomposition",
-    "DPGridSearchCV": "model_selection",
-    "DPNaiveBayes": "naive_bayes",
-    "DPRandomizedSearchCV": "model_selection",
-    "DPMLPClassifier": "neural_network",
-    "DPMLPRegressor": "neural_network",
-    "DPGreedyTree": "tree",
-    "DPRandomTree": "tree",
-    "ExpMechPCA": "decomposition",
-    "DPKMeans": "cluster",
-    "DPSGDClassifier": "linear_model",
-    "DPSGDRegressor": "linear_model",
-    "ExpMechERM": "linear_model",
-    "FunctionalMechLinReg": "linear_model",
-    "FunctionalMechLogReg": "linear_model",
-    "ObjPertLogReg": "linear_model",
-    "ObjPertSVC": "linear_model",
-    "OutputPertLogReg": "linear_model",
-    "OutputPertSVC": "linear_model",
-    "SampleAggKMeans": "cluster",
-    "HistogramClassifier": "synthetic",
-    "HistogramRegressor": "synthetic",
-    "NoisyHistogram": "synthetic",
-    "PATEClassifier": "ensemble",
-    "SampleAggregate": "ensemble",
-    "DPQuantileBinner": "preprocessing",
-    "DPStandardScaler": "preprocessing",
-    "PrivateLabelSet": "preprocessing",
-    "PublicBinner": "preprocessing",
-    "BoundsScaler": "preprocessing",
-    "HadamardResponse": "local",
-    "LocalDPNaiveBayes": "local",
-    "LocalLaplace": "local",
-    "PiecewiseMechanism": "local",
-    "RandomizedResponse": "local",
-    "UnaryEncoder": "local",
-    "allocate": "model_selection._allocation",
-    "private_cross_val_score": "model_selection",
-    "private_quantiles": "preprocessing",
-    "private_score": "model_selection",
+_PACKAGES = {
+    "accounting": "BudgetAccountant",
+    "additive": "DPAdditiveClassifier DPAdditiveRegressor",
+    "cluster": "DPKMeans SampleAggKMeans",
+    "decomposition": "DPPCA ExpMechPCA",
+    "ensemble": "PATEClassifier SampleAggregate",
+    "linear_model": "DPSGDClassifier DPSGDRegressor ExpMechERM FunctionalMechLinReg FunctionalMechLogReg ObjPertLogReg ObjPertSVC OutputPertLogReg OutputPertSVC",
+    "local": "HadamardResponse LocalDPNaiveBayes LocalLaplace PiecewiseMechanism RandomizedResponse UnaryEncoder",
+    "model_selection": "DPGridSearchCV DPRandomizedSearchCV allocate private_cross_val_score private_score",
+    "naive_bayes": "DPNaiveBayes",
+    "neural_network": "DPMLPClassifier DPMLPRegressor",
+    "preprocessing": "BoundsScaler DPQuantileBinner DPStandardScaler PrivateLabelSet PublicBinner private_quantiles",
+    "synthetic": "HistogramClassifier HistogramRegressor NoisyHistogram",
+    "tree": "DPGreedyTree DPRandomTree",
 }
+_HOME = {name: package for package, names in _PACKAGES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,7 @@
 """Budgets, what releases cost, and how much noise a guarantee needs."""
 
 from ._accountant import BudgetAccountant
-from ._budget import Budget, check_delta, check_epsilon, check_same_unit, knowing_groups
-from ._composition import renyi_budget
+from ._budget import GROUP_SUPPORT_HINT, Budget, check_delta, check_epsilon, check_same_unit
 from ._events import (
     ApproximateEvent,
     BoundedRangeEvent,
@@ -36,11 +35,13 @@ from ._objective import (
 from ._parallel import Part, Parts
 from ._record import Record, RecordedRelease
 from ._relation import Relation
+from ._renyi import renyi_budget
 from ._sampled import SampledGaussianEvent, sampled_gaussian_mu
 from ._state import largest_share
 
 __all__ = [
     "GAUSSIAN_RATIO",
+    "GROUP_SUPPORT_HINT",
     "ApproximateEvent",
     "BoundedRangeEvent",
     "Budget",
@@ -72,7 +73,6 @@ __all__ = [
     "gaussian_noise_multiplier",
     "huber_hinge",
     "huber_price",
-    "knowing_groups",
     "largest_epsilon",
     "largest_share",
     "multinomial_log_loss",

@@ -7,34 +7,31 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import ArrayLike
 
+from ..checks.silence import discreet
 from ..checks.values import shown
 from ..checks.warn import warn
 from ..exceptions import BudgetError, BudgetWarning, LedgerError, passing
-from . import _view
 from ._budget import UNITS, Budget, check_delta, check_epsilon, check_same_unit
 from ._composition import RULES, Composition
 from ._events import PrivacyCost
 from ._ledger import Ledger, MemoryLedger
-from ._parallel import Parts
+from ._parallel import Parts, assign, check_names
 from ._plan import DeclaredPlan, as_costs
 from ._record import Record, RecordedRelease, check_record, rule_from_json, rule_to_json
 from ._relation import Relation
 from ._sqlite import Seen, SQLiteLedger, open_or_create, resolve, temporary
 from ._state import PartKey, State
-
-if TYPE_CHECKING:
-    import pandas
-
-Rule = Composition | DeclaredPlan
+from ._view import LedgerView, Rule
 
 
-class BudgetAccountant:
+class BudgetAccountant(LedgerView):
     r"""A privacy budget that is charged before noise is drawn, and refuses what does not fit.
 
     Pass one accountant to any number of estimators. ``clone``, ``copy`` and ``deepcopy`` return the same accountant,
@@ -121,12 +118,6 @@ class BudgetAccountant:
     Budget(epsilon=0.25, delta=0.0)
     """
 
-    _rule: Rule
-    _store: Ledger
-    _part: PartKey | None = None
-    _part_name: str = ""
-    _label: str = ""
-
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -203,48 +194,6 @@ class BudgetAccountant:
         accountant._part, accountant._part_name = part, name
         accountant._label = label
         return accountant
-
-    @property
-    def epsilon(self) -> float:
-        """Ceiling on epsilon."""
-        return self._rule.ceiling.epsilon
-
-    @property
-    def delta(self) -> float:
-        """Ceiling on delta."""
-        return self._rule.ceiling.delta
-
-    @property
-    def unit(self) -> str:
-        """Whose presence the ceiling is about: "record" or "group"."""
-        return self._rule.unit
-
-    @property
-    def composition(self) -> str:
-        """The rule in force: "auto" as long as it is open, "plan" for a declared list."""
-        return self._store.state().rule or "auto"
-
-    @property
-    def ledger(self) -> Path | None:
-        """The file that keeps the records, or None."""
-        store = self._store
-        return store.path if isinstance(store, SQLiteLedger) and not store.temporary else None
-
-    @property
-    def records(self) -> tuple[Record, ...]:
-        """What has been charged, in order; for the accountant of a part, what was charged to the part."""
-        records = self._store.records()
-        if self.unit != "record":
-            # Ledgers do not keep the relation that their unit implies.
-            records = tuple(replace(record, relation=Relation.of_unit(self.unit)) for record in records)
-        if self._part is None:
-            return records
-        return tuple(r for r in records if (r.division, r.part) == (self._part[0], self._part_name))
-
-    @property
-    def planned(self) -> tuple[PrivacyCost, ...]:
-        """The entries of a declared plan that were not charged yet."""
-        return self._rule.left(self._store.state()) if isinstance(self._rule, DeclaredPlan) else ()
 
     def spend(self, epsilon: float, delta: float = 0.0, *, label: str = "") -> None:
         """Charge an event of your own, before you draw its noise.
@@ -407,19 +356,6 @@ class BudgetAccountant:
             "it is public which record is in which part, pass public=True to parallel"
         )
 
-    def total(self) -> Budget:
-        """Return what has been spent: the least (epsilon, delta) that is proved for it.
-
-        Returns
-        -------
-        total : Budget
-            Named pair (epsilon, delta), which never exceeds the ceiling. The guarantee that holds in advance is the
-            ceiling; a total that is read in the middle of an adaptive sequence describes what was charged. If all
-            events are pure and their sum is the better statement, delta is 0; else delta is that of the ceiling
-            (except under basic composition, which sums deltas). With a plan, the total is that of the whole list.
-        """
-        return self._rule.total(self._store.state(), self._part)
-
     def remaining(self, k: int = 1, *, like: Any = None, n_features: int | None = None) -> Budget:
         """Return the largest release, or the largest fit of a model, of which `k` are still admitted.
 
@@ -500,6 +436,7 @@ class BudgetAccountant:
         check_record(PrivacyCost.of_pair(0.0, 0.0), joined, ())
         return type(self)._attached(self._rule, self._store, self._part, self._part_name, joined)
 
+    @discreet
     def parallel(self, by: ArrayLike, parts: Sequence[Any], *, public: bool = False) -> Parts:
         """Divide the records into disjoint parts; a record is exposed to what its own part is charged.
 
@@ -546,16 +483,15 @@ class BudgetAccountant:
             )
         if not isinstance(public, bool):
             raise TypeError(f"public must be True or False, got {shown(public)}")
-        return Parts(self, parts, by, public)
-
-    def _pure_total(self) -> float | None:
-        """The sum of epsilons, if nothing but pure events was charged."""
-        return self._rule.pure_total(self._store.state(), self._part) if isinstance(self._rule, Composition) else None
-
-    def _remaining_pure(self) -> float:
-        """About the largest epsilon of an event without delta that still fits, where that is another one."""
-        assert isinstance(self._rule, Composition)
-        return self._rule.remaining_pure(self._store.state(), self._part)
+        names = check_names(parts)
+        places = assign(by, names)
+        texts = tuple(str(name) for name in names)
+        number = self._divide(texts, public)
+        accountants = [
+            type(self)._attached(self._rule, self._store, (number, place), text, self._label)
+            for place, text in enumerate(texts)
+        ]
+        return Parts(names, places, accountants, partial(self._end_division, number))
 
     def _elsewhere(self) -> str | None:
         """The path that the ledger belongs to, if it is another one than that which was opened."""
@@ -572,52 +508,8 @@ class BudgetAccountant:
         self._store.change(step)
         return number
 
-    def _close_division(self, number: int) -> None:
+    def _end_division(self, number: int) -> None:
         self._store.change(lambda state: state.close(number))
-
-    def _of_part(self, part: PartKey, name: str) -> BudgetAccountant:
-        return type(self)._attached(self._rule, self._store, part, name, self._label)
-
-    def to_frame(self) -> pandas.DataFrame:
-        """Return the records as a table.
-
-        Returns
-        -------
-        frame : pandas.DataFrame
-            One row a charge, in order, with time, estimator, label, part, epsilon, delta, GDP parameter, and what drew
-            noise.
-        """
-        return _view.to_frame(self.records)
-
-    def to_text(self, last: int | None = None) -> str:
-        """Return the ledger as text: ceiling, what was spent, what remains, and a table of the charges.
-
-        Parameters
-        ----------
-        last : int, optional
-            Show the newest `last` charges only.
-
-        Returns
-        -------
-        text : str
-            Several lines.
-        """
-        return _view.text(self, last)
-
-    def to_json(self, last: int | None = None) -> str:
-        """Return the ledger as JSON, with events and releases as data.
-
-        Parameters
-        ----------
-        last : int, optional
-            Give the newest `last` charges only.
-
-        Returns
-        -------
-        text : str
-            One object; numbers that are infinite are the text "inf".
-        """
-        return _view.as_json(self, last)
 
     def as_diffprivlib(self) -> Any:
         """Return an accountant for diffprivlib's models and tools that spends from this budget.
@@ -646,13 +538,6 @@ class BudgetAccountant:
             raise ValueError(f"diffprivlib's models count single records, and this budget is about one {self.unit}")
         return adapt(self)
 
-    def __len__(self) -> int:
-        return len(self._store) if self._part is None else len(self.records)
-
-    def __bool__(self) -> bool:
-        # An accountant without records is not nothing: `accountant or default` must not drop it.
-        return True
-
     def __copy__(self) -> BudgetAccountant:
         return self
 
@@ -675,12 +560,6 @@ class BudgetAccountant:
             store = store.move(lambda state, records: temporary(rule, state, records))
         assert isinstance(store, SQLiteLedger)
         return store
-
-    def __repr__(self) -> str:
-        return _view.line(self)
-
-    def _repr_html_(self) -> str:
-        return _view.html(self)
 
 
 def _wake(

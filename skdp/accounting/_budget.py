@@ -136,29 +136,12 @@ def check_delta(delta: object) -> float:
     return value or 0.0
 
 
-#: What can count groups, by rows_per_group. A test compares it with the library.
-ESTIMATORS_OF_GROUPS = (
-    *("DPNaiveBayes", "DPStandardScaler", "FunctionalMechLinReg", "FunctionalMechLogReg"),
-    *("HistogramClassifier", "HistogramRegressor", "NoisyHistogram"),
+#: What to do where a guarantee for one record does not suffice.
+GROUP_SUPPORT_HINT = (
+    "Set rows_per_group, and pass groups. An estimator without rows_per_group can be fitted to at most k rows of each "
+    "group, if k is public and the choice of a group's rows depends on that group alone: charge k * epsilon by "
+    "accountant.spend, and fit without an accountant, with delta=0 (user guide, Units)"
 )
-SEARCHES_OF_GROUPS = ("DPGridSearchCV", "DPRandomizedSearchCV")
-FUNCTIONS_OF_GROUPS = ("private_bounds", "private_cross_val_score", "private_quantiles", "private_score")
-
-
-def knowing_groups() -> str:
-    """Say what has rows_per_group, and what to do with the rest.
-
-    Returns
-    -------
-    advice : str
-        Some sentences, for an error.
-    """
-    having = ", ".join((*ESTIMATORS_OF_GROUPS, *SEARCHES_OF_GROUPS, *FUNCTIONS_OF_GROUPS))
-    return (
-        f"What has rows_per_group: {having}. With others, keep at most k rows of each group, k public and the choice "
-        "by that group's rows alone, charge k * epsilon by accountant.spend, and fit without an accountant, with "
-        "delta=0 (user guide, Units)"
-    )
 
 
 def check_same_unit(charged: str, counted: str, who: str = "") -> None:
@@ -179,15 +162,7 @@ def check_same_unit(charged: str, counted: str, who: str = "") -> None:
     if charged == counted:
         return
     of_whom = f"the charge of {who}" if who else "the charge"
-    message = f"this budget is about one {counted}, and {of_whom} about one {charged}: "
+    message = f"this budget is about one {counted}, and {of_whom} about one {charged}. "
     if counted == "record":
-        message += 'fits with rows_per_group need BudgetAccountant(..., unit="group")'
-    elif who in ESTIMATORS_OF_GROUPS:
-        message += f"set rows_per_group of {who}, and give groups to fit"
-    elif who in SEARCHES_OF_GROUPS:
-        message += f"set rows_per_group of {who} and of the estimator in it, and give groups to fit"
-    elif who in FUNCTIONS_OF_GROUPS:
-        message += f"give {who} rows_per_group, and groups"
-    else:
-        message += f"that bounds nothing for a group. {knowing_groups()}"
-    raise BudgetError(message)
+        raise BudgetError(message + 'Fits with rows_per_group need BudgetAccountant(..., unit="group")')
+    raise BudgetError(message + GROUP_SUPPORT_HINT)

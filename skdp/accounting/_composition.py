@@ -35,12 +35,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from scipy import optimize
-
 from ..exceptions import BudgetError
 from ._budget import Budget
 from ._events import PrivacyCost
 from ._gaussian import gaussian_epsilon, gaussian_mu
+from ._renyi import renyi_budget
 from ._state import Exact, PartKey, Rest, State, Sums, decimal, dyadic, floor_decimal
 
 RULES = ("auto", "basic", "gdp", "rdp")
@@ -284,35 +283,3 @@ class Composition:
 def _parameters(epsilon: float, delta: float) -> tuple[float, float, float]:
     """GDP parameter, Rényi order and divergence of a ceiling."""
     return gaussian_mu(epsilon, delta), *renyi_budget(epsilon, delta)
-
-
-def renyi_budget(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return the order at which a Rényi filter admits most Gaussian noise, and the divergence that it admits.
-
-    Parameters
-    ----------
-    epsilon : float
-        Ceiling, positive and finite.
-    delta : float
-        Ceiling, in (0, 1).
-
-    Returns
-    -------
-    order : float
-        Greater than 1.
-    divergence : float
-        Largest sum of Rényi divergences; 0 if no order leaves any.
-    """
-
-    def budget(order: float) -> float:
-        return epsilon - math.log1p(-1 / order) + (math.log(delta) + math.log(order)) / (order - 1)
-
-    def lost(log_excess: float) -> float:
-        order = 1 + math.exp(log_excess)
-        return -budget(order) / order
-
-    found = optimize.minimize_scalar(lost, bounds=(-7.0, 25.0), method="bounded", options={"xatol": 1e-6})
-    order = 1 + float(f"{math.exp(found.x):.4g}")
-    # The terms cancel where epsilon is small, as what is left of a ceiling can be.
-    rounding = 2.0**-50 * (epsilon + (2 - math.log(delta) + math.log(order)) / (order - 1))
-    return order, max(0.0, budget(order) * (1 - 1e-12) - rounding)

@@ -11,18 +11,15 @@ import inspect
 import threading
 from functools import lru_cache
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ._budget import Budget, check_delta, check_epsilon
 from ._events import PrivacyCost
 from ._relation import Relation
 
-if TYPE_CHECKING:
-    from ._accountant import BudgetAccountant
 
-
-def adapt(accountant: BudgetAccountant) -> Any:
-    """Return an instance of a subclass of diffprivlib's BudgetAccountant that spends from `accountant`."""
+def adapt(accountant: Any) -> Any:
+    """Return an instance of a subclass of diffprivlib's BudgetAccountant that spends from a BudgetAccountant."""
     return _adapter_class()(accountant)
 
 
@@ -44,7 +41,7 @@ def _adapter_class() -> type:
     class DiffprivlibAccountant(Theirs):
         """diffprivlib's accountant in front of ours."""
 
-        def __init__(self, accountant: BudgetAccountant) -> None:
+        def __init__(self, accountant: Any) -> None:
             # Not Theirs.__init__: nothing is kept here.
             self._accountant = accountant
             self._charged = threading.local()

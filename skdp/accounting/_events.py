@@ -19,6 +19,7 @@ from ..checks.values import shown
 from ._gaussian import bounded_range_mu, gaussian_delta, pure_dp_mu
 from ._loss_distribution import PrivacyLossDistribution, Profiles
 from ._objective import ObjectiveCurve
+from ._renyi import renyi_budget
 
 #: Relative error that is forgiven between what a cost states and what its events prove.
 _ROUNDING = 1e-6
@@ -365,8 +366,6 @@ class PrivacyCost:
 
     def _proved_together(self) -> bool:
         """Whether Gaussian DP or Rényi divergences prove the pair, as they do for many events of bounded range."""
-        from ._composition import renyi_budget
-
         if self._covers(self.events[0] if len(self.events) == 1 else GaussianEvent(self.mu())):
             return True
         order, divergence = renyi_budget(self.epsilon, self.delta)

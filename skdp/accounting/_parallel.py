@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..checks.silence import discreet
 from ..checks.values import shown
-
-if TYPE_CHECKING:
-    from ._accountant import BudgetAccountant
 
 _MOST_PARTS = 10_000
 
@@ -33,7 +30,7 @@ class Part:
         Number of all records.
     """
 
-    def __init__(self, name: Any, accountant: BudgetAccountant, rows: NDArray[np.intp], n_rows: int) -> None:
+    def __init__(self, name: Any, accountant: Any, rows: NDArray[np.intp], n_rows: int) -> None:
         self.name = name
         self.accountant = accountant
         self._rows = rows
@@ -89,30 +86,23 @@ class Parts:
 
     Parameters
     ----------
-    accountant : BudgetAccountant
-        The budget that the parts share.
-    names : list of str or int
+    names : tuple of str or int
         The parts.
-    by : array-like of shape (n_samples,)
-        For each record, the name of its part.
-    public : bool, default=False
-        Whether it is public which record is in which part.
+    places : ndarray of int of shape (n_samples,)
+        For each record, the position of its part in `names`, or -1.
+    accountants : list of BudgetAccountant
+        Those of the parts.
+    end : callable
+        Ends the division.
     """
 
-    @discreet
-    def __init__(self, accountant: BudgetAccountant, names: Sequence[Any], by: ArrayLike, public: bool = False) -> None:
-        self._accountant = accountant
-        self._names = check_names(names)
-        membership = assign(by, self._names)
-        self._number = accountant._divide(tuple(str(name) for name in self._names), public)
+    def __init__(
+        self, names: tuple[Any, ...], places: NDArray[np.intp], accountants: Sequence[Any], end: Callable[[], None]
+    ) -> None:
+        self._names, self._end = names, end
         self._parts = tuple(
-            Part(
-                name,
-                accountant._of_part((self._number, place), str(name)),
-                np.flatnonzero(membership == place),
-                len(membership),
-            )
-            for place, name in enumerate(self._names)
+            Part(name, accountant, np.flatnonzero(places == place), len(places))
+            for place, (name, accountant) in enumerate(zip(names, accountants, strict=True))
         )
 
     def __iter__(self) -> Iterator[Part]:
@@ -128,7 +118,7 @@ class Parts:
 
     def close(self) -> None:
         """End the division: a further charge on a part is a BudgetError."""
-        self._accountant._close_division(self._number)
+        self._end()
 
     def __enter__(self) -> Parts:
         return self

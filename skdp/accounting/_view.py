@@ -1,40 +1,34 @@
-"""How a ledger is shown: in one line, as text, in a notebook, as a data frame."""
+"""Reading a ledger: its sums and records, in one line, as text, in a notebook, as a data frame."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..exceptions import LedgerError
+from ._budget import Budget
+from ._composition import Composition
+from ._events import PrivacyCost
+from ._ledger import Ledger
+from ._plan import DeclaredPlan
 from ._record import Record, record_to_data, to_json
+from ._relation import Relation
+from ._sqlite import SQLiteLedger
+from ._state import PartKey
 
 if TYPE_CHECKING:
     import pandas
 
-    from ._accountant import BudgetAccountant
+Rule = Composition | DeclaredPlan
 
 #: Rows that a notebook is shown.
 _MOST_ROWS = 100
 
 _HEADINGS = ("time (UTC)", "estimator", "label", "part", "epsilon", "delta")
-
-
-def line(accountant: BudgetAccountant) -> str:
-    """One line; also where the ledger cannot be read, because representations must not raise."""
-    try:
-        number, total, rule = len(accountant), accountant.total(), accountant.composition
-    except LedgerError as error:
-        return f"BudgetAccountant(epsilon={accountant.epsilon:g}, delta={accountant.delta:g}): {error}"
-    where = f", ledger={str(accountant.ledger)!r}" if accountant.ledger else ""
-    where = ("" if accountant.unit == "record" else f", unit={accountant.unit!r}") + where
-    part = f", part {accountant._part_name!r}" if accountant._part is not None else ""
-    return (
-        f"BudgetAccountant(epsilon={accountant.epsilon:g}, delta={accountant.delta:g}, composition={rule!r}{where})"
-        f"{part}: {number} record{'' if number == 1 else 's'}, "
-        f"spent (epsilon={total.epsilon:.6g}, delta={total.delta:.6g})"
-    )
 
 
 def cells(record: Record) -> tuple[str, ...]:
@@ -50,77 +44,15 @@ def cells(record: Record) -> tuple[str, ...]:
     )
 
 
-def text(accountant: BudgetAccountant, last: int | None = None) -> str:
-    """The ledger for a terminal, with the newest `last` records, or all."""
-    records, total, remaining = accountant.records, accountant.total(), accountant.remaining()
-    plural = "" if len(records) == 1 else "s"
-    first = 0 if last is None else max(0, len(records) - last)
-    rows: list[tuple[str, ...]] = [("", *_HEADINGS)]
-    rows += [(str(number + 1), *cells(record)) for number, record in enumerate(records) if number >= first]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    if first:
-        table.insert(1, f"... {first} earlier")
-    summary = [
-        f"ceiling    epsilon={accountant.epsilon:g}, delta={accountant.delta:g}, "
-        f"composition={accountant.composition!r}" + ("" if accountant.unit == "record" else f", per {accountant.unit}"),
-        f"spent      epsilon={total.epsilon:.6g}, delta={total.delta:.6g}, in {len(records)} charge{plural}",
-        f"remaining  epsilon={remaining.epsilon:.6g}, delta={remaining.delta:.6g}",
-    ]
-    pure = accountant._pure_total()
-    if pure is not None and total.delta > 0:
-        summary[1] += f"; or epsilon={pure:.6g} without delta"
-    if accountant.composition in ("gdp", "rdp"):
-        summary[-1] += f" for Gaussian noise; epsilon={accountant._remaining_pure():.6g} without delta"
-        charged = math.fsum(record.cost.epsilon for record in records)
-        more = f"; their epsilons add up to {charged:.6g}" if charged > total.epsilon * (1 + 1e-9) else ""
-        summary.append(f"           Charges compose: spent and remaining need not add up to the ceiling{more}.")
-        summary.append("           Less remains for other mechanisms: see budget.remaining(like=model).")
-    if accountant.composition == "plan":
-        summary[-1] = f"planned    {len(accountant.planned)} entries not charged yet"
-    return "\n".join([*summary, "", *(_printable(row) for row in table)])
-
-
 def _printable(row: str) -> str:
     """Labels are a user's text, and a terminal obeys control characters."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in row)
-
-
-def html(accountant: BudgetAccountant) -> str:
-    """The ledger for a notebook, the newest records only if there are many."""
-    head = f"<p>{escape(line(accountant))}</p>"
-    try:
-        records = accountant.records
-    except LedgerError:
-        return head
-    first = max(0, len(records) - _MOST_ROWS)
-    head += f"<p>{first} earlier records are not shown</p>" if first else ""
-    headings = "".join(f"<th>{escape(heading)}</th>" for heading in ("", *_HEADINGS, "releases"))
-    body = "".join(_html_row(number + 1, record) for number, record in enumerate(records) if number >= first)
-    return f"{head}<table><thead><tr>{headings}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _html_row(number: int, record: Record) -> str:
     releases = "<br>".join(escape(str(release)) for release in record.releases)
     row = "".join(f"<td>{escape(cell) or '-'}</td>" for cell in (str(number), *cells(record)))
     return f"<tr>{row}<td>{releases or '-'}</td></tr>"
-
-
-def as_json(accountant: BudgetAccountant, last: int | None = None) -> str:
-    """The ledger for other programs."""
-    records = accountant.records
-    shown = records if last is None else records[len(records) - min(last, len(records)) :]
-    budget = {
-        "ceiling": accountant._rule.ceiling._asdict(),
-        "composition": accountant.composition,
-        "unit": accountant.unit,
-        "spent": accountant.total()._asdict(),
-        "spent_without_delta": accountant._pure_total(),
-        "remaining": accountant.remaining()._asdict(),
-        "n_records": len(records),
-        "records": [record_to_data(record) for record in shown],
-    }
-    return to_json(budget, indent=2)
 
 
 def _row(record: Record) -> dict[str, Any]:
@@ -151,3 +83,193 @@ def to_frame(records: Sequence[Record]) -> pandas.DataFrame:
     frame = pandas.DataFrame([_row(record) for record in records], columns=columns)
     frame["time"] = pandas.to_datetime(frame["time"], utc=True)
     return frame.astype({**dict.fromkeys(texts, str), "division": "Int64", **dict.fromkeys(numbers, float)})
+
+
+class LedgerView:
+    """A ledger that is read: the part of a BudgetAccountant that charges nothing."""
+
+    _rule: Rule
+    _store: Ledger
+    _part: PartKey | None = None
+    _part_name: str = ""
+    _label: str = ""
+
+    @property
+    def epsilon(self) -> float:
+        """Ceiling on epsilon."""
+        return self._rule.ceiling.epsilon
+
+    @property
+    def delta(self) -> float:
+        """Ceiling on delta."""
+        return self._rule.ceiling.delta
+
+    @property
+    def unit(self) -> str:
+        """Whose presence the ceiling is about: "record" or "group"."""
+        return self._rule.unit
+
+    @property
+    def composition(self) -> str:
+        """The rule in force: "auto" as long as it is open, "plan" for a declared list."""
+        return self._store.state().rule or "auto"
+
+    @property
+    def ledger(self) -> Path | None:
+        """The file that keeps the records, or None."""
+        store = self._store
+        return store.path if isinstance(store, SQLiteLedger) and not store.temporary else None
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """What has been charged, in order; for the accountant of a part, what was charged to the part."""
+        records = self._store.records()
+        if self.unit != "record":
+            # Ledgers do not keep the relation that their unit implies.
+            records = tuple(replace(record, relation=Relation.of_unit(self.unit)) for record in records)
+        if self._part is None:
+            return records
+        return tuple(r for r in records if (r.division, r.part) == (self._part[0], self._part_name))
+
+    @property
+    def planned(self) -> tuple[PrivacyCost, ...]:
+        """The entries of a declared plan that were not charged yet."""
+        return self._rule.left(self._store.state()) if isinstance(self._rule, DeclaredPlan) else ()
+
+    def total(self) -> Budget:
+        """Return what has been spent: the least (epsilon, delta) that is proved for it.
+
+        Returns
+        -------
+        total : Budget
+            Named pair (epsilon, delta), which never exceeds the ceiling. The guarantee that holds in advance is the
+            ceiling; a total that is read in the middle of an adaptive sequence describes what was charged. If all
+            events are pure and their sum is the better statement, delta is 0; else delta is that of the ceiling
+            (except under basic composition, which sums deltas). With a plan, the total is that of the whole list.
+        """
+        return self._rule.total(self._store.state(), self._part)
+
+    def _pure_total(self) -> float | None:
+        """The sum of epsilons, if nothing but pure events was charged."""
+        return self._rule.pure_total(self._store.state(), self._part) if isinstance(self._rule, Composition) else None
+
+    def _remaining_pure(self) -> float:
+        """About the largest epsilon of an event without delta that still fits, where that is another one."""
+        assert isinstance(self._rule, Composition)
+        return self._rule.remaining_pure(self._store.state(), self._part)
+
+    def _left(self) -> Budget:
+        return self._rule.remaining(self._store.state(), 1, self._part)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the records as a table.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            One row a charge, in order, with time, estimator, label, part, epsilon, delta, GDP parameter, and what drew
+            noise.
+        """
+        return to_frame(self.records)
+
+    def to_text(self, last: int | None = None) -> str:
+        """Return the ledger as text: ceiling, what was spent, what remains, and a table of the charges.
+
+        Parameters
+        ----------
+        last : int, optional
+            Show the newest `last` charges only.
+
+        Returns
+        -------
+        text : str
+            Several lines.
+        """
+        records, total, remaining = self.records, self.total(), self._left()
+        plural = "" if len(records) == 1 else "s"
+        first = 0 if last is None else max(0, len(records) - last)
+        rows: list[tuple[str, ...]] = [("", *_HEADINGS)]
+        rows += [(str(number + 1), *cells(record)) for number, record in enumerate(records) if number >= first]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        if first:
+            table.insert(1, f"... {first} earlier")
+        summary = [
+            f"ceiling    epsilon={self.epsilon:g}, delta={self.delta:g}, "
+            f"composition={self.composition!r}" + ("" if self.unit == "record" else f", per {self.unit}"),
+            f"spent      epsilon={total.epsilon:.6g}, delta={total.delta:.6g}, in {len(records)} charge{plural}",
+            f"remaining  epsilon={remaining.epsilon:.6g}, delta={remaining.delta:.6g}",
+        ]
+        pure = self._pure_total()
+        if pure is not None and total.delta > 0:
+            summary[1] += f"; or epsilon={pure:.6g} without delta"
+        if self.composition in ("gdp", "rdp"):
+            summary[-1] += f" for Gaussian noise; epsilon={self._remaining_pure():.6g} without delta"
+            charged = math.fsum(record.cost.epsilon for record in records)
+            more = f"; their epsilons add up to {charged:.6g}" if charged > total.epsilon * (1 + 1e-9) else ""
+            summary.append(f"           Charges compose: spent and remaining need not add up to the ceiling{more}.")
+            summary.append("           Less remains for other mechanisms: see budget.remaining(like=model).")
+        if self.composition == "plan":
+            summary[-1] = f"planned    {len(self.planned)} entries not charged yet"
+        return "\n".join([*summary, "", *(_printable(row) for row in table)])
+
+    def to_json(self, last: int | None = None) -> str:
+        """Return the ledger as JSON, with events and releases as data.
+
+        Parameters
+        ----------
+        last : int, optional
+            Give the newest `last` charges only.
+
+        Returns
+        -------
+        text : str
+            One object; numbers that are infinite are the text "inf".
+        """
+        records = self.records
+        shown = records if last is None else records[len(records) - min(last, len(records)) :]
+        budget = {
+            "ceiling": self._rule.ceiling._asdict(),
+            "composition": self.composition,
+            "unit": self.unit,
+            "spent": self.total()._asdict(),
+            "spent_without_delta": self._pure_total(),
+            "remaining": self._left()._asdict(),
+            "n_records": len(records),
+            "records": [record_to_data(record) for record in shown],
+        }
+        return to_json(budget, indent=2)
+
+    def __len__(self) -> int:
+        return len(self._store) if self._part is None else len(self.records)
+
+    def __bool__(self) -> bool:
+        # An accountant without records is not nothing: `accountant or default` must not drop it.
+        return True
+
+    def __repr__(self) -> str:
+        # Also where the ledger cannot be read, because representations must not raise.
+        try:
+            number, total, rule = len(self), self.total(), self.composition
+        except LedgerError as error:
+            return f"BudgetAccountant(epsilon={self.epsilon:g}, delta={self.delta:g}): {error}"
+        where = f", ledger={str(self.ledger)!r}" if self.ledger else ""
+        where = ("" if self.unit == "record" else f", unit={self.unit!r}") + where
+        part = f", part {self._part_name!r}" if self._part is not None else ""
+        return (
+            f"BudgetAccountant(epsilon={self.epsilon:g}, delta={self.delta:g}, composition={rule!r}{where})"
+            f"{part}: {number} record{'' if number == 1 else 's'}, "
+            f"spent (epsilon={total.epsilon:.6g}, delta={total.delta:.6g})"
+        )
+
+    def _repr_html_(self) -> str:
+        head = f"<p>{escape(repr(self))}</p>"
+        try:
+            records = self.records
+        except LedgerError:
+            return head
+        first = max(0, len(records) - _MOST_ROWS)
+        head += f"<p>{first} earlier records are not shown</p>" if first else ""
+        headings = "".join(f"<th>{escape(heading)}</th>" for heading in ("", *_HEADINGS, "releases"))
+        body = "".join(_html_row(number + 1, record) for number, record in enumerate(records) if number >= first)
+        return f"{head}<table><thead><tr>{headings}</tr></thead><tbody>{body}</tbody></table>"

@@ -38,6 +38,7 @@ from sklearn.random_projection import GaussianRandomProjection, SparseRandomProj
 from sklearn.utils import get_tags
 
 from ..accounting import (
+    GROUP_SUPPORT_HINT,
     Budget,
     BudgetAccountant,
     PrivacyCost,
@@ -46,7 +47,6 @@ from ..accounting import (
     check_same_unit,
     gaussian_epsilon,
     gaussian_mu,
-    knowing_groups,
     largest_epsilon,
     largest_share,
 )
@@ -408,7 +408,7 @@ def _check_units(private: list[_Place], accountant: BudgetAccountant | None) -> 
         of_rows, of_groups = (list(dict.fromkeys(names)) for names in units.values())
         raise ValueError(
             f"{', '.join(of_rows)} would count rows, and {', '.join(of_groups)} groups of rows: set rows_per_group in "
-            f"all of them, or in none. {knowing_groups()}"
+            f"all of them, or in none. {GROUP_SUPPORT_HINT}"
         )
     if accountant is not None:
         for place in private:

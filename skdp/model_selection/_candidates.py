@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin, clone, is_classifier
 
-from ..accounting import Budget, PrivacyCost, PureEvent, knowing_groups
+from ..accounting import GROUP_SUPPORT_HINT, Budget, PrivacyCost, PureEvent
 from ..checks.params import check_classes
 from ..release.mixin import DPEstimatorMixin
 from ..release.units import ONE_RECORD, Unit
@@ -133,7 +133,7 @@ def _check_unit(step: Any, unit: Unit) -> None:
     if "rows_per_group" in parameters:
         raise ValueError(f"rows_per_group is set, and has to be for {kind} as well: it would count records")
     raise ValueError(
-        f"rows_per_group is set, and {kind}, which counts records, has no such parameter. {knowing_groups()}"
+        f"rows_per_group is set, and {kind}, which counts records, has no such parameter. {GROUP_SUPPORT_HINT}"
     )
 
 
