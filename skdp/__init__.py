@@ -106,12 +106,15 @@ _PACKAGES = {
     "cluster": "DPKMeans SampleAggKMeans",
     "decomposition": "DPPCA ExpMechPCA",
     "ensemble": "PATEClassifier SampleAggregate",
-    "linear_model": "DPSGDClassifier DPSGDRegressor ExpMechERM FunctionalMechLinReg FunctionalMechLogReg ObjPertLogReg ObjPertSVC OutputPertLogReg OutputPertSVC",
-    "local": "HadamardResponse LocalDPNaiveBayes LocalLaplace PiecewiseMechanism RandomizedResponse UnaryEncoder",
+    "linear_model": (
+        "DPSGDClassifier DPSGDRegressor ExpMechERM FunctionalMechLinReg FunctionalMechLogReg "
+        "ObjPertLogReg ObjPertSVC OutputPertLogReg OutputPertSVC"
+    ),
+    "local": ("HadamardResponse LocalDPNaiveBayes LocalLaplace PiecewiseMechanism RandomizedResponse UnaryEncoder"),
     "model_selection": "DPGridSearchCV DPRandomizedSearchCV allocate private_cross_val_score private_score",
     "naive_bayes": "DPNaiveBayes",
     "neural_network": "DPMLPClassifier DPMLPRegressor",
-    "preprocessing": "BoundsScaler DPQuantileBinner DPStandardScaler PrivateLabelSet PublicBinner private_quantiles",
+    "preprocessing": ("BoundsScaler DPQuantileBinner DPStandardScaler PrivateLabelSet PublicBinner private_quantiles"),
     "synthetic": "HistogramClassifier HistogramRegressor NoisyHistogram",
     "tree": "DPGreedyTree DPRandomTree",
 }

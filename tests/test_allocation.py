@@ -43,7 +43,7 @@ from skdp import BudgetAccountant, FunctionalMechLogReg, ObjPertLogReg, OutputPe
 from skdp.accounting import Budget
 from skdp.exceptions import BudgetError, PrivacyAssumptionWarning
 from skdp.model_selection import DPGridSearchCV
-from skdp.model_selection._allocation import _digits
+from skdp.model_selection._allocation import nine_digits
 from skdp.preprocessing import DPQuantileBinner, NormClipper
 from skdp.tree import DPRandomTree
 from tests.linear_model.data import blobs
@@ -733,7 +733,7 @@ def test_an_open_accountant_settles_on_a_rule_that_leaves_much(make):
 def test_epsilons_of_nine_digits_are_rounded_down():
     # Rounding the second of these up once made a search use 0.2 % less of its budget.
     for value in (1.7, 1.8291568272415333, 0.123456789999, 9.99999999999, 1e-6, 123456.7891):
-        short = _digits(value)
+        short = nine_digits(value)
         assert value * (1 - 1e-8) <= short <= value
         assert float(f"{short:.9g}") == short
 

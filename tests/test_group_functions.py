@@ -440,7 +440,9 @@ def test_budgets_of_groups_name_the_class_and_the_way_out():
         ObjPertLogReg(data_norm=1.0, **LABELS, accountant=persons).fit(X, y)
     for part in ("Set rows_per_group, and pass groups", "k * epsilon", "delta=0"):
         assert part in str(failure.value)
-    with pytest.raises(BudgetError, match=r"the charge of DPNaiveBayes about one record\. Set rows_per_group, and pass"):
+    with pytest.raises(
+        BudgetError, match=r"the charge of DPNaiveBayes about one record\. Set rows_per_group, and pass"
+    ):
         DPNaiveBayes(bounds=(-1, 1), **LABELS, accountant=persons).fit(X, y)
     with pytest.raises(BudgetError, match="Set rows_per_group"):
         BudgetAccountant(

@@ -1,6 +1,14 @@
 """Choosing and judging models by private data, privately."""
 
+from ._allocation import allocate
 from ._evaluation import Evaluation, private_cross_val_score, private_score
 from ._search import DPGridSearchCV, DPRandomizedSearchCV
 
-__all__ = ["DPGridSearchCV", "DPRandomizedSearchCV", "Evaluation", "private_cross_val_score", "private_score"]
+__all__ = [
+    "DPGridSearchCV",
+    "DPRandomizedSearchCV",
+    "Evaluation",
+    "allocate",
+    "private_cross_val_score",
+    "private_score",
+]

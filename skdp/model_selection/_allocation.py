@@ -1,4 +1,4 @@
-"""One budget for a whole pipeline: each private step is told what it may spend.
+"""One budget for a whole pipeline: each private step is given what it may spend.
 
 The list of private steps, and how often each is fitted, is public: it follows from the parameters of the pipeline and
 of scikit-learn's meta-estimators. The budget is split so that all these fits together cost no more than was given.
@@ -8,43 +8,20 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, Context
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-from sklearn.base import clone, is_classifier, is_clusterer, is_outlier_detector, is_regressor
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.ensemble import (
-    BaggingClassifier,
-    BaggingRegressor,
-    StackingClassifier,
-    StackingRegressor,
-    VotingClassifier,
-    VotingRegressor,
-)
-from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
-from sklearn.feature_selection import SelectFromModel
-from sklearn.frozen import FrozenEstimator
-from sklearn.impute import MissingIndicator, SimpleImputer
-from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
-from sklearn.model_selection import GridSearchCV, ParameterGrid, PredefinedSplit, RandomizedSearchCV, check_cv
-from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import Normalizer, OneHotEncoder, OrdinalEncoder, PolynomialFeatures, SplineTransformer
-from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
-from sklearn.utils import get_tags
+from sklearn.base import clone
 
 from ..accounting import (
-    GROUP_SUPPORT_HINT,
     Budget,
     BudgetAccountant,
     PrivacyCost,
     check_delta,
     check_epsilon,
-    check_same_unit,
     gaussian_epsilon,
     gaussian_mu,
     largest_epsilon,
@@ -53,9 +30,8 @@ from ..accounting import (
 from ..checks.values import shown
 from ..exceptions import BudgetError, PrivacyAssumptionWarning
 from ..release.session import check_accountant
-
-_PRIVATE = frozenset({"epsilon", "delta", "accountant"})
-_UNIT = "rows_per_group"
+from ._kinds import advice, is_private, set_own
+from ._steps import Place, check_coded, check_units, inexact_before_bins, walk
 
 
 @dataclass(frozen=True)
@@ -202,25 +178,25 @@ def allocate(
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     check_accountant(accountant)
-    found = list(_walk(estimator, "", 1, [{}]))
-    private = [place for place in found if _is_private(place.estimator)]
+    found = list(walk(estimator, "", 1, [{}]))
+    private = [place for place in found if is_private(place.estimator)]
     not_private = tuple(place.name or type(place.estimator).__name__ for place in found if place not in private)
     if not private:
         raise ValueError(f"{type(estimator).__name__} has no private step: none with epsilon, delta and accountant")
     if len({id(place.estimator) for place in private}) < len(private):
         raise ValueError("one object is a private step at two places; make one of them a clone")
-    _check_units(private, accountant)
-    _check_coded(estimator)
+    check_units(private, accountant)
+    check_coded(estimator)
     parts = _parts(private, weights)
     budgets, rule = _split(private, parts, Budget(epsilon, delta), accountant)
     if not_private:
         warnings.warn(
             f"not private, and a function of the data: {', '.join(not_private)}. The whole is private only if what "
-            f"these learn or choose is public{_advice([place for place in found if place not in private])}",
+            f"these learn or choose is public{advice([place.estimator for place in found if place not in private])}",
             PrivacyAssumptionWarning,
             stacklevel=2,
         )
-    inexact = list(_inexact(estimator, ""))
+    inexact = list(inexact_before_bins(estimator, ""))
     if inexact:
         warnings.warn(
             f"not exact row by row, before bins: {', '.join(inexact)}. The last bit of what Normalizer makes of a row "
@@ -235,7 +211,7 @@ def allocate(
         values: dict[str, Any] = {"epsilon": budget.epsilon, "delta": budget.delta}
         if accountant is not None:
             values["accountant"] = accountant
-        _set(place.estimator, **values)
+        set_own(place.estimator, **values)
     steps = tuple(
         Step(place.name, type(place.estimator).__name__, place.n_fits, float(part), budget)
         for place, part, budget in zip(private, parts, budgets, strict=True)
@@ -246,12 +222,12 @@ def allocate(
 def largest_budget(accountant: BudgetAccountant, estimator: Any, k: int, n_features: int | None) -> Budget:
     """Return the largest budget at which `accountant` admits `k` equal fits of `estimator`."""
     # For a private estimator the result is an epsilon at its own delta; for others, `allocate` can be given the result.
-    private = [place for place in _walk(estimator, "", 1, [{}]) if _is_private(place.estimator)]
+    private = [place for place in walk(estimator, "", 1, [{}]) if is_private(place.estimator)]
     if not private:
         raise ValueError(f"{type(estimator).__name__} has no private step: none with epsilon, delta and accountant")
-    _check_units(private, accountant)
+    check_units(private, accountant)
     generic = accountant.remaining(k)
-    if _is_private(estimator):
+    if is_private(estimator):
         delta = check_delta(getattr(estimator, "delta", 0.0))
         columns = getattr(estimator, "n_features_in_", None) if n_features is None else n_features
 
@@ -296,364 +272,6 @@ def largest_budget(accountant: BudgetAccountant, estimator: Any, k: int, n_featu
     return Budget(largest, delta)
 
 
-# --- where the private steps are, and how often each is fitted --------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where a step is, how often it is fitted, and with which other parameters; None if they cannot be listed."""
-
-    name: str
-    estimator: Any
-    n_fits: int
-    variants: Variants
-
-
-Variants = list[dict[str, Any]] | None
-
-
-def _is_private(estimator: Any) -> bool:
-    if not hasattr(estimator, "get_params"):
-        return False
-    # Estimators of the local model have pure privacy, and no parameter delta.
-    delta = getattr(estimator, "delta", None)
-    pure = {"delta"} if isinstance(delta, int | float) and delta == 0 else set()
-    return set(estimator.get_params(deep=False)) | pure >= _PRIVATE
-
-
-def _set(estimator: Any, **values: Any) -> Any:
-    own = estimator.get_params(deep=False)
-    return estimator.set_params(**{name: value for name, value in values.items() if name in own})
-
-
-def _randomizes_rows(estimator: Any) -> bool:
-    """Whether this randomises each row by itself, so that what sees its output alone learns nothing else."""
-    return _is_private(estimator) and getattr(estimator, "_randomizes_rows", False)
-
-
-def _holds_randomizer(estimator: Any) -> bool:
-    return _randomizes_rows(estimator) or any(_holds_randomizer(child) for child in _children(estimator).values())
-
-
-#: Transformers and others of scikit-learn that ignore labels, by package. Any other class is assumed to use labels.
-_UNLABELLED = {
-    "cluster": "FeatureAgglomeration",
-    "covariance": "EmpiricalCovariance GraphicalLasso GraphicalLassoCV LedoitWolf MinCovDet OAS ShrunkCovariance",
-    "decomposition": (
-        "DictionaryLearning FactorAnalysis FastICA IncrementalPCA KernelPCA LatentDirichletAllocation "
-        "MiniBatchDictionaryLearning MiniBatchNMF MiniBatchSparsePCA NMF PCA SparsePCA TruncatedSVD"
-    ),
-    "ensemble": "RandomTreesEmbedding",
-    "feature_selection": "VarianceThreshold",
-    "impute": "IterativeImputer KNNImputer MissingIndicator SimpleImputer",
-    "kernel_approximation": "AdditiveChi2Sampler Nystroem PolynomialCountSketch RBFSampler SkewedChi2Sampler",
-    "manifold": "Isomap LocallyLinearEmbedding MDS SpectralEmbedding TSNE",
-    "neighbors": "KernelDensity KNeighborsTransformer NearestNeighbors RadiusNeighborsTransformer",
-    "neural_network": "BernoulliRBM",
-    "preprocessing": (
-        "Binarizer KBinsDiscretizer KernelCenterer MaxAbsScaler MinMaxScaler Normalizer OneHotEncoder OrdinalEncoder "
-        "PolynomialFeatures PowerTransformer QuantileTransformer RobustScaler SplineTransformer StandardScaler"
-    ),
-    "random_projection": "GaussianRandomProjection SparseRandomProjection",
-}
-
-
-def _leaves_labels_alone(step: Any) -> bool:
-    """Whether `fit` of this is known to make nothing of labels, which a pipeline hands to all of its steps."""
-    library, package, *_ = [*type(step).__module__.split("."), "", ""]
-    if library != "sklearn" or is_classifier(step) or is_regressor(step) or _children(step):
-        return False
-    density = get_tags(step).estimator_type == "density_estimator"
-    listed = type(step).__name__ in _UNLABELLED.get(package, "").split()
-    return listed or density or is_clusterer(step) or is_outlier_detector(step)
-
-
-def _sees_reports_alone(pipeline: Any) -> set[str]:
-    """Steps of a pipeline that learn from rows that were randomised, and from nothing else."""
-    found: set[str] = set()
-    randomized = False
-    for name, step in pipeline.steps if isinstance(pipeline, Pipeline) else ():
-        if randomized and hasattr(step, "fit") and not _holds_private(step) and _leaves_labels_alone(step):
-            found.add(name)
-        randomized = randomized or _randomizes_rows(step)
-    return found
-
-
-def _unit_of(estimator: Any) -> str:
-    return "record" if getattr(estimator, _UNIT, None) is None else "group"
-
-
-def _fitted_by_search(search: Any) -> Iterator[Any]:
-    """Yield the private steps that a private search fits, unless its settings decide what they count."""
-    settings = [getattr(search, name, None) for name in ("param_grid", "param_distributions")]
-    if all(each is None for each in settings) or _UNIT in str(settings):
-        return
-    waiting = list(_children(search).values())
-    while waiting:
-        step = waiting.pop()
-        if _is_private(step):
-            yield step
-        else:
-            waiting += _children(step).values()
-
-
-def _check_units(private: list[_Place], accountant: BudgetAccountant | None) -> None:
-    """Refuse steps whose guarantees are about different units: their sum would be about none."""
-    units: dict[str, list[str]] = {"record": [], "group": []}
-    for place in private:
-        for estimator in (place.estimator, *_fitted_by_search(place.estimator)):
-            own = estimator is place.estimator
-            units[_unit_of(estimator)].append((own and place.name) or type(estimator).__name__)
-    if all(units.values()):
-        of_rows, of_groups = (list(dict.fromkeys(names)) for names in units.values())
-        raise ValueError(
-            f"{', '.join(of_rows)} would count rows, and {', '.join(of_groups)} groups of rows: set rows_per_group in "
-            f"all of them, or in none. {GROUP_SUPPORT_HINT}"
-        )
-    if accountant is not None:
-        for place in private:
-            unit = _unit_of(place.estimator)
-            check_same_unit(unit, accountant.unit, type(place.estimator).__name__)
-
-
-def _check_coded(estimator: Any, name: str = "", meta: str = "") -> None:
-    """Refuse declared labels of text where a meta-estimator hands positions of labels to its parts."""
-    classes = getattr(estimator, "classes", None) if meta and _is_private(estimator) else None
-    if classes is not None and np.asarray(classes).dtype.kind in "OUST":
-        raise ValueError(
-            f"{name}: {meta} hands positions of labels to the estimators inside, and their classes hold text. Set "
-            f"classes={list(range(len(classes)))} on {type(estimator).__name__}; {meta} still predicts text"
-        )
-    if isinstance(estimator, VotingClassifier | StackingClassifier):
-        meta = type(estimator).__name__
-    for part, child in _children(estimator).items():
-        _check_coded(child, _join(name, part), meta)
-
-
-def _children(estimator: Any) -> dict[str, Any]:
-    return {
-        name: value
-        for name, value in estimator.get_params(deep=True).items()
-        if "__" not in name and hasattr(value, "fit") and hasattr(value, "get_params") and not isinstance(value, type)
-    }
-
-
-def _holds_private(estimator: Any) -> bool:
-    return _is_private(estimator) or any(_holds_private(child) for child in _children(estimator).values())
-
-
-def _walk(estimator: Any, name: str, n_fits: int, variants: Variants, within: Any = None) -> Iterator[_Place]:
-    """Yield the private steps, and the other steps that learn from the data."""
-    # `within` is the innermost meta-estimator around the step that may do more with rows than fit each part once.
-    if n_fits == 0 or isinstance(estimator, FrozenEstimator):
-        # A step that is not fitted releases nothing, unless it releases in `transform`.
-        if _holds_randomizer(estimator):
-            raise _handed_on(estimator if within is None else within, name)
-        return
-    if _is_private(estimator):
-        if within is not None and _randomizes_rows(estimator):
-            raise _handed_on(within, name)
-        yield _Place(name, estimator, n_fits, variants)
-        return
-    children = _children(estimator)
-    if isinstance(estimator, Pipeline) and estimator.memory is not None and _holds_randomizer(estimator):
-        raise ValueError(
-            "a pipeline with memory hands out the report of the first row again for every equal row, which tells that "
-            "they are equal: set memory=None where rows are randomised"
-        )
-    for part in _defaults(estimator, children):
-        yield _Place(_join(name, part), estimator, n_fits, variants)
-    if not any(_holds_private(child) for child in children.values()) and not isinstance(estimator, _ONCE):
-        # Some models that learn say that they need no fit: they have a prior.
-        learns = get_tags(estimator).requires_fit or is_classifier(estimator) or is_regressor(estimator)
-        if learns and not _learns_nothing(estimator, variants):
-            yield _Place(name, estimator, n_fits, variants)
-        return
-    free = _sees_reports_alone(estimator)
-    for child_name, child in children.items():
-        if child_name in free:
-            continue
-        times = _times_fitted(estimator, child_name)
-        below = _below(variants, child_name)
-        if isinstance(estimator, _SEARCHES):
-            below = _searched(estimator, below)
-        # Targets are transformed once more, because scikit-learn checks the inverse.
-        targets = isinstance(estimator, TransformedTargetRegressor) and child_name == "transformer"
-        around = within if isinstance(estimator, _ONCE) and not targets else estimator
-        yield from _walk(child, _join(name, child_name), n_fits * times, below, around)
-    for part in _by_products(estimator):
-        yield _Place(_join(name, part), estimator, n_fits, variants)
-
-
-def _inexact(estimator: Any, name: str) -> Iterator[str]:
-    """Yield each `Normalizer` before a step with bins or trees, outside of the searches of skdp."""
-    children = {} if _is_private(estimator) else _children(estimator)
-    for child_name, child in children.items():
-        yield from _inexact(child, _join(name, child_name))
-    if isinstance(estimator, Pipeline):
-        steps = [(_join(name, step_name), step) for step_name, step in estimator.steps]
-        for position, (step_name, step) in enumerate(steps):
-            if type(step) is Normalizer and any(_has_bins(later) for _, later in steps[position + 1 :]):
-                yield step_name
-
-
-def _has_bins(estimator: Any) -> bool:
-    return hasattr(estimator, "get_params") and any(
-        name.rpartition("__")[2] in ("n_bins", "thresholds", "max_depth") for name in estimator.get_params()
-    )
-
-
-def _handed_on(within: Any, name: str) -> ValueError:
-    return ValueError(
-        f"it cannot be told how often {type(within).__name__} hands rows to {name!r}, and each time is a release; "
-        "randomise the rows once, before, and search or stack on the reports"
-    )
-
-
-def _learns_nothing(estimator: Any, variants: Variants) -> bool:
-    """Whether this is a step that could learn, and whose parameters say that it does not."""
-    if _has_public_categories(estimator, variants) or _has_public_fill(estimator, variants):
-        return True
-    condition = _ONLY_COLUMNS.get(type(estimator))
-    return condition is not None and variants is not None and all(map(condition, _each(estimator, variants)))
-
-
-#: What learns only the number and types of columns from rows, with such parameters. Each was read in its `fit`.
-_ONLY_COLUMNS: dict[type, Callable[[dict[str, Any]], bool]] = {
-    PolynomialFeatures: lambda given: True,
-    PolynomialCountSketch: lambda given: True,
-    SkewedChi2Sampler: lambda given: True,
-    RBFSampler: lambda given: not isinstance(given["gamma"], str),
-    GaussianRandomProjection: lambda given: not isinstance(given["n_components"], str),
-    SparseRandomProjection: lambda given: not isinstance(given["n_components"], str),
-    MissingIndicator: lambda given: given["features"] == "all",
-    SplineTransformer: lambda given: not isinstance(given["knots"], str),
-    CountVectorizer: lambda given: given["vocabulary"] is not None,
-    TfidfTransformer: lambda given: not given["use_idf"],
-    TfidfVectorizer: lambda given: given["vocabulary"] is not None and not given["use_idf"],
-}
-
-#: What to do where a step learns from rows.
-_INSTEAD = {
-    "OneHotEncoder": "set categories, and handle_unknown='ignore'",
-    "OrdinalEncoder": "set categories, and handle_unknown='use_encoded_value' with unknown_value",
-    "SimpleImputer": "set strategy='constant', keep_empty_features=True and add_indicator=False",
-    "RBFSampler": "set gamma to a number",
-    "GaussianRandomProjection": "set n_components to a number, because 'auto' counts the rows",
-    "SparseRandomProjection": "set n_components to a number, because 'auto' counts the rows",
-    "MissingIndicator": "set features='all'",
-    "SplineTransformer": "set knots to an array",
-    "CountVectorizer": "set vocabulary, or use HashingVectorizer",
-    "TfidfTransformer": "set use_idf=False",
-    "TfidfVectorizer": "set vocabulary and use_idf=False, or use HashingVectorizer",
-    "StandardScaler": "use DPStandardScaler, or BoundsScaler",
-    "MinMaxScaler": "use BoundsScaler",
-    "MaxAbsScaler": "use BoundsScaler",
-    "RobustScaler": "use DPStandardScaler, or BoundsScaler",
-    "KBinsDiscretizer": "use DPQuantileBinner, or PublicBinner",
-    "QuantileTransformer": "use DPQuantileBinner",
-    "PCA": "use DPPCA",
-}
-
-
-def _advice(places: list[_Place]) -> str:
-    """Name an alternative to each step that learns."""
-    kinds = {type(place.estimator).__name__: place for place in places}
-    advice = [f"{kind}: {_INSTEAD[kind]}" for kind in kinds if kind in _INSTEAD]
-    return f". Instead: {'; '.join(advice)}" if advice else ""
-
-
-def _each(estimator: Any, variants: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    own = estimator.get_params(deep=False)
-    return [{**own, **variant} for variant in variants]
-
-
-def _has_public_fill(estimator: Any, variants: Variants) -> bool:
-    """Whether this imputer fills in a constant and keeps all columns, also those without any value."""
-    if not isinstance(estimator, SimpleImputer) or variants is None:
-        return False
-    return all(
-        given["strategy"] == "constant" and given["keep_empty_features"] and not given["add_indicator"]
-        for given in _each(estimator, variants)
-    )
-
-
-def _has_public_categories(estimator: Any, variants: Variants) -> bool:
-    """Whether this is an encoder whose categories are given, and which lets others pass: it learns nothing."""
-    if not isinstance(estimator, OneHotEncoder | OrdinalEncoder) or variants is None:
-        return False
-    return all(
-        not isinstance(given["categories"], str)
-        and given["handle_unknown"] != "error"
-        and given["min_frequency"] is None
-        and given["max_categories"] is None
-        for given in _each(estimator, variants)
-    )
-
-
-def _join(name: str, part: str) -> str:
-    return f"{name}__{part}" if name else part
-
-
-def _defaults(meta: Any, children: dict[str, Any]) -> list[str]:
-    """Parts that a meta-estimator makes itself where none is given; they are not private."""
-    kinds = {
-        "final_estimator": (StackingClassifier, StackingRegressor),
-        "regressor": (TransformedTargetRegressor,),
-        "estimator": (CalibratedClassifierCV,),
-    }
-    return [part for part, kind in kinds.items() if isinstance(meta, kind) and getattr(meta, part) is None]
-
-
-def _by_products(meta: Any) -> list[str]:
-    """Name the things that a meta-estimator learns or chooses from the data in addition to its parts."""
-    found = []
-    if isinstance(meta, CalibratedClassifierCV):
-        found.append("calibrator")
-    if isinstance(meta, VotingClassifier | StackingClassifier):
-        # Its parts are fitted to numbers of labels: a label that one record brings renumbers the others.
-        found.append("label encoder")
-    if isinstance(meta, _SEARCHES) and _n_candidates(meta) > 1:
-        found.append("choice")
-    stacked = isinstance(meta, StackingClassifier | StackingRegressor) and not isinstance(meta.cv, str)
-    if (stacked or isinstance(meta, (*_SEARCHES, CalibratedClassifierCV))) and not isinstance(meta.cv, PredefinedSplit):
-        found.append("folds")
-    return found
-
-
-def _below(variants: Variants, child: str) -> Variants:
-    """The settings of one part, each once."""
-    if variants is None:
-        return None
-    found: list[dict[str, Any]] = []
-    for variant in variants:
-        own = {key[len(child) + 2 :]: value for key, value in variant.items() if key.startswith(f"{child}__")}
-        if not any(_same(own, other) for other in found):
-            found.append(own)
-    return found
-
-
-def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    try:
-        return one == other
-    except ValueError:
-        # Arrays do not compare to one truth value.
-        return False
-
-
-def _searched(search: Any, variants: Variants) -> Variants:
-    """The settings that a search tries, on top of those that reach it."""
-    grids = search.param_grid if isinstance(search, GridSearchCV) else search.param_distributions
-    try:
-        settings = ParameterGrid(grids)
-    except TypeError:
-        # The search draws from a distribution.
-        return None
-    if variants is None or len(settings) * len(variants) > _MOST_VARIANTS:
-        return None
-    return [{**variant, **setting} for variant in variants for setting in settings]
-
-
 #: Steps of the search for the largest budgets.
 _HALVINGS = 14
 
@@ -662,114 +280,8 @@ _NINE_DIGITS = Context(prec=9, rounding=ROUND_DOWN)
 #: A little more than the least epsilon that `check_epsilon` accepts.
 _LEAST_EPSILON = 1e-6
 
-#: The cost of each setting is computed only up to this number of settings.
-_MOST_VARIANTS = 500
 
-#: Meta-estimators that fit each of their parts once, and learn nothing else.
-_ONCE = (
-    Pipeline,
-    FeatureUnion,
-    ColumnTransformer,
-    TransformedTargetRegressor,
-    VotingClassifier,
-    VotingRegressor,
-)
-
-
-_SEARCHES = (GridSearchCV, RandomizedSearchCV)
-
-
-def _times_fitted(meta: Any, child: str) -> int:
-    """How often one fit of `meta` fits this part, from public parameters."""
-    if isinstance(meta, _ONCE):
-        return 1
-    for kinds, count in _COUNTS:
-        if isinstance(meta, kinds):
-            return count(meta, child)
-    raise ValueError(
-        f"it cannot be told how often {type(meta).__name__} fits {child!r}; set epsilon and delta of its private steps "
-        "by hand, with an accountant that has the whole budget as its ceiling"
-    )
-
-
-def _refuse_bagging(meta: Any, child: str) -> int:
-    raise ValueError(
-        f"{type(meta).__name__} seeds the noise of its estimators and keeps the seeds, and a bootstrap sample holds a "
-        "record several times: its fits do not have the guarantee that they state"
-    )
-
-
-def _splits(meta: Any) -> int:
-    if hasattr(meta.cv, "__next__"):
-        raise ValueError(f"the splits of {type(meta).__name__} cannot be counted: cv is a generator; make it a list")
-    try:
-        return int(check_cv(meta.cv).get_n_splits())
-    except (TypeError, ValueError):
-        # The number of splits depends on the data.
-        message = f"the number of splits of {type(meta).__name__} depends on the data; give cv as a number"
-    raise ValueError(message)
-
-
-def _n_candidates(search: Any) -> int:
-    return len(ParameterGrid(search.param_grid)) if isinstance(search, GridSearchCV) else int(search.n_iter)
-
-
-def _search_fits(search: Any, child: str) -> int:
-    grids = search.param_grid if isinstance(search, GridSearchCV) else search.param_distributions
-    for grid in grids if isinstance(grids, list | tuple) else [grids]:
-        for name, values in grid.items():
-            _check_searched(search.estimator, name, values)
-    return _n_candidates(search) * _splits(search) + bool(search.refit)
-
-
-def _check_searched(estimator: Any, name: str, values: Any) -> None:
-    """Refuse what would change budgets, how often something is fitted, or what is."""
-    *path, last = name.split("__")
-    for part in path:
-        estimator = _children(estimator).get(part)
-    # What a private step holds is fitted to what it has released.
-    holds_steps = estimator is not None and _children(estimator) and not _is_private(estimator)
-    if estimator is None or holds_steps or last in _PRIVATE | {_UNIT} or _holds_estimators(values):
-        raise ValueError(
-            f"the search sets {name!r}: a search may set plain parameters of a pipeline's steps, but not their "
-            "budgets, nor whom they are about, nor what is fitted, nor how often"
-        )
-
-
-def _holds_estimators(values: Any) -> bool:
-    if isinstance(values, dict):
-        return any(_holds_estimators(value) for value in values.values())
-    if isinstance(values, np.ndarray):
-        values = values.ravel().tolist()
-    if isinstance(values, list | tuple):
-        return any(_holds_estimators(value) for value in values)
-    return hasattr(values, "fit") and hasattr(values, "get_params")
-
-
-def _stacking_fits(meta: Any, child: str) -> int:
-    if child == "final_estimator":
-        return 1
-    return 0 if isinstance(meta.cv, str) else _splits(meta) + 1
-
-
-def _calibration_fits(meta: Any, child: str) -> int:
-    # The ensemble has no further fit on everything.
-    return _splits(meta) + (meta.ensemble is False)
-
-
-_COUNTS: tuple[tuple[Any, Callable[[Any, str], int]], ...] = (
-    ((BaggingClassifier, BaggingRegressor), _refuse_bagging),
-    (_SEARCHES, _search_fits),
-    ((StackingClassifier, StackingRegressor), _stacking_fits),
-    (CalibratedClassifierCV, _calibration_fits),
-    (SelectFromModel, lambda meta, child: 0 if meta.prefit else 1),
-)
-
-
-# --- how the budget is split ------------------------------------------------------------------------------------------
-
-
-def _parts(private: list[_Place], weights: Mapping[str, float] | None) -> list[Fraction]:
+def _parts(private: list[Place], weights: Mapping[str, float] | None) -> list[Fraction]:
     """Return each step's part of the budget; they add up to 1."""
     given = dict(weights or {})
     names = [place.name for place in private]
@@ -784,7 +296,7 @@ def _parts(private: list[_Place], weights: Mapping[str, float] | None) -> list[F
 
 
 def _split(
-    private: list[_Place], parts: list[Fraction], whole: Budget, accountant: BudgetAccountant | None
+    private: list[Place], parts: list[Fraction], whole: Budget, accountant: BudgetAccountant | None
 ) -> tuple[list[Budget], str | None]:
     """Return the budget of one fit of each step, and the rule that counts them, if that matters."""
     portions = [part / place.n_fits for place, part in zip(private, parts, strict=True)]
@@ -851,12 +363,12 @@ def _refusal(whole: Budget, accountant: BudgetAccountant) -> str:
 CountedCosts = list[tuple[PrivacyCost, int]]
 
 
-def _pairs(private: list[_Place], budgets: list[Budget]) -> CountedCosts:
+def _pairs(private: list[Place], budgets: list[Budget]) -> CountedCosts:
     """What the steps charge if nothing but their budgets is known."""
     return [(PrivacyCost.of_pair(*budget), place.n_fits) for place, budget in zip(private, budgets, strict=True)]
 
 
-def _costs(private: list[_Place], budgets: list[Budget], counter: BudgetAccountant) -> CountedCosts | None:
+def _costs(private: list[Place], budgets: list[Budget], counter: BudgetAccountant) -> CountedCosts | None:
     """What the steps will charge at most, as `counter` counts; None if it depends on the data or on what is drawn."""
     costs = []
     for place, budget in zip(private, budgets, strict=True):
@@ -872,13 +384,13 @@ def _cost(estimator: Any, variant: dict[str, Any], budget: Budget) -> PrivacyCos
     """What one fit with these parameters will charge."""
     if not hasattr(estimator, "_fixed_cost"):
         return None
-    step = _set(clone(estimator).set_params(**variant), epsilon=budget.epsilon, delta=budget.delta)
+    step = set_own(clone(estimator).set_params(**variant), epsilon=budget.epsilon, delta=budget.delta)
     cost: PrivacyCost | None = step._fixed_cost()
     return cost
 
 
 def _by_composition(
-    private: list[_Place],
+    private: list[Place],
     portions: list[Fraction],
     whole: Budget,
     rule: str,
@@ -893,7 +405,7 @@ def _by_composition(
 
     def budgets(scale: float) -> list[Budget]:
         return [
-            Budget(_digits(gaussian_epsilon(scale * mu * math.sqrt(portion), whole.delta)), whole.delta)
+            Budget(nine_digits(gaussian_epsilon(scale * mu * math.sqrt(portion), whole.delta)), whole.delta)
             for portion in portions
         ]
 
@@ -928,6 +440,6 @@ def _holds(accountant: BudgetAccountant, whole: Budget) -> bool:
     return accountant.epsilon >= whole.epsilon and accountant.delta >= whole.delta
 
 
-def _digits(value: float) -> float:
+def nine_digits(value: float) -> float:
     """Round down to nine digits, which are enough to read."""
     return float(_NINE_DIGITS.create_decimal(value))

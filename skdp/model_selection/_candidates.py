@@ -13,8 +13,9 @@ from ..accounting import GROUP_SUPPORT_HINT, Budget, PrivacyCost, PureEvent
 from ..checks.params import check_classes
 from ..release.mixin import DPEstimatorMixin
 from ..release.units import ONE_RECORD, Unit
-from ._allocation import _is_private, _walk
+from ._kinds import is_private
 from ._stateless import check_steps, without_records
+from ._steps import walk
 
 _BUDGET = frozenset({"epsilon", "delta", "accountant", "random_state"})
 
@@ -78,8 +79,8 @@ def make_candidates(
                 raise ValueError(f"a search cannot set {name!r}: budgets and noise are what it divides itself")
         model = clone(estimator).set_params(**clone(dict(setting), safe=False))
         check_steps(model)
-        places = list(_walk(model, "", 1, [{}]))
-        learned = [place.name or type(place.estimator).__name__ for place in places if not _is_private(place.estimator)]
+        places = list(walk(model, "", 1, [{}]))
+        learned = [place.name or type(place.estimator).__name__ for place in places if not is_private(place.estimator)]
         if learned:
             raise ValueError(
                 f"not private, and a function of the data: {', '.join(learned)}. A search takes estimators whose "
@@ -145,7 +146,7 @@ def _wants_classes(step: Any) -> bool:
 def declared_classes(estimator: Any) -> NDArray | None:
     """Return the label set that the classifier among the private steps declares, or None."""
     check_steps(estimator)
-    for place in _walk(clone(estimator), "", 1, [{}]):
-        if _is_private(place.estimator) and is_classifier(place.estimator):
+    for place in walk(clone(estimator), "", 1, [{}]):
+        if is_private(place.estimator) and is_classifier(place.estimator):
             return check_classes(getattr(place.estimator, "classes", None))
     return None

@@ -33,7 +33,7 @@ from ..accounting import (
     renyi_epsilon,
 )
 from ..mechanisms import BitStream, DiscreteLaplaceMechanism, GroupChoices, Mechanism, NoNoise, l2_mechanism
-from ._allocation import _digits
+from ._allocation import nine_digits
 from ._candidates import Candidate
 
 _HALVINGS = 9
@@ -141,7 +141,7 @@ class Prices:
         if whole.delta == 0 or self.scale == 0:
             budget = Budget(_part(whole.epsilon, portion), largest_share(whole.delta, portion))
         else:
-            budget = Budget(_digits(gaussian_epsilon(self.mu(portion), whole.delta)), whole.delta)
+            budget = Budget(nine_digits(gaussian_epsilon(self.mu(portion), whole.delta)), whole.delta)
         try:
             check_epsilon(budget.epsilon)
         except ValueError as error:

@@ -32,8 +32,8 @@ from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..release.units import Unit
 from ..sensitivity import group_sensitivity
-from ._allocation import _is_private as is_private
 from ._candidates import Candidate, declared_classes, make_candidates
+from ._kinds import is_private
 from ._pricing import Prices, events_of
 from ._scoring import FROM_TABLES, LEVELS, Score, Table, make_measure, take
 from ._stateless import check_entries, check_rows, with_groups, without_na

@@ -37,7 +37,7 @@ from ..checks.silence import parts_of, silence, take_off_callbacks
 from ..cluster import DPKMeans, SampleAggKMeans
 from ..decomposition import DPPCA, ExpMechPCA
 from ..preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner
-from ._allocation import _has_public_categories, _is_private
+from ._kinds import has_public_categories, is_private
 from ._scoring import take
 
 _COMPOSED = (Pipeline, ColumnTransformer, FeatureUnion)
@@ -54,7 +54,7 @@ _EXACT = (
 
 def check_steps(estimator: Any, name: str = "") -> None:
     """Refuse a step that is neither private, nor a listed stateless transformer, nor made of these."""
-    if estimator is None or isinstance(estimator, str) or _is_private(estimator):
+    if estimator is None or isinstance(estimator, str) or is_private(estimator):
         return
     place = f"step {name!r}, {type(estimator).__name__}," if name else type(estimator).__name__
     if type(estimator) in _COMPOSED:
@@ -94,7 +94,7 @@ def _check_composed(estimator: Any, place: str) -> None:
 def _check_encoder(encoder: Any, place: str) -> None:
     one_hot = isinstance(encoder, OneHotEncoder)
     handled = encoder.handle_unknown == ("ignore" if one_hot else "use_encoded_value")
-    if not handled or not _has_public_categories(encoder, [{}]):
+    if not handled or not has_public_categories(encoder, [{}]):
         raise ValueError(
             f"{place} learns its categories, or fails on others: give it categories, no min_frequency or "
             "max_categories, and handle_unknown='ignore' (OneHotEncoder) or 'use_encoded_value' (OrdinalEncoder)"
@@ -184,7 +184,7 @@ def _before_private(step: Any, X: Any) -> Any:
         return X
     if step == "drop":
         return None
-    if _is_private(step):
+    if is_private(step):
         step._check_rows(X)
         return None
     if not _has_private(step):
@@ -207,7 +207,7 @@ def _before_private(step: Any, X: Any) -> Any:
 def _has_private(step: Any) -> bool:
     if step is None or isinstance(step, str):
         return False
-    return _is_private(step) or (type(step) in _COMPOSED and any(_has_private(part) for _, part in _parts(step)))
+    return is_private(step) or (type(step) in _COMPOSED and any(_has_private(part) for _, part in _parts(step)))
 
 
 def _columns_of(X: Any, columns: Any) -> Any:
@@ -338,7 +338,7 @@ def with_groups(model: Any, groups: NDArray[np.intp] | None) -> Any:
         if isinstance(leaf, FiniteRows):
             leaf.groups = groups
             return leaf
-        return OfGroups(leaf, groups) if _is_private(leaf) else leaf
+        return OfGroups(leaf, groups) if is_private(leaf) else leaf
 
     return _changed(model, told)
 
@@ -389,7 +389,7 @@ def without_records(model: Any) -> Any:
     def wrapped(leaf: Any) -> Any:
         if type(leaf) in _STATELESS:
             return WithoutRecords(leaf)
-        return FiniteRows(leaf) if hasattr(leaf, "transform") and _is_private(leaf) else leaf
+        return FiniteRows(leaf) if hasattr(leaf, "transform") and is_private(leaf) else leaf
 
     _quieten(model)
     return _changed(model, wrapped)
@@ -411,7 +411,7 @@ def as_released(model: Any) -> Any:
             leaf = getattr(leaf, "transformer_", leaf.transformer)
         elif isinstance(leaf, OfGroups):
             leaf = leaf.estimator
-        if _is_private(leaf) and "random_state" in leaf.get_params(deep=False):
+        if is_private(leaf) and "random_state" in leaf.get_params(deep=False):
             leaf.set_params(random_state=None)
         return leaf
 
