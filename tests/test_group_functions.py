@@ -237,7 +237,7 @@ def parts_by_record(monkeypatch):
         parts = skdp.mechanisms.draw_parts(probabilities, len(self.y), stream)
         return [np.flatnonzero(parts == part) for part in range(len(probabilities))]
 
-    monkeypatch.setattr(_evaluation.Workshop, "divide", divide)
+    monkeypatch.setattr(_evaluation.SearchContext, "divide", divide)
 
 
 @every_function

@@ -440,8 +440,8 @@ class BudgetAccountant(LedgerView):
     def parallel(self, by: ArrayLike, parts: Sequence[Any], *, public: bool = False) -> Parts:
         """Divide the records into disjoint parts; a record is exposed to what its own part is charged.
 
-        The division is a context manager. What is charged to its parts costs the dearest of them, not the sum. A budget
-        about groups has no parts: the records of one group could be in several.
+        The division is a context manager. Only the part with the largest charge counts, not the sum of all parts. A
+        budget about groups has no parts, because the records of one group could be in several.
 
         Parameters
         ----------

@@ -22,7 +22,7 @@ if hasattr(os, "register_at_fork"):
 _changing = False
 
 
-def alone(change: Callable[[], None]) -> None:
+def uninterrupted(change: Callable[[], None]) -> None:
     """Run a change of a ledger with nothing in between, not even a charge by a signal handler of this very thread."""
     global _changing
     with gate:
@@ -69,7 +69,7 @@ class MemoryLedger:
                 self._successor = make(self.state(), self.records())
 
         if self._successor is None:
-            alone(hand_over)
+            uninterrupted(hand_over)
         assert self._successor is not None
         return self._successor
 
@@ -88,7 +88,7 @@ class MemoryLedger:
                 self._content = after, number
                 changed = True
 
-        alone(here)
+        uninterrupted(here)
         if not changed and self._successor is not None:
             self._successor.change(step, record)
 

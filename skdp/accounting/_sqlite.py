@@ -34,7 +34,7 @@ from typing import Any, TypeVar
 
 from ..checks.values import shown
 from ..exceptions import LedgerError
-from ._ledger import alone, gate
+from ._ledger import gate, uninterrupted
 from ._record import (
     COLUMNS,
     Record,
@@ -280,7 +280,7 @@ class SQLiteLedger:
             connection.execute("COMMIT")
             self._remember(new)
 
-        alone(lambda: self._use(transaction))
+        uninterrupted(lambda: self._use(transaction))
 
     def state(self) -> State:
         return state_from_json(self._use(self._read).state)

@@ -2,19 +2,20 @@ r"""Which of unboundedly many labels occur, by truncated noise and a threshold.
 
 Theorem (Desfontaines and others 2022). Let every record have one label. Let :math:`K` be discrete Laplace noise,
 :math:`P(j) \propto e^{-a|j|}` with :math:`a \le \varepsilon`, truncated to :math:`|j| \le k`, where :math:`k` is so
-large that :math:`P(k) \le \delta`. Telling of each label that occurs :math:`n` times whether :math:`n + K > k`, with
-independent noise, is :math:`(\varepsilon, \delta)`-DP.
+large that :math:`P(k) \le \delta`. To report each label whose count :math:`n` has :math:`n + K > k`, with independent
+noise for each label, is :math:`(\varepsilon, \delta)`-DP.
 
-Proof. A label that does not occur is not told of, as :math:`0 + K \le k`: it makes no difference which labels were
-asked about. One record changes the count of one label, from :math:`n` to :math:`n + 1`, say. Let
-:math:`\pi(n) = P(K > k - n)` be the probability that it is told of. For :math:`m = k - n`,
+Proof. A label that does not occur is never reported, because :math:`0 + K \le k`. Therefore the labels that do not
+occur need not be known. One record changes the count of one label, from :math:`n` to :math:`n + 1`, say. Let
+:math:`\pi(n) = P(K > k - n)` be the probability that it is reported. For :math:`m = k - n`,
 :math:`\pi(n+1) = \sum_{j=m}^{k} P(j) = P(k) + \sum_{j=m}^{k-1} P(j) \le \delta + e^\varepsilon \sum_{j=m+1}^{k} P(j)
 = \delta + e^\varepsilon \pi(n)`, as :math:`P(j) \le e^a P(j + 1)`. Since :math:`P` is symmetric, the same holds for
 :math:`1 - \pi`: :math:`1 - \pi(n) \le \delta + e^\varepsilon (1 - \pi(n+1))`. The two other inequalities hold because
 :math:`\pi` does not decrease. An event of all labels together is a mixture of events of this one.
 
-No rule tells of a label with higher probability for all :math:`n` where :math:`P(k) = \delta` and
-:math:`a = \varepsilon`; without a positive :math:`\delta`, none tells of anything.
+No rule reports a label with higher probability for all :math:`n` where :math:`P(k) = \delta` and
+:math:`a = \varepsilon`; with :math:`\delta = 0`, no rule
+reports any label.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from .discrete_laplace import DiscreteLaplaceMechanism, discrete_laplace
 
 @dataclass(frozen=True)
 class StabilityThreshold(Mechanism):
-    """Choice of the labels that are told of.
+    """Report labels whose noisy counts exceed a threshold.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ class StabilityThreshold(Mechanism):
 
     @property
     def threshold(self) -> int:
-        """Counts are told of if they are above it, noise included; noise is at most as large."""
+        """Labels are reported if their noisy counts exceed it. The noise is at most this large."""
         a = 1 / self.scale
         # Where P(k) = delta, but for rounding; the margin below is far more than that does to either side.
         solution = (math.log(2 * self.delta * math.exp(-a) - math.expm1(-a)) - math.log1p(math.exp(-a))) / a
@@ -78,19 +79,19 @@ class StabilityThreshold(Mechanism):
         return math.log(-math.expm1(-a)) - a * k - math.log(total)
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Tell which labels are told of.
+        """Return 1 where the noisy count exceeds the threshold.
 
         Parameters
         ----------
         value : array-like of shape (n_labels,)
-            How often labels occur. Labels may be left out that do not.
+            Counts of the labels. Labels with a count of 0 may be left out.
         stream : BitStream
             Source of bits.
 
         Returns
         -------
-        told : ndarray of shape (n_labels,)
-            1 or 0. Only the labels with a 1 may be told of; how many others there are is private.
+        reported : ndarray of shape (n_labels,)
+            1 or 0. Only the labels with a 1 may be published. The number of the other labels is private.
         """
         counts = np.asarray(value, dtype=np.int64)
         k = self.threshold

@@ -54,7 +54,7 @@ from ._scoring import (
     take,
 )
 from ._search import _numbers, occurring_labels, rows_for_steps, takes_text, try_on_nothing
-from ._strategies import Task, Workshop
+from ._strategies import SearchContext, Task
 
 #: What the evaluation takes of a cross-validation's budget; the fits have the rest.
 _TABLE_PORTION = Fraction(1, 10)
@@ -355,7 +355,7 @@ def private_cross_val_score(
     try_on_nothing(prices, [training], X, targets, members)
     source = NoiseSource(random_state)
     session = ReleaseSession(plan, accountant=accountant, source=source, estimator="private_cross_val_score")
-    shop = Workshop(X, coded, targets, prices, measure, session, source, n_jobs, unit, members)
+    shop = SearchContext(X, coded, targets, prices, measure, session, source, n_jobs, unit, members)
     folds = shop.divide((1 / n_folds,) * n_folds)
     every = np.arange(len(targets))
     models, _ = shop.fit(Task(0, training, np.setdiff1d(every, fold, assume_unique=True), None) for fold in folds)

@@ -37,7 +37,7 @@ from ._kinds import is_private
 from ._pricing import Prices, events_of
 from ._scoring import FROM_TABLES, LEVELS, Score, Table, make_measure, take
 from ._stateless import check_entries, check_rows, with_groups, without_na
-from ._strategies import STRATEGIES, Strategy, Workshop, make_strategy
+from ._strategies import STRATEGIES, SearchContext, Strategy, make_strategy
 
 #: Mean number of runs for each candidate, under "repeat".
 _RUNS_A_CANDIDATE = 3.0
@@ -156,7 +156,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         try_on_nothing(prices, strategy.fit_portions(prices), X, targets, members)
 
         session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
-        shop = Workshop(X, y, targets, prices, score, session, source, self.n_jobs, unit, members)
+        shop = SearchContext(X, y, targets, prices, score, session, source, self.n_jobs, unit, members)
         outcome = strategy.run(shop)
 
         self.best_index_ = outcome.index

@@ -39,7 +39,7 @@ class Task:
     test: NDArray[np.intp] | None
 
 
-class Workshop:
+class SearchContext:
     """The data, settled prices, score, charged session and randomness that a strategy works with."""
 
     # Scores read `y`, and estimators are fitted to `targets`. `members` holds the group of each row, if groups count.
@@ -232,7 +232,7 @@ class Strategy(ABC):
         return 1
 
     @abstractmethod
-    def run(self, shop: Workshop) -> Outcome:
+    def run(self, shop: SearchContext) -> Outcome:
         """Search, and return the outcome."""
 
     @abstractmethod
@@ -269,7 +269,7 @@ class Single(Strategy):
     def fits(self) -> tuple[str, ...]:
         return ("the one candidate is fitted to all records: share 1",)
 
-    def run(self, shop: Workshop) -> Outcome:
+    def run(self, shop: SearchContext) -> Outcome:
         return Outcome(0, shop.refit(0, Fraction(1)))
 
 
@@ -306,7 +306,7 @@ class OnParts(Strategy):
     def releases(self, prices: Prices) -> tuple[Release, ...]:
         return (_selection(prices, self._rest, Theorem("Model selection", 1)),)
 
-    def run(self, shop: Workshop) -> Outcome:
+    def run(self, shop: SearchContext) -> Outcome:
         *training, validation = shop.divide((*self._probabilities(), self.validation))
         tasks = [Task(m, self._training, training[m % len(training)], validation) for m in range(self.n_candidates)]
         models, scores = shop.fit(tasks)
@@ -388,7 +388,7 @@ class KFold(Strategy):
         trained = 1 - 1 / self.n_folds, self._training
         return trained, ((1.0, self.refit_portion) if self.refit else trained)
 
-    def run(self, shop: Workshop) -> Outcome:
+    def run(self, shop: SearchContext) -> Outcome:
         folds = shop.divide((1 / self.n_folds,) * self.n_folds)
         every = np.arange(len(shop.y))
         tasks = [
@@ -450,7 +450,7 @@ class Repeat(Strategy):
         # A candidate that is never drawn is not compared.
         return (1 - self.validation) * strength * math.sqrt(1 - missed(self.n_candidates, self.mean, self.shape))
 
-    def run(self, shop: Workshop) -> Outcome:
+    def run(self, shop: SearchContext) -> Outcome:
         runs = number_of_runs(self.mean, self.shape, shop.source.stream("number of runs"))
         training, validation = shop.divide((1 - self.validation, self.validation))
         equal = (1 / self.n_candidates,) * self.n_candidates

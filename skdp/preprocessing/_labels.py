@@ -34,7 +34,7 @@ def make_plan(epsilon: float, delta: float, n_candidates: int | None) -> Privacy
         mechanism, event = StabilityThreshold(epsilon, delta), ApproximateEvent(epsilon, delta)
     else:
         raise ValueError(
-            "delta must be positive if universe is None: with delta=0, no label of an unbounded universe can be told of"
+            "delta must be positive if universe is None: with delta=0, labels can be released from a universe only"
         )
     return PrivacyGuarantee(epsilon, delta, (event,), (Release(_LABELS, mechanism, 1.0, theorem),))
 
@@ -63,8 +63,8 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
     universe : array-like, default=None
         Public candidates, of at least two; other labels are left out. None for any labels at all.
     false_alarm : float, default=0.01
-        Probability with which some candidate is told of that does not occur, at most. Used with `universe` only:
-        without, there are no false alarms.
+        Largest probability that any candidate without records is released. Only used with `universe`; without it,
+        there are no false alarms.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -77,17 +77,17 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
         Labels, sorted: those that occur often enough. There may be a single one, which classifiers refuse as their
         `classes`: they need two.
     threshold_ : int
-        A label is told of if its noisy count is at least so large. A public number.
+        A label is released if its noisy count is at least this number, which is public.
     privacy_ : PrivacyGuarantee
         The guarantee, with mechanism, sensitivity and noise scale.
 
     Notes
     -----
     **Privacy.** One record changes the count of one label by 1. With public candidates, all their counts get discrete
-    Laplace noise. Otherwise, labels that occur are told of by truncated noise and a threshold: a label with a single
-    record is, with probability `delta` at most. That no label is told of is an outcome, too: it raises
-    NotEnoughDataError, and the charge stands. Records with labels that are not told of are left out by the
-    classifiers that are given ``classes_``. Not covered: that `fit` raises an error for missing or infinite
+    Laplace noise. Otherwise, each label that occurs is released if its count with truncated noise exceeds a threshold;
+    a label with a single record is released with probability `delta` at most. If no label is released, the fit raises
+    NotEnoughDataError, and the budget was charged. Classifiers that are given ``classes_`` leave out the records with
+    other labels. Not covered: that `fit` raises an error for missing or infinite
     labels, for text among numbers, and for labels of which none is of the type of those in `universe`; and how long it
     takes.
 
@@ -143,7 +143,7 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         NotEnoughDataError
-            If no label is told of. That was paid for: ``privacy_`` says what, and there are no ``classes_``.
+            If no label is released. The budget was charged: ``privacy_`` is set, and there are no ``classes_``.
         """
         accountant = check_accountant(self.accountant)
         plan, universe, threshold = self._check_parameters()
@@ -154,19 +154,17 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
         session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
         if universe is None:
             found, counts = np.unique(labels, return_counts=True)
-            told = session.release(_LABELS, counts) >= 1
+            released = session.release(_LABELS, counts) >= 1
         else:
             found, counts = universe, np.bincount(labels[labels >= 0], minlength=len(universe))
-            told = session.release(_LABELS, counts) >= threshold
+            released = session.release(_LABELS, counts) >= threshold
         # The labels of an earlier fit must not remain if this fit releases no label.
         if hasattr(self, "classes_"):
             del self.classes_
         self.threshold_, self.privacy_ = threshold, plan
-        if not np.any(told):
-            raise NotEnoughDataError(
-                "no label occurs often enough to be told of. This is an outcome of the mechanism, and was paid for"
-            )
-        self.classes_ = _alone(found[told], y)
+        if not np.any(released):
+            raise NotEnoughDataError("no label occurs often enough to be released. The budget was charged")
+        self.classes_ = _without_trace(found[released], y)
         return self
 
     def privacy_plan(self, *, n_features: int | None = None, n_classes: int | None = None) -> PrivacyGuarantee:
@@ -210,7 +208,7 @@ def _candidates(labels: NDArray, universe: NDArray) -> NDArray[np.intp]:
     raise TypeError("the labels in y are of another type than those in universe")
 
 
-def _alone(labels: NDArray, y: Any) -> NDArray:
+def _without_trace(labels: NDArray, y: Any) -> NDArray:
     """Return labels in an array whose type says nothing about labels that are not there."""
     if isinstance(getattr(y, "dtype", None), np.dtype) and labels.dtype.kind in "biuf" and y.dtype == labels.dtype:
         # That of the column, which is public.

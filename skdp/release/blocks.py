@@ -81,7 +81,7 @@ def prepared(estimator: Any, seed: int) -> Any:
 
 
 @contextmanager
-def alone(seed: int) -> Iterator[None]:
+def isolated_process_state(seed: int) -> Iterator[None]:
     """Restore warning filters, settings, logging, output and random generators after the code that runs inside."""
     # Global generators are seeded inside, and continue afterwards as if nothing had been drawn. joblib works in this
     # process and thread, because other workers live on from block to block and have generators and an output of their
@@ -105,7 +105,7 @@ def attempt(compute: Callable[[], Any], seed: int) -> Any:
     """Return the result of `compute` for one block, or None if it fails; call this function within `silence`."""
     # An exception would be a release, so that it is swallowed. An interrupt is raised again without its message.
     try:
-        with alone(seed):
+        with isolated_process_state(seed):
             return compute()
     except KeyboardInterrupt:
         pass
@@ -154,7 +154,7 @@ def check_sent(compute: Computation, name: str, n_jobs: int | None) -> None:
 
 
 def _workers(n_jobs: int | None) -> Parallel:
-    # Threads would share what `alone` puts back, hence always processes. Rows are not to be written to files.
+    # Threads would share what `isolated_process_state` puts back, hence always processes. Rows are not to be written to files.
     return Parallel(n_jobs=n_jobs, backend="loky", max_nbytes=None)
 
 
@@ -170,7 +170,7 @@ def _one_in_silence(compute: Computation, rows: NDArray, targets: NDArray | None
 def tried(compute: Callable[[], Any], name: str) -> Any:
     """Return the result of `compute` on public rows, or refuse the parameter `name`, before anything is charged."""
     try:
-        with silence(), alone(0):
+        with silence(), isolated_process_state(0):
             return compute()
     except Exception as error:
         raise ValueError(f"{name} fails on public rows: {type(error).__name__}: {error}") from error

@@ -56,7 +56,7 @@ FIRST_WEIGHT = 0.5
 
 #: Records' worth of curvature that hold the weights to where they start, whatever the noise. Of few records and many
 #: trees that say the same, a step without would lead far beyond the best weights.
-HELD = 10.0
+RIDGE_RECORDS = 10.0
 
 #: What the first weights may be multiplied with, and the odds. With 0, all that is left is the prior.
 SCALES = (1.0, 2.0, 0.5, 0.25, 0.125, 0.0625, 0.0), (0.9, 0.02, 0.02, 0.02, 0.02, 0.01, 0.01)
@@ -291,10 +291,10 @@ def newton_sums(step: Step, terms, *arrays: NDArray) -> Array:  # type: ignore[n
 
 def newton_step(step: Step, released: Array, ridge: float, spread: float) -> Array:
     """Return the change of the weights that maximises the bound, from released sums."""
-    # `ridge`, with `HELD` added, holds the weights to their start. `spread`, the standard deviation of the noise in an
-    # entry of the gradient, shrinks the gradient as by James and Stein.
+    # `ridge`, with `RIDGE_RECORDS` added, holds the weights to their start. `spread`, the standard deviation of the
+    # noise in an entry of the gradient, shrinks the gradient as by James and Stein.
     curvature, gradient = step.unpack(released)
     square, by_chance = float(gradient @ gradient), step.n_weights * spread**2
     shrunk = 1 - by_chance / square if square > by_chance else 0.0
     values, vectors = np.linalg.eigh(curvature)
-    return shrunk * vectors @ ((vectors.T @ gradient) / (np.maximum(values, 0.0) + ridge + HELD))
+    return shrunk * vectors @ ((vectors.T @ gradient) / (np.maximum(values, 0.0) + ridge + RIDGE_RECORDS))

@@ -18,7 +18,7 @@ every_case = pytest.mark.parametrize(("epsilon", "delta"), CASES)
 
 
 def told(epsilon, k, counts):
-    """Probability that a label is told of, by adding up the noise's law in high precision."""
+    """Probability that a label is released, by adding up the noise's law in high precision."""
     with decimal.localcontext(decimal.Context(prec=50)):
         ratio = (-Decimal(epsilon)).exp()
         one_side = [ratio**j for j in range(k + 1)]
@@ -80,7 +80,7 @@ def test_sampler_follows_the_law(epsilon, delta):
     assert drawn[:, -1].all()
     p = np.array(told(epsilon, k, counts), dtype=float)
     least = min(stats.binomtest(int(hits), runs, q).pvalue for hits, q in zip(drawn.sum(axis=0), p, strict=True))
-    accept(least * len(counts), "labels that are told of")
+    accept(least * len(counts), "labels that are released")
     wrong = np.array(told(2 * epsilon, k, counts), dtype=float)
     reject(stats.binomtest(int(drawn[:, k].sum()), runs, wrong[k]).pvalue, "labels with half the noise")
 

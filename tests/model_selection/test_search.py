@@ -187,7 +187,7 @@ def test_kinds_of_events():
 
 @every_strategy
 def test_nothing_is_computed_when_the_budget_is_too_small(strategy, monkeypatch):
-    monkeypatch.setattr(_strategies.Workshop, "fit", lambda *args: pytest.fail("the data were used"))
+    monkeypatch.setattr(_strategies.SearchContext, "fit", lambda *args: pytest.fail("the data were used"))
     accountant = BudgetAccountant(0.5)
     model = search(strategy, accountant=accountant)
     with pytest.raises(BudgetError, match="remains"):
@@ -202,7 +202,7 @@ def test_a_charge_is_never_refunded(strategy, monkeypatch):
     def fail(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_strategies.Workshop, "fit", fail)
+    monkeypatch.setattr(_strategies.SearchContext, "fit", fail)
     accountant = BudgetAccountant(1.0)
     model = search(strategy, accountant=accountant)
     with pytest.raises(KeyboardInterrupt):
@@ -542,14 +542,14 @@ def test_composed_steps_go_to_workers(n_jobs):
 def test_the_number_of_runs_has_its_law(monkeypatch):
     """With a mean of 6 runs, a logarithmic number is 1 with probability .32, and more than 12 with .13."""
     counts = []
-    fit = _strategies.Workshop.fit
+    fit = _strategies.SearchContext.fit
 
     def spy(self, tasks):
         tasks = list(tasks)
         counts.append(len(tasks))
         return fit(self, tasks)
 
-    monkeypatch.setattr(_strategies.Workshop, "fit", spy)
+    monkeypatch.setattr(_strategies.SearchContext, "fit", spy)
     for seed in range(30):
         search("repeat", mean_runs=6, random_state=seed).fit(*records(20))
     gamma = runs_parameter(6.0, 0.0)
@@ -829,8 +829,8 @@ def test_a_candidate_whose_noisy_table_gives_no_score_is_not_chosen():
     # By estimated probability and label. Noise has left the first and the last candidate no record of label 1.
     counts = np.array([[[5, -1], [5, 0]], [[1, 5], [9, 5]], [[9, 5], [1, 5]], [[5, 0], [5, -3]]])
     assert np.isnan(table.value(counts[0]))
-    assert _strategies.Workshop.select(shop, [True] * 4, counts) == 2
-    assert _strategies.Workshop.select(shop, [True, True, None, True], counts) == 1
+    assert _strategies.SearchContext.select(shop, [True] * 4, counts) == 2
+    assert _strategies.SearchContext.select(shop, [True, True, None, True], counts) == 1
 
 
 @both_deltas

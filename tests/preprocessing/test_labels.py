@@ -13,7 +13,7 @@ from skdp import BudgetAccountant, DPNaiveBayes, PrivateLabelSet, allocate
 from skdp.exceptions import BudgetError, NotEnoughDataError, SeededNoiseWarning
 from skdp.mechanisms import NoiseSource
 
-# A label that does not occur, or occurs once, is told of with a probability of 1e-10 at most, in every test.
+# A label that does not occur, or occurs once, is released with a probability of 1e-10 at most, in every test.
 OPEN = {"epsilon": 1.0, "delta": 1e-10}
 CLOSED = {"epsilon": 1.0, "universe": ["a", "b", "c", "d"], "false_alarm": 1e-11}
 
@@ -24,7 +24,7 @@ def many(**counts):
     return [label for label, count in counts.items() for _ in range(count)]
 
 
-# --- what is told of ------------------------------------------------------------------------------------------------
+# --- what is released ------------------------------------------------------------------------------------------------
 
 
 @both
@@ -110,7 +110,7 @@ def test_false_alarms_are_as_rare_as_stated():
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
 @pytest.mark.parametrize("size", [2, 30])
 def test_closed_law_for_all_counts(epsilon, size):
-    """The probability that a candidate is told of, for all counts, by the discrete Laplace law."""
+    """The probability that a candidate is released, for all counts, by the discrete Laplace law."""
     model = PrivateLabelSet(epsilon=epsilon, universe=np.arange(size))
     plan, _, threshold = model._check_parameters()
     a = 1 / plan.releases[0].mechanism.scale

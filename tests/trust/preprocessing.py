@@ -296,16 +296,16 @@ def first_record(model):
 
 
 def told(counts, threshold, scale):
-    """Return the probabilities that labels are told of, by truncated Laplace noise on the integers."""
+    """Return the probabilities that labels are released, by truncated Laplace noise on the integers."""
     noise = np.arange(-threshold, threshold + 1)
     weights = np.exp(-np.abs(noise) / scale)
     return np.array([weights[noise > threshold - count].sum() for count in counts]) / weights.sum()
 
 
 def labels_told(subject, epsilon, delta):
-    """Return a reading of which labels are told of.
+    """Return a reading of which labels are released.
 
-    How wide the noise is follows from which labels are told of that occur about as often as the threshold says; what
+    How wide the noise is follows from which labels are released that occur about as often as the threshold says; what
     one record changes, from that and from the threshold.
     """
     model = subject.make(epsilon, delta)

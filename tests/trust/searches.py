@@ -39,7 +39,7 @@ from skdp.model_selection import (
     private_score,
 )
 from skdp.model_selection._search import PrivateSearch
-from skdp.model_selection._strategies import Workshop
+from skdp.model_selection._strategies import SearchContext
 from tests.auditing import clopper_pearson
 from tests.model_selection.stubs import MarkedCount
 from tests.trust.groups import MOST, all_rows_count, one_row_more
@@ -304,7 +304,7 @@ def spent(factor):
 
         return more
 
-    return replaced(Workshop, "fit", make)
+    return replaced(SearchContext, "fit", make)
 
 
 @contextlib.contextmanager
@@ -341,7 +341,7 @@ def parts_by_position(module=_strategies):
 def one_part():
     """Candidates are compared on the records that they are trained on."""
     return replaced(
-        Workshop, "divide", lambda _: lambda self, probabilities: [np.arange(len(self.y)) for _ in probabilities]
+        SearchContext, "divide", lambda _: lambda self, probabilities: [np.arange(len(self.y)) for _ in probabilities]
     )
 
 
@@ -355,12 +355,12 @@ def shared_parts():
 
         return shared
 
-    return replaced(Workshop, "divide", make)
+    return replaced(SearchContext, "divide", make)
 
 
 def one_seed():
     """For the noise of all fits."""
-    return replaced(Workshop, "_seed", lambda _: lambda self: 1)
+    return replaced(SearchContext, "_seed", lambda _: lambda self: 1)
 
 
 def half_the_sensitivity():
