@@ -48,11 +48,11 @@ def test_numbers(y):
 
 
 @both
-def test_nothing_told_of_is_an_outcome_that_was_paid_for(parameters):
+def test_that_no_label_is_released_is_charged(parameters):
     for y in ([], ["a"]):
         accountant = BudgetAccountant(2.0, 1e-5, composition="basic")
         model = PrivateLabelSet(**parameters, accountant=accountant)
-        with pytest.raises(NotEnoughDataError, match="paid"):
+        with pytest.raises(NotEnoughDataError, match="was charged"):
             model.fit(y)
         assert len(accountant) == 1
         assert not hasattr(model, "classes_")
