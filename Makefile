@@ -29,7 +29,7 @@ MADE_FOR := $(strip $(SKLEARN))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all audit-long bench bench-report lint format dist-check workflows docs versions clean FORCE
+.PHONY: help demo test test-all coverage audit-long bench bench-report lint format dist-check workflows docs versions clean FORCE
 
 help: ## show this text
 	@echo "make TARGET [VARIABLE=value ...]"
@@ -42,19 +42,26 @@ demo: $(VENV)/.stamp-plot ## run the quickstart example
 	$(BIN)/python examples/plot_quickstart.py
 
 # One BLAS thread for each worker, or the workers would fight for the cores.
-test test-all audit-long: export OMP_NUM_THREADS = 1
-test test-all audit-long: export OPENBLAS_NUM_THREADS = 1
-test test-all audit-long: export MKL_NUM_THREADS = 1
-test test-all audit-long: export BLIS_NUM_THREADS = 1
-test test-all audit-long: export VECLIB_MAXIMUM_THREADS = 1
+test test-all coverage audit-long: export OMP_NUM_THREADS = 1
+test test-all coverage audit-long: export OPENBLAS_NUM_THREADS = 1
+test test-all coverage audit-long: export MKL_NUM_THREADS = 1
+test test-all coverage audit-long: export BLIS_NUM_THREADS = 1
+test test-all coverage audit-long: export VECLIB_MAXIMUM_THREADS = 1
 # Without bytecode at hand, each worker compiles all tests.
-test test-all audit-long: export PYTHONDONTWRITEBYTECODE =
+test test-all coverage audit-long: export PYTHONDONTWRITEBYTECODE =
 # Another commit, another sample: 30 consecutive commits run every test (tests/sampling.py).
 test: $(VENV)/.stamp-test ## run a sample of the tests (PYTEST_ARGS='-m audit' for a part of it)
 	$(BIN)/python -m pytest -n $(WORKERS) --sample $(PYTEST_ARGS)
 
 test-all: $(VENV)/.stamp-test ## run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+# A sample (PYTEST_ARGS=--sample) is a lower bound, and takes a tenth of the time.
+coverage: $(VENV)/.stamp-test ## run all tests, and require 97 % coverage of the core and 93 % of everything
+	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report= $(PYTEST_ARGS)
+	$(BIN)/python -m coverage report --fail-under=93
+	$(BIN)/python -m coverage report --include='skdp/accounting/*,skdp/mechanisms/*,skdp/sensitivity/*,skdp/release/*' \
+	  --fail-under=97
 
 # Seeds are fresh, and printed, so that a failure can be looked at: make audit-long AUDIT_SEED=...
 audit-long: export SKDP_AUDIT_TIMES = 10
