@@ -23,7 +23,6 @@ from skdp.linear_model import (
     OutputPertLogReg,
     OutputPertSVC,
 )
-from skdp.linear_model._score_losses import LogLoss, LossSum
 from skdp.local import (
     HadamardResponse,
     LocalDPNaiveBayes,
@@ -37,6 +36,7 @@ from skdp.model_selection._search import PrivateSearch
 from skdp.naive_bayes import DPNaiveBayes
 from skdp.neural_network import DPMLPClassifier, DPMLPRegressor
 from skdp.preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner
+from skdp.solvers.loss_sums import LogLoss, LossSum
 from skdp.synthetic import HistogramClassifier, HistogramRegressor, NoisyHistogram
 from skdp.tree import DPGreedyTree, DPRandomTree
 from tests.ensemble.data import public_rows

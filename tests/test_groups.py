@@ -28,13 +28,14 @@ from skdp import (
 )
 from skdp.accounting import PrivacyCost, Relation, _sqlite
 from skdp.exceptions import BudgetError, LedgerError
-from skdp.linear_model import _functional, _moments
+from skdp.linear_model import _functional
 from skdp.mechanisms import NoiseSource
 from skdp.release import class_sums as _class_sums
 from skdp.release import units as _groups
 from skdp.release.session import ReleaseSession
 from skdp.release.units import Unit, drawn_rows, group_numbers
 from skdp.sensitivity import group_sensitivity
+from skdp.solvers import moments
 from tests.estimators import VARIANTS, is_search, released
 from tests.neighbours import MOVED
 from tests.statistics import accept, chi_square
@@ -286,7 +287,7 @@ def count_all_rows(monkeypatch):
 
 
 def noise_for_one_row(monkeypatch):
-    for module in (_class_sums, _functional, _moments):
+    for module in (_class_sums, _functional, moments):
         monkeypatch.setattr(module, "group_sensitivity", lambda sensitivity, rows: sensitivity)
 
 

@@ -12,7 +12,7 @@ SKDP = Path(__file__).parents[1] / "skdp"
 #: Files that open sessions: the life cycle, functions, searches, and fits that may go on (`partial_fit`).
 SESSIONS = {
     "release/estimator.py": "the life cycle",
-    "linear_model/_sgd_base.py": "partial_fit",
+    "solvers/linear_descent.py": "partial_fit",
     "model_selection/_evaluation.py": "a function",
     "model_selection/_search.py": "fits of other estimators",
     "preprocessing/_labels.py": "labels without rows",

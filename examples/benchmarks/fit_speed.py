@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from skdp import ObjPertLogReg, OutputPertLogReg
-from skdp.linear_model import _certified
+from skdp.solvers import certified
 
 ROUNDS = 9
 
@@ -34,7 +34,7 @@ def main():
     y = (X @ w - (X @ w).mean() + rng.logistic(size=n_samples) > 0).astype(int)
 
     certificate = [0.0]
-    whole = _certified.Objective.certified_gradient
+    whole = certified.Objective.certified_gradient
 
     def watched(self, theta):
         start = time.perf_counter()
@@ -42,7 +42,7 @@ def main():
         certificate[0] += time.perf_counter() - start
         return result
 
-    _certified.Objective.certified_gradient = watched
+    certified.Objective.certified_gradient = watched
 
     for estimator in (ObjPertLogReg, OutputPertLogReg):
         for delta in (1e-5, 0.0):

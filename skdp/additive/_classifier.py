@@ -18,10 +18,10 @@ from sklearn.base import ClassifierMixin
 from ..accounting import PrivacyCost
 from ..checks.data import labelled_data
 from ..checks.params import check_choice, check_classes, check_positive
-from ..linear_model._prediction import log_probabilities, probabilities
-from ..linear_model._sgd_derivatives import LogLoss, Multinomial
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..solvers.derivatives import LogLoss, Multinomial
+from ..solvers.linear_rule import log_probabilities, probabilities
 from ._base import AdditiveModel, Parameters
 from ._columns import Columns
 from ._engines import GradientEngine, ObjectiveEngine

@@ -18,12 +18,17 @@ from ..accounting import (
     gaussian_noise_multiplier,
     sampled_gaussian_mu,
 )
-from ..linear_model._certified import certified_minimizer
-from ..linear_model._logistic import Geometry, checked_weight, linear_rule, solve
-from ..linear_model._logistic import Parameters as LinearParameters
-from ..linear_model._losses import LogLoss, MultinomialLogLoss
-from ..linear_model._moments import INTERCEPT_CONSTANT as MOMENT_CONSTANT
-from ..linear_model._moments import (
+from ..mechanisms import SampledGaussianMechanism, coordinate_variance, pure_share
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
+from ..sensitivity import clip_rows
+from ..solvers.certified import certified_minimizer
+from ..solvers.derivatives import Derivative
+from ..solvers.descent import GRADIENTS, Course
+from ..solvers.linear_descent import Descent, Path, Settings, eta, quietly, rule_of
+from ..solvers.losses import LogLoss, MultinomialLogLoss
+from ..solvers.moments import INTERCEPT_CONSTANT as MOMENT_CONSTANT
+from ..solvers.moments import (
     MOMENTS,
     RIDGE,
     Block,
@@ -34,16 +39,11 @@ from ..linear_model._moments import (
     solve_positive,
     trimmed,
 )
-from ..linear_model._moments import Geometry as MomentGeometry
-from ..linear_model._moments import plan as moments_plan
-from ..linear_model._objective_perturbation import KAPPA_BITS, effective_weight, plan, release_minimiser
-from ..linear_model._sgd_base import Descent, Path, Settings, eta, quietly, rule_of
-from ..linear_model._sgd_derivatives import Derivative
-from ..mechanisms import SampledGaussianMechanism, coordinate_variance, pure_share
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession
-from ..release.theorems import Theorem
-from ..sensitivity import clip_rows
-from ..solvers.descent import GRADIENTS, Course
+from ..solvers.moments import Geometry as MomentGeometry
+from ..solvers.moments import plan as moments_plan
+from ..solvers.objective_perturbation import KAPPA_BITS, effective_weight, plan, release_minimiser
+from ..solvers.regularised import Geometry, checked_weight, linear_rule, solve
+from ..solvers.regularised import Parameters as LinearParameters
 from ._columns import Codes
 from ._gradients import CellGradients
 from ._objective import MOST_CELLS, CellObjective

@@ -3,7 +3,7 @@ r"""Sums of clipped gradients over the records of an additive model, exact, from
 A record's features are the rows of its cells. So predictors are sums of tables with an entry for each cell, and the sum
 of gradients follows from the sums of derivatives in each cell: no record's features are ever written down. Entries of
 rows are integers of 20 bits times a power of two, rounded towards 0, which makes no row longer; weights and derivatives
-have as many bits as keep everything exact (see :mod:`skdp.linear_model._sgd_gradients`, whose sums over dense rows
+have as many bits as keep everything exact (see :mod:`skdp.solvers.clipped_gradients`, whose sums over dense rows
 these are).
 """
 
@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear_model._sgd_derivatives import Derivative
-from ..linear_model._sgd_gradients import EXACT_ROWS, ClippedGradients
 from ..sensitivity import augmented_norm, step_of, truncate
+from ..solvers.clipped_gradients import EXACT_ROWS, ClippedGradients
+from ..solvers.derivatives import Derivative
 from ._columns import Codes
 from ._terms import ROW_BITS, Layout
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear_model._certified import INNER_ROWS, Objective
-from ..linear_model._losses import Loss
 from ..sensitivity import augmented_norm, sum_over_rows
+from ..solvers.certified import INNER_ROWS, Objective
+from ..solvers.losses import Loss
 from ._columns import Codes
 from ._terms import Layout
 

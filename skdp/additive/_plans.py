@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import PrivacyEvent, PureEvent
-from ..linear_model._calibration import Calibration
 from ..local._categories import Categories
 from ..mechanisms import (
     Mechanism,
@@ -24,6 +23,7 @@ from ..mechanisms import (
 from ..release.mismatch import column_part, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
+from ..solvers.calibration import Calibration
 from ._columns import Codes, Columns
 
 Array = NDArray[np.float64]

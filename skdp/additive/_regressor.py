@@ -17,11 +17,11 @@ from sklearn.base import RegressorMixin
 
 from ..accounting import PrivacyCost
 from ..checks.data import regression_data, single_target
-from ..linear_model._calibration import Calibration, Line
-from ..linear_model._sgd_derivatives import Residual
-from ..linear_model._targets import Targets
 from ..release.estimator import Records, Shape, TargetsMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..solvers.calibration import Calibration, Line
+from ..solvers.derivatives import Residual
+from ..solvers.scaling import Targets
 from ._base import AdditiveModel, Parameters
 from ._columns import Codes, Columns
 from ._engines import GradientEngine, MomentEngine

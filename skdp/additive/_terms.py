@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ..linear_model._logistic import INTERCEPT_CONSTANT
+from ..solvers.regularised import INTERCEPT_CONSTANT
 from ..sensitivity import squared_norms
 from ._columns import Codes, Columns
 

@@ -2,7 +2,7 @@ r"""Linear models by the exponential mechanism (McSherry and Talwar 2007; Bassil
 
 Released: one vector of coefficients, drawn from a ball with density proportional to
 :math:`e^{-(\varepsilon/\Delta) \sum_i \ell(w; z_i)}`, where :math:`\Delta` is the largest spread of one record's loss
-over the ball (:mod:`~skdp.linear_model._score_losses`). It is drawn exactly (:mod:`skdp.mechanisms.tangent_planes`).
+over the ball (:mod:`~skdp.solvers.loss_sums`). It is drawn exactly (:mod:`skdp.mechanisms.tangent_planes`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from ..release.estimator import LabelsMixin, PrivateEstimator, Records, Shape, T
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import augmented_norm, clip_rows, row_products
-from ._prediction import LinearRule, log_probabilities, probabilities
-from ._score_losses import (
+from ..solvers.linear_rule import LinearRule, log_probabilities, probabilities
+from ..solvers.loss_sums import (
     AbsoluteError,
     Array,
     Huber,
@@ -40,7 +40,7 @@ from ._score_losses import (
     SquaredErrorSum,
     minimiser_on_ball,
 )
-from ._targets import Targets
+from ..solvers.scaling import Targets
 
 CLASSIFICATION = ("log_loss",)
 REGRESSION = ("squared_error", "huber", "absolute_error")

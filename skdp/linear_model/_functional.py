@@ -27,7 +27,7 @@ from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..release.units import ONE_RECORD, Unit
 from ..sensitivity import group_sensitivity, moments_l2, row_products
-from ._moments import (
+from ..solvers.moments import (
     RIDGE,
     Array,
     Block,

@@ -21,7 +21,8 @@ from ..checks.params import check_bounds, check_choice, check_positive, columns_
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.units import Unit
-from ._moments import (
+from ..solvers.linear_rule import LinearRule, log_probabilities, probabilities
+from ..solvers.moments import (
     RIDGE,
     Array,
     Block,
@@ -36,7 +37,6 @@ from ._moments import (
     solve_positive,
     trimmed,
 )
-from ._prediction import LinearRule, log_probabilities, probabilities
 
 CALIBRATIONS = ("lda", "taylor")
 

@@ -17,16 +17,8 @@ from ..mechanisms import BitStream, GammaMechanism, GaussianMechanism, Mechanism
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import ClippedRows, minimizer_sensitivity
-from ._logistic import (
-    LARGEST_KAPPA,
-    Array,
-    Geometry,
-    Parameters,
-    PrivateLinearClassifier,
-    PrivateLinearModel,
-    linear_rule,
-    solve,
-)
+from ..solvers.regularised import LARGEST_KAPPA, Array, Geometry, Parameters, linear_rule, solve
+from ._logistic import PrivateLinearClassifier, PrivateLinearModel
 
 #: Standard deviation of the noise in the score of a row of the largest norm, under C="auto".
 _SCORE_NOISE = 0.25

@@ -20,10 +20,10 @@ from ..mechanisms import NoiseSource
 from ..release.callbacks import CallbackSupportMixin, with_callbacks
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, check_accountant
+from ..solvers.derivatives import Derivative, Hinge, LogLoss, Multinomial, OneVsRest, RoundedHinge
+from ..solvers.linear_descent import Descent, carry_out, check_settings, quietly, rule_of, together, weights_of
+from ..solvers.linear_rule import LinearRule, log_probabilities, probabilities
 from ._logistic import _estimates_probabilities
-from ._prediction import LinearRule, log_probabilities, probabilities
-from ._sgd_base import Descent, carry_out, check_settings, quietly, rule_of, together, weights_of
-from ._sgd_derivatives import Derivative, Hinge, LogLoss, Multinomial, OneVsRest, RoundedHinge
 
 Array = NDArray[np.float64]
 

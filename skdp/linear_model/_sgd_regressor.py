@@ -18,9 +18,18 @@ from ..release.callbacks import CallbackSupportMixin, with_callbacks
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, check_accountant
 from ..sensitivity import row_products
-from ._sgd_base import Descent, Settings, carry_out, check_settings, quietly, rule_of, together, weights_of
-from ._sgd_derivatives import Residual
-from ._targets import Targets
+from ..solvers.derivatives import Residual
+from ..solvers.linear_descent import (
+    Descent,
+    Settings,
+    carry_out,
+    check_settings,
+    quietly,
+    rule_of,
+    together,
+    weights_of,
+)
+from ..solvers.scaling import Targets
 
 Array = NDArray[np.float64]
 

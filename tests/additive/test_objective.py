@@ -5,9 +5,9 @@ import pytest
 
 from skdp.additive import DPAdditiveClassifier, _engines
 from skdp.additive._objective import CellObjective
-from skdp.linear_model._certified import Objective, certified_minimizer
-from skdp.linear_model._losses import LogLoss, MultinomialLogLoss
 from skdp.sensitivity import ClippedRows
+from skdp.solvers.certified import Objective, certified_minimizer
+from skdp.solvers.losses import LogLoss, MultinomialLogLoss
 
 LOSSES = [LogLoss(0.4), MultinomialLogLoss(3)]
 

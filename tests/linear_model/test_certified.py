@@ -7,10 +7,10 @@ import pytest
 from scipy import optimize
 
 from skdp.exceptions import CertificateError
-from skdp.linear_model import _certified
-from skdp.linear_model._certified import Objective, certified_minimizer
-from skdp.linear_model._losses import HuberHinge, LogLoss, MultinomialLogLoss
 from skdp.sensitivity import clip_rows
+from skdp.solvers import certified
+from skdp.solvers.certified import Objective, certified_minimizer
+from skdp.solvers.losses import HuberHinge, LogLoss, MultinomialLogLoss
 from tests.linear_model.data import blobs
 
 LOSSES = {"log_loss": LogLoss(), "huber": HuberHinge(), "multinomial": MultinomialLogLoss(4)}
@@ -103,7 +103,7 @@ def test_precise_search_finishes_where_doubles_cannot_certify(name, monkeypatch)
 @pytest.mark.parametrize("name", LOSSES)
 def test_last_resort_does_not_need_newton(name, monkeypatch):
     problem = objective(LOSSES[name], n_rows=100, C=0.05)
-    monkeypatch.setattr(_certified, "_newton", lambda objective, goal, max_iter: np.full(objective.shape, 3.0))
+    monkeypatch.setattr(certified, "_newton", lambda objective, goal, max_iter: np.full(objective.shape, 3.0))
     monkeypatch.setattr(Objective, "newton_solver", lambda self, z: lambda g: 5 * g)
     tau = 1e-6
     theta = certified_minimizer(problem, tau, 2)
@@ -121,7 +121,7 @@ def test_few_newton_steps_do_not_loosen_the_certificate(max_iter):
 def test_iterative_and_dense_newton_steps_agree(monkeypatch):
     problem = objective(MultinomialLogLoss(5), C=0.3)
     dense = certified_minimizer(problem, 1e-7, 100)
-    monkeypatch.setattr(_certified, "_DENSE_LIMIT", 0)
+    monkeypatch.setattr(certified, "_DENSE_LIMIT", 0)
     np.testing.assert_allclose(certified_minimizer(problem, 1e-7, 100), dense, atol=1e-6)
 
 
@@ -129,7 +129,7 @@ def test_iterative_and_dense_newton_steps_agree(monkeypatch):
 def test_start_from_a_part_of_the_rows_changes_nothing(name, monkeypatch):
     problem = objective(LOSSES[name], n_rows=40_000, C=0.01)
     quick = certified_minimizer(problem, 1e-7, 100)
-    monkeypatch.setattr(_certified, "_COARSE_RATIO", 10**9)
+    monkeypatch.setattr(certified, "_COARSE_RATIO", 10**9)
     np.testing.assert_allclose(certified_minimizer(problem, 1e-7, 100), quick, atol=2e-7)
 
 
@@ -162,9 +162,9 @@ def test_a_failed_factorisation_is_not_an_exception(monkeypatch):
     expected = certified_minimizer(problem, 1e-7, 100)
 
     def fail(*args, **kwargs):
-        raise _certified.linalg.LinAlgError
+        raise certified.linalg.LinAlgError
 
-    monkeypatch.setattr(_certified.linalg, "cho_factor", fail)
+    monkeypatch.setattr(certified.linalg, "cho_factor", fail)
     np.testing.assert_allclose(certified_minimizer(problem, 1e-7, 100), expected, atol=1e-6)
 
 
@@ -182,13 +182,13 @@ def test_newton_gets_out_of_where_the_loss_is_almost_linear(C, share, monkeypatc
     def slow(*args):
         pytest.fail("the slow search was needed")
 
-    monkeypatch.setattr(_certified, "_precise_search", slow)
+    monkeypatch.setattr(certified, "_precise_search", slow)
     certified_minimizer(beyond_the_margin(LogLoss(8.0), C, share), 1e-6 * C, 100)
 
 
 def test_precise_search_gets_out_of_there_as_well(monkeypatch):
-    monkeypatch.setattr(_certified, "_newton", lambda objective, goal, max_iter: np.zeros(objective.shape))
-    monkeypatch.setattr(_certified, "_DESCENT_STEPS", 0)
+    monkeypatch.setattr(certified, "_newton", lambda objective, goal, max_iter: np.zeros(objective.shape))
+    monkeypatch.setattr(certified, "_DESCENT_STEPS", 0)
     problem, tau = beyond_the_margin(LogLoss(8.0), 1e6), 1.0
     gradient, error = problem.precise_gradient(certified_minimizer(problem, tau, 1))
     assert np.linalg.norm(gradient) + error <= tau
@@ -196,9 +196,9 @@ def test_precise_search_gets_out_of_there_as_well(monkeypatch):
 
 def test_the_last_resort_takes_a_public_number_of_steps(monkeypatch):
     problem = beyond_the_margin(LogLoss(8.0), 1e6)
-    monkeypatch.setattr(_certified, "_newton", lambda objective, goal, max_iter: np.zeros(objective.shape))
+    monkeypatch.setattr(certified, "_newton", lambda objective, goal, max_iter: np.zeros(objective.shape))
     monkeypatch.setattr(Objective, "newton_solver", lambda self, z: lambda g: -g)
-    monkeypatch.setattr(_certified, "_DESCENT_STEPS", 50)
+    monkeypatch.setattr(certified, "_DESCENT_STEPS", 50)
     calls, precise = [], Objective.precise_gradient
 
     def counted(self, theta):

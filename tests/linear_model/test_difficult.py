@@ -10,8 +10,8 @@ from sklearn.pipeline import make_pipeline
 from skdp.additive import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.linear_model import DPSGDRegressor, FunctionalMechLinReg
 from skdp.linear_model._functional import chosen_penalty, predicted_loss
-from skdp.linear_model._moments import Noise
 from skdp.preprocessing import BoundsScaler
+from skdp.solvers.moments import Noise
 from tests.difficult import KINDS, difficult
 
 

@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 from skdp import BudgetAccountant
 from skdp.accounting import BoundedRangeEvent
 from skdp.linear_model import ExpMechERM, _exponential_mechanism
-from skdp.linear_model._score_losses import (
+from skdp.solvers.loss_sums import (
     AbsoluteError,
     Huber,
     LogLoss,

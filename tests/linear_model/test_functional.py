@@ -15,10 +15,11 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 from skdp import BudgetAccountant, FunctionalMechLinReg, FunctionalMechLogReg
 from skdp.accounting import gaussian_mu
-from skdp.linear_model import _functional, _moments
-from skdp.linear_model._moments import Geometry, Moments, Scaling, noise_of, plan
+from skdp.linear_model import _functional
 from skdp.mechanisms import DiscreteLaplaceMechanism, GammaMechanism, NoiseSource, l2_mechanism
 from skdp.sensitivity import moments_l1
+from skdp.solvers import moments
+from skdp.solvers.moments import Geometry, Moments, Scaling, noise_of, plan
 from tests.estimators import FUNCTIONAL, data_for, declared, name_of
 from tests.linear_model.data import blobs
 
@@ -170,8 +171,8 @@ def test_moments_move_by_no_more_than_the_noise_is_made_for(d, k, norm, intercep
     rows.append(geometry.data_norm / math.sqrt(d) * np.ones(d))
     cases = {"L2": by_l2}
     if delta == 0:
-        laplace = _moments._laplace(1.0, geometry)
-        cases["L1"] = _moments.Block("second moments", 1.0, geometry.sum_weight)
+        laplace = moments._laplace(1.0, geometry)
+        cases["L1"] = moments.Block("second moments", 1.0, geometry.sum_weight)
     gamma = guarantee.releases[0].mechanism
     if isinstance(gamma, DiscreteLaplaceMechanism):
         cases.pop("L2")
@@ -264,7 +265,7 @@ def test_pure_noise_has_a_gamma_norm():
 
 def test_laplace_noise_has_the_stated_law():
     geometry = Geometry.of(2, 40, None, True, True, private=True)
-    laplace = _moments._laplace(0.5, geometry)
+    laplace = moments._laplace(0.5, geometry)
     noise = np.concatenate([laplace.release(np.zeros(geometry.size), NoiseSource(i).stream("x")) for i in range(50)])
     scale = laplace.sensitivity / 0.5
     assert stats.kstest(noise, stats.laplace(scale=scale).cdf).pvalue > FALSE_ALARM, "false alarm 1e-6"
@@ -468,7 +469,7 @@ def test_mechanisms_allow_for_the_rounding_of_totals(delta):
         mechanism, _ = l2_mechanism(1.0, delta, 1.0, 2.0, size)
         assert mechanism.sensitivity >= 2.0 + mechanism.step * math.sqrt(size) / 2
     geometry = Geometry.of(3, 2, 1.0, True, False, private=True)
-    laplace = _moments._laplace(1.0, geometry)
+    laplace = moments._laplace(1.0, geometry)
     bound = moments_l1(geometry.row_norm, geometry.row_sum, geometry.target_sum, geometry.sum_weight)
     assert laplace.sensitivity >= bound + 1.5 * geometry.size * laplace.step
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skdp.linear_model._losses import HuberHinge, LogLoss, MultinomialLogLoss
+from skdp.solvers.losses import HuberHinge, LogLoss, MultinomialLogLoss
 
 LOSSES = [LogLoss(), HuberHinge(), MultinomialLogLoss(3), MultinomialLogLoss(6)]
 IDS = ["log_loss", "huber", "multinomial-3", "multinomial-6"]

@@ -20,9 +20,9 @@ from skdp.accounting import (
     gaussian_mu,
     gaussian_noise_multiplier,
 )
-from skdp.linear_model._logistic import INTERCEPT_CONSTANT, Geometry, solve
-from skdp.linear_model._objective_perturbation import largest_kappa, pure_price
 from skdp.sensitivity import clip_rows
+from skdp.solvers.objective_perturbation import largest_kappa, pure_price
+from skdp.solvers.regularised import INTERCEPT_CONSTANT, Geometry, solve
 from tests.estimators import PERTURBATION, declared, name_of
 from tests.linear_model.data import blobs, saturating_pair
 

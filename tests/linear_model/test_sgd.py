@@ -11,10 +11,10 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from skdp import BudgetAccountant, DPSGDClassifier, DPSGDRegressor
 from skdp.accounting import GaussianEvent, SampledGaussianEvent
-from skdp.linear_model import _sgd_gradients
-from skdp.linear_model._sgd_derivatives import Hinge, LogLoss, Multinomial, OneVsRest, Residual, RoundedHinge
-from skdp.linear_model._sgd_gradients import ClippedGradients
 from skdp.sensitivity import ExactTotal, clip_rows
+from skdp.solvers import clipped_gradients
+from skdp.solvers.clipped_gradients import ClippedGradients
+from skdp.solvers.derivatives import Hinge, LogLoss, Multinomial, OneVsRest, Residual, RoundedHinge
 from tests.linear_model.data import blobs
 
 NORM = 2.0
@@ -103,8 +103,8 @@ def test_sum_is_that_of_clipped_numerical_gradients(case, max_norm):
 @every_loss
 @pytest.mark.parametrize("block_rows", [64, 67, 100, 333])
 def test_a_record_adds_the_same_bits_wherever_it_stands(case, block_rows, monkeypatch):
-    monkeypatch.setattr(_sgd_gradients, "_BLOCK_ENTRIES", block_rows * 4)
-    monkeypatch.setattr(_sgd_gradients, "_SAMPLE_ENTRIES", block_rows * 4)
+    monkeypatch.setattr(clipped_gradients, "_BLOCK_ENTRIES", block_rows * 4)
+    monkeypatch.setattr(clipped_gradients, "_SAMPLE_ENTRIES", block_rows * 4)
     derivative, _, X, targets, weights = problem(case, n_rows=601)
     point = sums(derivative, X, targets, 0.3).at(weights)
     rng = np.random.default_rng(1)
@@ -154,7 +154,7 @@ def test_elementwise_functions_do_not_see_the_position(function):
 
 
 def test_sums_of_many_records_are_exact(monkeypatch):
-    monkeypatch.setattr(_sgd_gradients, "EXACT_ROWS", 64)
+    monkeypatch.setattr(clipped_gradients, "EXACT_ROWS", 64)
     derivative, _, X, targets, weights = problem("log_loss", n_rows=1000)
     gradients = sums(derivative, X, targets, 0.3)
     point = gradients.at(weights)

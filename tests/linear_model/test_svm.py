@@ -8,8 +8,8 @@ from scipy import optimize
 from sklearn.svm import LinearSVC
 
 from skdp.linear_model import ObjPertLogReg, ObjPertSVC, OutputPertLogReg, OutputPertSVC
-from skdp.linear_model._losses import HuberHinge
 from skdp.sensitivity import clip_rows
+from skdp.solvers.losses import HuberHinge
 from tests.linear_model.data import blobs
 
 PAIRS = [(ObjPertSVC, ObjPertLogReg), (OutputPertSVC, OutputPertLogReg)]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from skdp.linear_model._score_losses import AbsoluteError, Huber, LogLoss, LossSum, SquaredErrorSum
 from skdp.mechanisms import NoiseSource, TangentPlaneMechanism, tangent_planes
 from skdp.mechanisms.tangent_planes import (
     LATTICE_BITS,
@@ -17,6 +16,7 @@ from skdp.mechanisms.tangent_planes import (
     _log_geometric,
     sample_ball,
 )
+from skdp.solvers.loss_sums import AbsoluteError, Huber, LogLoss, LossSum, SquaredErrorSum
 from tests.statistics import accept, chi_square, chi_square_integers, reject
 
 RADIUS = 2.0

@@ -9,7 +9,7 @@ import numpy as np
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.additive import _engines, _plans
 from skdp.additive._gradients import CellGradients
-from skdp.linear_model import _moments
+from skdp.solvers import moments
 from tests.trust.gradients import clip_of_the_largest, long_weights, one_noise_for_all, steps_and_their_noise
 from tests.trust.measured import loss_of
 from tests.trust.perturbation import any_weight, perturbed
@@ -129,11 +129,11 @@ def long_gradients():
 
 
 def half_of_the_moments():
-    return replaced(_moments, "moments_l2", lambda true: lambda *args: true(*args) / 2)
+    return replaced(moments, "moments_l2", lambda true: lambda *args: true(*args) / 2)
 
 
 def half_of_the_sums():
-    return replaced(_moments, "moments_l1", lambda true: lambda *args: true(*args) / 2)
+    return replaced(moments, "moments_l1", lambda true: lambda *args: true(*args) / 2)
 
 
 COURSE = {

@@ -10,11 +10,12 @@ import numpy as np
 from scipy.special import logsumexp
 
 from skdp import ExpMechERM, FunctionalMechLinReg, FunctionalMechLogReg
-from skdp.linear_model import _exponential_mechanism, _functional, _moments
-from skdp.linear_model._moments import Geometry, Scaling
-from skdp.linear_model._score_losses import AbsoluteError, LogLoss
+from skdp.linear_model import _exponential_mechanism, _functional
 from skdp.mechanisms import tangent_planes
 from skdp.sensitivity import rounded_norm
+from skdp.solvers import moments
+from skdp.solvers.loss_sums import AbsoluteError, LogLoss
+from skdp.solvers.moments import Geometry, Scaling
 from tests.trust.subjects import ERROR, FIRST_SEED, PURE, TIMES, Reading, Subject, recorded_epsilon, replaced
 from tests.trust.transcripts import transcript
 
@@ -75,15 +76,15 @@ def one_target():
 
 def without_cross_moments():
     stack = ExitStack()
-    stack.enter_context(replaced(_moments, "moments_l2", lambda true: lambda r, t, w: true(r, t, 0.0)))
-    stack.enter_context(replaced(_moments, "moments_l1", lambda true: lambda r, s, t, w: true(r, s, t, 0.0)))
+    stack.enter_context(replaced(moments, "moments_l2", lambda true: lambda r, t, w: true(r, t, 0.0)))
+    stack.enter_context(replaced(moments, "moments_l1", lambda true: lambda r, s, t, w: true(r, s, t, 0.0)))
     return stack
 
 
 def half_sensitivity():
     """As if a record counted half: constants for means of a public number of records, or of replaced ones."""
     stack = ExitStack()
-    for module in (_moments, _functional):
+    for module in (moments, _functional):
         stack.enter_context(replaced(module, "group_sensitivity", lambda true: lambda s, rows: true(s, rows) / 2))
     return stack
 

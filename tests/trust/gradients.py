@@ -11,10 +11,10 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from skdp import DPMLPClassifier, DPMLPRegressor, DPSGDClassifier, DPSGDRegressor
 from skdp.audit._bounds import proportion_limits
 from skdp.linear_model import _calibration
-from skdp.linear_model._sgd_gradients import ClippedGradients
 from skdp.mechanisms import PoissonSampler, SampledGaussianMechanism
 from skdp.neural_network._gradients import Clipping, GradientSums
 from skdp.solvers import descent as _descent
+from skdp.solvers.clipped_gradients import ClippedGradients
 from skdp.solvers.descent import COUNT_SHARE, GRADIENTS, Course
 from tests.trust.measured import HOPELESS, loss_of
 from tests.trust.subjects import (

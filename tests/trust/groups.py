@@ -14,9 +14,10 @@ from skdp import (
     HistogramRegressor,
     NoisyHistogram,
 )
-from skdp.linear_model import _functional, _moments
+from skdp.linear_model import _functional
 from skdp.release import class_sums as _class_sums
 from skdp.release import units as _groups
+from skdp.solvers import moments
 from tests.trust.subjects import PURE, Subject
 
 #: How many rows of a group count.
@@ -59,7 +60,7 @@ class NoiseForOneRow:
     def __enter__(self):
         self.patches = [
             patch.object(module, "group_sensitivity", lambda sensitivity, rows: sensitivity)
-            for module in (_class_sums, _functional, _moments)
+            for module in (_class_sums, _functional, moments)
         ]
         for one in self.patches:
             one.start()

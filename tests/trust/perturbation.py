@@ -17,11 +17,12 @@ from scipy.optimize import brentq
 from skdp import ObjPertLogReg, ObjPertSVC, OutputPertLogReg, OutputPertSVC
 from skdp.accounting import binary_log_loss, gaussian_epsilon, huber_hinge, multinomial_log_loss
 from skdp.additive import _engines
-from skdp.linear_model import _logistic, _objective_perturbation, _output_perturbation
-from skdp.linear_model._logistic import Geometry
-from skdp.linear_model._losses import LogLoss, MultinomialLogLoss
+from skdp.linear_model import _logistic, _output_perturbation
 from skdp.linear_model._objective_perturbation import ObjectivePerturbation
 from skdp.mechanisms import GammaMechanism
+from skdp.solvers import objective_perturbation, regularised
+from skdp.solvers.losses import LogLoss, MultinomialLogLoss
+from skdp.solvers.regularised import Geometry
 from tests.trust.measured import gamma_scale, gaussian_scale, loss_of
 from tests.trust.subjects import ERROR, FIRST_SEED, RUNS_AT_3, TIMES, Reading, Subject, recorded_epsilon, replaced
 from tests.trust.transcripts import transcript
@@ -64,7 +65,7 @@ def unclipped():
 def residual(factor):
     """Take solutions that are so much worse than certified ones."""
     return replaced(
-        _logistic,
+        regularised,
         "certified_minimizer",
         lambda true: lambda objective, tau, max_iter: true(objective, factor * tau, max_iter),
     )
@@ -86,7 +87,7 @@ def one_problem():
     with (
         patch.object(Geometry, "joint_lipschitz", property(lambda geometry: geometry.lipschitz)),
         patch.object(
-            _objective_perturbation, "huber_hinge", lambda kappa, curvature, n: huber_hinge(kappa, curvature, 1)
+            objective_perturbation, "huber_hinge", lambda kappa, curvature, n: huber_hinge(kappa, curvature, 1)
         ),
     ):
         yield
@@ -135,7 +136,7 @@ def problems(model, data):
 
         return minimizer
 
-    with replaced(_logistic, "certified_minimizer", noted), replaced(_engines, "certified_minimizer", noted):
+    with replaced(regularised, "certified_minimizer", noted), replaced(_engines, "certified_minimizer", noted):
         model.fit(*data)
     return found
 
@@ -307,8 +308,8 @@ def price_forgotten():
         return huber_hinge(0.0, geometry.loss.curvature, geometry.n_problems)
 
     with (
-        patch.object(_objective_perturbation, "pure_price", lambda geometry, C, epsilon: 0.0),
-        patch.object(_objective_perturbation, "gaussian_curve", flat),
+        patch.object(objective_perturbation, "pure_price", lambda geometry, C, epsilon: 0.0),
+        patch.object(objective_perturbation, "gaussian_curve", flat),
     ):
         yield
 
@@ -317,7 +318,7 @@ def price_forgotten():
 def any_weight():
     """Take the weight that is asked for, and forget its price."""
     with (
-        patch.object(_objective_perturbation, "largest_kappa", lambda *args: math.inf),
+        patch.object(objective_perturbation, "largest_kappa", lambda *args: math.inf),
         price_forgotten(),
     ):
         yield

@@ -13,7 +13,7 @@ from scipy.special import ndtr
 
 from skdp import ObjPertLogReg
 from skdp.accounting import GaussianEvent, _objective, gaussian_mu
-from skdp.linear_model import _objective_perturbation
+from skdp.solvers import objective_perturbation
 from tests.trust.perturbation import Along, classifier, plan_of, problems, pushed
 
 pytestmark = pytest.mark.audit
@@ -56,7 +56,7 @@ def test_a_ratio_of_6_is_refuted():
     model = classifier(ObjPertLogReg, 1.0, 1e-5, C=1e6)
     with (
         patch.object(_objective, "GAUSSIAN_RATIO", 6.0),
-        patch.object(_objective_perturbation, "GAUSSIAN_RATIO", 6.0),
+        patch.object(objective_perturbation, "GAUSSIAN_RATIO", 6.0),
     ):
         booked, reached = recorded_and_reached(model, opposed(model))
     assert reached > 1.005 * booked

@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from ._losses import HuberHinge
+from .losses import HuberHinge
 
 Array = NDArray[np.float64]
 
@@ -73,7 +73,7 @@ class Hinge(_Margin):
 
 
 class RoundedHinge(_Margin):
-    """Hinge loss with a rounded kink, as in :mod:`skdp.linear_model._losses`."""
+    """Hinge loss with a rounded kink, as in :mod:`skdp.solvers.losses`."""
 
     curvature = HuberHinge.curvature
 

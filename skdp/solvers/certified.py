@@ -22,7 +22,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from ..exceptions import CertificateError
 from ..sensitivity import ClippedRows, sum_over_rows, weighted_gram
-from ._losses import Loss
+from .losses import Loss
 
 Array = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..sensitivity import ClippedRows, ExactTotal, bits_left, round_to, squared_norms, step_of, truncate
-from ._sgd_derivatives import Derivative
+from .derivatives import Derivative
 
 Array = NDArray[np.float64]
 

@@ -1,0 +1,137 @@
+"""The regularised problem of output and objective perturbation: its geometry, its minimisers and its rule."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checks.values import shown
+from ..sensitivity import ClippedRows, augmented_norm
+from .certified import Objective, certified_minimizer
+from .losses import HuberHinge, LogLoss, Loss, MultinomialLogLoss
+
+Array = NDArray[np.float64]
+
+#: The constant feature of the intercept, as a multiple of `data_norm`. The intercept is regularised and noised like
+#: every other coefficient; a small constant adds little to the norm, and 4 % to the noise.
+INTERCEPT_CONSTANT = 0.3
+
+#: C times the squared norm, under C="auto", where privacy asks for no less regularisation.
+LARGEST_KAPPA = 100.0
+
+# C times the squared norm that a user may ask for: beyond it, doubles cannot certify a minimiser.
+_MOST_KAPPA = 1e8
+
+# The least certified residual: its square has to be a normal double, or a norm could underflow to 0.
+_LEAST_RESIDUAL = 1e-140
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The checked parameters of a fit, all public."""
+
+    epsilon: float
+    delta: float
+    data_norm: float
+    C: float | None
+    loss: str
+    fit_intercept: bool
+    tol: float
+    max_iter: int
+
+    @property
+    def private(self) -> bool:
+        return self.epsilon < math.inf
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Describe the minimisation by public numbers, without its weight C and its data."""
+
+    # With three or more classes, the log loss gives one multinomial problem, and the Huber hinge one problem per class.
+
+    loss: Loss
+    n_problems: int
+    n_columns: int
+    norm: float
+    constant: float
+
+    @classmethod
+    def of(cls, parameters: Parameters, n_features: int, n_classes: int) -> Geometry:
+        loss: Loss
+        n_problems = 1
+        if parameters.loss == "huber":
+            loss = HuberHinge()
+            n_problems = 1 if n_classes == 2 else n_classes
+        else:
+            loss = LogLoss() if n_classes == 2 else MultinomialLogLoss(n_classes)
+        constant = INTERCEPT_CONSTANT * parameters.data_norm if parameters.fit_intercept else 0.0
+        return cls(
+            loss=loss,
+            n_problems=n_problems,
+            n_columns=n_features + parameters.fit_intercept,
+            norm=augmented_norm(parameters.data_norm, constant),
+            constant=constant,
+        )
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.n_problems, self.loss.outputs, self.n_columns
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def lipschitz(self) -> float:
+        """Bound on one record's loss gradient in one problem."""
+        return self.loss.lipschitz * self.norm
+
+    @property
+    def joint_lipschitz(self) -> float:
+        """Bound on one record's loss gradient in all problems together."""
+        return self.lipschitz * math.sqrt(self.n_problems)
+
+    def joint(self, tau: float) -> float:
+        """Bound on the residual of all problems together, when each is solved to `tau`."""
+        return tau * math.sqrt(self.n_problems)
+
+
+def checked_weight(C: float, parameters: Parameters, geometry: Geometry) -> float:
+    """Return the effective C, if minimisers with it can be certified."""
+    if C * geometry.norm**2 > _MOST_KAPPA:
+        raise ValueError(f"C must be at most {_MOST_KAPPA / geometry.norm**2:.3g} for this data_norm, got {shown(C)}")
+    if parameters.tol * C * geometry.norm < _LEAST_RESIDUAL:
+        raise ValueError(f"C is too small for this data_norm and tol, got {shown(C)}")
+    return C
+
+
+def solve(
+    rows: ClippedRows,
+    codes: NDArray[np.intp],
+    geometry: Geometry,
+    C: float,
+    linear: Array,
+    tau: float,
+    max_iter: int,
+) -> Array:
+    """Return the certified minimisers, of shape ``geometry.shape``, each to a residual of `tau`."""
+    thetas = []
+    for problem, b in enumerate(linear.reshape(geometry.shape)):
+        own = codes if geometry.n_problems == 1 else (codes == problem).astype(np.intp)
+        objective = Objective(rows, own, geometry.loss, C, 1.0, b)
+        thetas.append(certified_minimizer(objective, tau, max_iter))
+    return np.stack(thetas)
+
+
+def linear_rule(released: Array, geometry: Geometry) -> tuple[Array, Array]:
+    """Return coefficients and intercepts from what was released."""
+    theta = released.reshape(geometry.shape)
+    loss = geometry.loss
+    weights = loss.basis @ theta[0] if isinstance(loss, MultinomialLogLoss) else theta[:, 0, :]
+    if geometry.constant == 0:
+        return weights.copy(), np.zeros(len(weights))
+    return weights[:, :-1].copy(), geometry.constant * weights[:, -1]
