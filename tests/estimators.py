@@ -36,7 +36,8 @@ from skdp.model_selection._search import PrivateSearch
 from skdp.naive_bayes import DPNaiveBayes
 from skdp.neural_network import DPMLPClassifier, DPMLPRegressor
 from skdp.preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner
-from skdp.solvers.loss_sums import LogLoss, LossSum
+from skdp.solvers.loss_sums import LossSum
+from skdp.solvers.losses import LogLoss
 from skdp.synthetic import HistogramClassifier, HistogramRegressor, NoisyHistogram
 from skdp.tree import DPGreedyTree, DPRandomTree
 from tests.ensemble.data import public_rows

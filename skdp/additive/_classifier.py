@@ -20,8 +20,8 @@ from ..checks.data import labelled_data
 from ..checks.params import check_choice, check_classes, check_positive
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
-from ..solvers.derivatives import LogLoss, Multinomial
 from ..solvers.linear_rule import log_probabilities, probabilities
+from ..solvers.losses import LogLoss, SoftmaxLogLoss
 from ._base import AdditiveModel, Parameters
 from ._columns import Columns
 from ._engines import GradientEngine, ObjectiveEngine
@@ -272,8 +272,8 @@ class DPAdditiveClassifier(ClassifierMixin, LabelsMixin, AdditiveModel):
             return ObjectiveEngine(epsilon, delta, before.share, layout, n_classes, C, margin)
         if delta == 0:
             raise ValueError('delta must be positive with solver="gradient": its noise is Gaussian')
-        derivative = LogLoss() if n_classes == 2 else Multinomial(n_classes)
-        return GradientEngine(epsilon, delta, before.share, layout, derivative, parameters.n_steps)
+        loss = LogLoss() if n_classes == 2 else SoftmaxLogLoss(n_classes)
+        return GradientEngine(epsilon, delta, before.share, layout, loss, parameters.n_steps)
 
     def _fixed_cost(self) -> PrivacyCost | None:
         classes = check_classes(self.classes)

@@ -23,10 +23,9 @@ from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import clip_rows
 from ..solvers.certified import certified_minimizer
-from ..solvers.derivatives import Derivative
 from ..solvers.descent import GRADIENTS, Course
-from ..solvers.linear_descent import Descent, Path, Settings, eta, quietly, rule_of
-from ..solvers.losses import LogLoss, MultinomialLogLoss
+from ..solvers.linear_descent import MARGIN_WALK, Descent, Path, Settings, eta, quietly, rule_of
+from ..solvers.losses import GradientLoss, LogLoss, MultinomialLogLoss
 from ..solvers.moments import INTERCEPT_CONSTANT as MOMENT_CONSTANT
 from ..solvers.moments import (
     MOMENTS,
@@ -164,8 +163,9 @@ class GradientEngine:
     delta: float
     beside: float  # The part of the budget that other releases use.
     layout: Layout
-    derivative: Derivative
+    loss: GradientLoss
     n_steps: int
+    walk: float = MARGIN_WALK
 
     @cached_property
     def descent(self) -> Descent:
@@ -184,7 +184,7 @@ class GradientEngine:
             momentum=_MOMENTUM,
             averaged=_AVERAGED,
         )
-        return Descent(settings, Course(1.0, self.n_steps, None), self.derivative, self.layout.n_features)
+        return Descent(settings, Course(1.0, self.n_steps, None), self.loss, self.layout.n_features, self.walk)
 
     @property
     def step_mu(self) -> float:
@@ -213,7 +213,7 @@ class GradientEngine:
         """Return coefficients and intercepts."""
         mechanism = self.mechanism
         lattice = mechanism.step if self.epsilon < math.inf else None
-        gradients = CellGradients(self.layout, codes, targets, self.derivative, self.descent.max_norm)
+        gradients = CellGradients(self.layout, codes, targets, self.loss, self.descent.max_norm)
         path = Path(self.descent, np.zeros(self.descent.shape), count, mechanism.scale)
         for sample, release in session.steps(GRADIENTS, codes.shape[1]):
             point = gradients.at(path.weights)

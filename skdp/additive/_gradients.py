@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..sensitivity import augmented_norm, step_of, truncate
 from ..solvers.clipped_gradients import EXACT_ROWS, ClippedGradients
-from ..solvers.derivatives import Derivative
+from ..solvers.losses import GradientLoss
 from ._columns import Codes
 from ._terms import ROW_BITS, Layout
 
@@ -24,28 +24,28 @@ Array = NDArray[np.float64]
 class CellGradients(ClippedGradients):
     """Sum clipped gradients over records given by cells; no record adds more than `max_norm`, in L2 norm."""
 
-    def __init__(self, layout: Layout, codes: Codes, targets: NDArray, derivative: Derivative, max_norm: float) -> None:
+    def __init__(self, layout: Layout, codes: Codes, targets: NDArray, loss: GradientLoss, max_norm: float) -> None:
         norm = augmented_norm(layout.data_norm, layout.constant)
-        self._prepare(norm, layout.n_features + 1, derivative)
+        self._prepare(norm, layout.n_features + 1, loss)
         self._row_step = step_of(max(1.0, layout.constant), ROW_BITS)
         self._cells = [truncate(term.rows.copy(), self._row_step) for term in layout.terms]
         self._constant = float(truncate(np.array([layout.constant]), self._row_step)[0])
         self._slices = layout.slices
         self._codes = codes
         self._rows = targets
-        self._targets = None if derivative.signed else targets
-        self._signs = np.where(targets == 1, -1.0, 1.0) if derivative.signed else None
+        self._targets = None if loss.signed else targets
+        self._signs = np.where(targets == 1, -1.0, 1.0) if loss.signed else None
         self._block = EXACT_ROWS
-        most = max(self._n_columns, derivative.outputs) * 2.0**-50
+        most = max(self._n_columns, loss.outputs) * 2.0**-50
         self._most = max_norm * (1 - max(2.0**-40, most)) / norm / self._unit
-        if derivative.outputs == 1:
+        if loss.outputs == 1:
             self._most = min(self._most, self._most_derivative)
         self._few = np.empty((3, self._block))
 
     def _block_total(self, weights: Array, start: int, count: int, rows: NDArray[np.intp] | None) -> Array:
         assert rows is None
         part = slice(start, start + count)
-        z = np.empty((self._derivative.outputs, count))
+        z = np.empty((self._loss.outputs, count))
         z[:] = self._constant * weights[:, -1:]
         codes = [own[part] for own in self._codes]
         for own, cells, where in zip(codes, self._cells, self._slices, strict=True):
@@ -54,9 +54,9 @@ class CellGradients(ClippedGradients):
                 output += values.take(own)
         if self._signs is not None:
             z *= self._signs[part]
-        self._derivative(z, None if self._targets is None else self._targets[part])
+        self._loss.differentiate(z, None if self._targets is None else self._targets[part])
         z *= 1 / self._unit
-        if self._derivative.outputs == 1:
+        if self._loss.outputs == 1:
             np.minimum(z, self._most, out=z)
             np.maximum(z, -self._most, out=z)
         else:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..sensitivity import augmented_norm, sum_over_rows
 from ..solvers.certified import INNER_ROWS, Objective
-from ..solvers.losses import Loss
+from ..solvers.losses import SmoothLoss
 from ._columns import Codes
 from ._terms import Layout
 
@@ -37,7 +37,7 @@ class CellObjective(Objective):
         layout: Layout,
         codes: Codes,
         labels: NDArray[np.intp],
-        loss: Loss,
+        loss: SmoothLoss,
         C: float,
         strong_convexity: float,
         linear: Array,

@@ -20,7 +20,7 @@ from ..checks.data import regression_data, single_target
 from ..release.estimator import Records, Shape, TargetsMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..solvers.calibration import Calibration, Line
-from ..solvers.derivatives import Residual
+from ..solvers.losses import Huber
 from ..solvers.scaling import Targets
 from ._base import AdditiveModel, Parameters
 from ._columns import Codes, Columns
@@ -34,11 +34,8 @@ Array = NDArray[np.float64]
 # Half ranges: no residual of targets and predictions within the bounds is larger.
 _MOST_RESIDUAL = 2.0
 
-
-class _Residual(Residual):
-    """Squared loss, for features by the hundred: what noise of all steps adds up to is to be less than for a few."""
-
-    walk = 0.4
+# Limit on the total noise in predictions. It is less than for a linear model, which has fewer features.
+_WALK = 0.4
 
 
 def _predictions(layout: Layout, codes: Codes, coef: Array, intercept: Array) -> Array:
@@ -264,8 +261,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         beside = before.share + (0.0 if last is None else last.release.share)
         if delta == 0:
             return MomentEngine(epsilon, beside, layout), last
-        residual = _Residual(_MOST_RESIDUAL)
-        return GradientEngine(epsilon, delta, beside, layout, residual, parameters.n_steps), last
+        return GradientEngine(epsilon, delta, beside, layout, Huber(_MOST_RESIDUAL), parameters.n_steps, _WALK), last
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:
         spread = self._engine.spread(pseudo, self._engine_coef, self.privacy_, None)

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ..solvers.regularised import INTERCEPT_CONSTANT
 from ..sensitivity import squared_norms
+from ..solvers.regularised import INTERCEPT_CONSTANT
 from ._columns import Codes, Columns
 
 Array = NDArray[np.float64]

@@ -29,17 +29,8 @@ from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import augmented_norm, clip_rows, row_products
 from ..solvers.linear_rule import LinearRule, log_probabilities, probabilities
-from ..solvers.loss_sums import (
-    AbsoluteError,
-    Array,
-    Huber,
-    LogLoss,
-    LossSum,
-    ScoreLoss,
-    SquaredError,
-    SquaredErrorSum,
-    minimiser_on_ball,
-)
+from ..solvers.loss_sums import Array, LossSum, SquaredErrorSum, minimiser_on_ball
+from ..solvers.losses import AbsoluteError, Huber, LogLoss, ScoreLoss, SquaredError
 from ..solvers.scaling import Targets
 
 CLASSIFICATION = ("log_loss",)

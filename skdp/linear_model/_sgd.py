@@ -20,9 +20,9 @@ from ..mechanisms import NoiseSource
 from ..release.callbacks import CallbackSupportMixin, with_callbacks
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, check_accountant
-from ..solvers.derivatives import Derivative, Hinge, LogLoss, Multinomial, OneVsRest, RoundedHinge
 from ..solvers.linear_descent import Descent, carry_out, check_settings, quietly, rule_of, together, weights_of
 from ..solvers.linear_rule import LinearRule, log_probabilities, probabilities
+from ..solvers.losses import GradientLoss, Hinge, HuberHinge, LogLoss, OneVsRest, SoftmaxLogLoss
 from ._logistic import _estimates_probabilities
 
 Array = NDArray[np.float64]
@@ -30,11 +30,11 @@ Array = NDArray[np.float64]
 LOSSES = ("log_loss", "hinge", "huber")
 
 
-def derivative_of(loss: str, n_classes: int) -> Derivative:
-    """Return the derivative of a loss for so many classes."""
-    if loss == "log_loss":
-        return LogLoss() if n_classes == 2 else Multinomial(n_classes)
-    margin = Hinge() if loss == "hinge" else RoundedHinge()
+def loss_of(name: str, n_classes: int) -> GradientLoss:
+    """Return a loss for so many classes."""
+    if name == "log_loss":
+        return LogLoss() if n_classes == 2 else SoftmaxLogLoss(n_classes)
+    margin = Hinge() if name == "hinge" else HuberHinge()
     return margin if n_classes == 2 else OneVsRest(margin, n_classes)
 
 
@@ -270,8 +270,8 @@ class DPSGDClassifier(CallbackSupportMixin, LinearRule, ClassifierMixin, DPEstim
         settings = check_settings(self, LOSSES)
         source = NoiseSource(self.random_state)
         X, codes, classes = classification_data(self, X, y, declared, reset=first)
-        derivative = derivative_of(settings.loss, len(classes))
-        descent = Descent.of(self, settings, derivative, X.shape[1])
+        loss = loss_of(settings.loss, len(classes))
+        descent = Descent.of(self, settings, loss, X.shape[1])
         start = np.zeros(descent.shape) if first else weights_of(self.coef_, self.intercept_, settings)
         plan = descent.plan()
         whole = plan if first else together([self.privacy_, plan])
@@ -307,8 +307,8 @@ class DPSGDClassifier(CallbackSupportMixin, LinearRule, ClassifierMixin, DPEstim
             n_classes = len(classes)
         elif n_classes is None:
             raise ValueError("n_classes must be given, since classes is None")
-        derivative = derivative_of(settings.loss, check_integer(n_classes, "n_classes", least=2))
-        return Descent.of(self, settings, derivative, check_integer(n_features, "n_features", least=1)).plan()
+        loss = loss_of(settings.loss, check_integer(n_classes, "n_classes", least=2))
+        return Descent.of(self, settings, loss, check_integer(n_features, "n_features", least=1)).plan()
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # The default rate depends on the number of columns.

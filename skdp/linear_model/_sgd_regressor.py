@@ -18,8 +18,8 @@ from ..release.callbacks import CallbackSupportMixin, with_callbacks
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, check_accountant
 from ..sensitivity import row_products
-from ..solvers.derivatives import Residual
 from ..solvers.linear_descent import (
+    TARGET_WALK,
     Descent,
     Settings,
     carry_out,
@@ -29,6 +29,7 @@ from ..solvers.linear_descent import (
     together,
     weights_of,
 )
+from ..solvers.losses import Huber
 from ..solvers.scaling import Targets
 
 Array = NDArray[np.float64]
@@ -328,7 +329,7 @@ class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, Bas
                         f"which is {targets.half:g}, got {shown(self.huber_threshold)}"
                     )
                 most = min(most, _MOST_RESIDUAL)
-        return Descent.of(self, settings, Residual(most), n_features)
+        return Descent.of(self, settings, Huber(most), n_features, TARGET_WALK)
 
     def predict(self, X: Any) -> Array:
         """Return the predicted target of each row.

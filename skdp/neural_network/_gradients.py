@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..sensitivity import BITS, ExactTotal, bits_left, step_of
-from ._losses import Loss
+from ..solvers.losses import NetworkLoss
 
 Array = NDArray[np.float64]
 
@@ -157,7 +157,7 @@ class GradientSums:
         targets: NDArray,
         layout: Layout,
         activation: str,
-        loss: Loss,
+        loss: NetworkLoss,
         clipping: Clipping,
         lattice: float,
         block_rows: int = BLOCK_ROWS,
@@ -265,7 +265,7 @@ class GradientSums:
 
         deltas = [delta[:n] for delta in self._deltas]
         r = np.matmul(activations[-1], self._weights[-1], out=deltas[-1])
-        self._loss.derivative(r, targets)
+        self._loss.differentiate_rows(r, targets)
         exponents = self._round(r, self._last)
         scales = [_power(exponents)]
         for i in range(self._last, 0, -1):

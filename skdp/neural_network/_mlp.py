@@ -40,6 +40,7 @@ from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import clip_rows, row_products, step_of, truncate
 from ..solvers.descent import GRADIENTS, Course
+from ..solvers.losses import MOST_CLASSES, Huber, LogLoss, NetworkLoss, SoftmaxLogLoss
 from ._gradients import (
     ACTIVATIONS,
     BLOCK_ROWS,
@@ -51,7 +52,6 @@ from ._gradients import (
     Layout,
     square_bits,
 )
-from ._losses import BinaryLogLoss, Loss, Residuals, SoftmaxLogLoss
 from ._optimizers import ADAM_WANDER, SOLVERS, Descent, initial_weights, sgd_rate
 
 Array = NDArray[np.float64]
@@ -101,7 +101,7 @@ class Parameters:
     def plan(self, layout: Layout) -> PrivacyGuarantee:
         return self.course.plan(self.epsilon, self.delta, self.clipping.norm, layout.size, _THEOREM)
 
-    def descent(self, noise: float, loss: Loss) -> Descent:
+    def descent(self, noise: float, loss: NetworkLoss) -> Descent:
         """Return what is done with gradients that have noise of a given standard deviation, on average over records."""
         rate = self.learning_rate
         if rate is None:
@@ -200,7 +200,7 @@ def initial_normals(size: int, stream: BitStream) -> Array:
 class Design:
     """What is public about a network, besides its parameters."""
 
-    loss: Loss
+    loss: NetworkLoss
     layout: Layout
 
 
@@ -248,12 +248,12 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         )
 
     @abstractmethod
-    def _loss_of(self, shape: Shape) -> Loss:
+    def _loss_of(self, shape: Shape) -> NetworkLoss:
         """Return the loss for so many classes or targets."""
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         loss = self._loss_of(shape)
-        layout = parameters.layout(shape.n_features, loss.n_outputs)
+        layout = parameters.layout(shape.n_features, loss.outputs)
         return parameters.plan(layout), Design(loss, layout)
 
     @with_callbacks  # type: ignore[untyped-decorator]
@@ -288,7 +288,7 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
                 "coefs_": coefs,
                 "intercepts_": intercepts,
                 "n_layers_": len(layout.sizes),
-                "n_outputs_": loss.n_outputs,
+                "n_outputs_": loss.outputs,
                 "out_activation_": loss.out_activation,
                 "_activation": parameters.activation,
                 "privacy_": session.guarantee,
@@ -479,7 +479,7 @@ class DPMLPClassifier(ClassifierMixin, LabelsMixin, PrivateNetwork):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _loss_of(self, shape: Shape) -> Loss:
+    def _loss_of(self, shape: Shape) -> NetworkLoss:
         return _log_loss(shape.n_classes)
 
     def _measure(
@@ -697,10 +697,10 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         self.accountant = accountant
         self.random_state = random_state
 
-    def _loss_of(self, shape: Shape) -> Loss:
+    def _loss_of(self, shape: Shape) -> NetworkLoss:
         n_targets = shape.n_targets or 1
         self._targets(n_targets)
-        return Residuals(n_targets, _THRESHOLDS[check_choice(self.loss, "loss", LOSSES)])
+        return Huber(_THRESHOLDS[check_choice(self.loss, "loss", LOSSES)], n_targets)
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
@@ -733,5 +733,7 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         return outputs[:, 0] if self._flat else outputs
 
 
-def _log_loss(n_classes: int) -> Loss:
-    return BinaryLogLoss() if n_classes == 2 else SoftmaxLogLoss(n_classes)
+def _log_loss(n_classes: int) -> NetworkLoss:
+    if n_classes > MOST_CLASSES:
+        raise ValueError(f"classes must be at most {MOST_CLASSES}, got {n_classes}")
+    return LogLoss() if n_classes == 2 else SoftmaxLogLoss(n_classes)

@@ -22,7 +22,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from ..exceptions import CertificateError
 from ..sensitivity import ClippedRows, sum_over_rows, weighted_gram
-from .losses import Loss
+from .losses import SmoothLoss
 
 Array = NDArray[np.float64]
 
@@ -49,7 +49,7 @@ class Objective:
         self,
         rows: ClippedRows,
         codes: NDArray[np.intp],
-        loss: Loss,
+        loss: SmoothLoss,
         C: float,
         strong_convexity: float,
         linear: Array,
@@ -58,7 +58,7 @@ class Objective:
         self._prepare(codes, rows.norm, loss, C, strong_convexity, linear)
 
     def _prepare(
-        self, codes: NDArray[np.intp], norm: float, loss: Loss, C: float, strong_convexity: float, linear: Array
+        self, codes: NDArray[np.intp], norm: float, loss: SmoothLoss, C: float, strong_convexity: float, linear: Array
     ) -> None:
         """Note all but the rows, of which none is longer than `norm`."""
         self.codes = codes

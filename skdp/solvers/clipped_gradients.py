@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..sensitivity import ClippedRows, ExactTotal, bits_left, round_to, squared_norms, step_of, truncate
-from .derivatives import Derivative
+from .losses import GradientLoss
 
 Array = NDArray[np.float64]
 
@@ -54,26 +54,26 @@ class ClippedGradients:
     # products take less time.
 
     def __init__(
-        self, rows: ClippedRows, targets: NDArray, derivative: Derivative, max_norm: float, whole: bool = False
+        self, rows: ClippedRows, targets: NDArray, loss: GradientLoss, max_norm: float, whole: bool = False
     ) -> None:
         self._rows = rows.array
-        self._prepare(rows.norm, rows.array.shape[1], derivative)
-        self._targets = None if derivative.signed else targets
+        self._prepare(rows.norm, rows.array.shape[1], loss)
+        self._targets = None if loss.signed else targets
         entries = _BLOCK_ENTRIES if whole else _SAMPLE_ENTRIES
         self._block = min(max(entries // self._n_columns, 64), EXACT_ROWS)
 
         # Rows in units of their step are integers.
         self._row_step = step_of(rows.norm, _ROW_BITS)
         self._bounds = np.empty(len(self._rows))
-        target = max_norm * (1 - max(2.0**-40, max(self._n_columns, derivative.outputs) * 2.0**-50))
+        target = max_norm * (1 - max(2.0**-40, max(self._n_columns, loss.outputs) * 2.0**-50))
         for start in range(0, len(self._rows), EXACT_ROWS):
             part = slice(start, start + EXACT_ROWS)
             block = truncate(self._rows[part], self._row_step)
-            if derivative.signed:
+            if loss.signed:
                 block *= np.where(targets[part] == 1, -1.0, 1.0)[:, None]
             lengths = np.sqrt(squared_norms(block * (1 / self._row_step))) * self._row_step
             self._bounds[part] = target / np.maximum(lengths, self._row_step) / self._unit
-        if derivative.outputs == 1:
+        if loss.outputs == 1:
             np.minimum(self._bounds, self._most_derivative, out=self._bounds)
 
         self._blocks: list[Array] = []
@@ -83,17 +83,17 @@ class ClippedGradients:
             by_columns[:] = block.T.copy()
             self._blocks.append(by_columns.T)
         self._buffer = np.empty((0 if whole else self._block, self._n_columns))
-        self._predictors = np.empty(self._block * derivative.outputs)
+        self._predictors = np.empty(self._block * loss.outputs)
         self._few = np.empty((3, self._block))
-        self._part = np.empty((derivative.outputs, self._n_columns))
+        self._part = np.empty((loss.outputs, self._n_columns))
 
-    def _prepare(self, norm: float, n_columns: int, derivative: Derivative) -> None:
+    def _prepare(self, norm: float, n_columns: int, loss: GradientLoss) -> None:
         """Set what follows from the norm and the number of columns of rows, and from the loss."""
-        self._derivative = derivative
+        self._loss = loss
         self._n_columns = n_columns
         self._most_weight, self._least_weight = MOST_WEIGHT / norm, 1 / MOST_WEIGHT / norm
         self._weight_bits = bits_left(_ROW_BITS, n_columns)
-        self._unit = step_of(derivative.most, _DERIVATIVE_BITS)
+        self._unit = step_of(loss.lipschitz, _DERIVATIVE_BITS)
         self._most_derivative = 2.0**_DERIVATIVE_BITS
 
     def at(self, weights: Array) -> Array:
@@ -107,7 +107,7 @@ class ClippedGradients:
         # A sum that exceeds doubles is rounded to multiples of `lattice`, a power of two, or to doubles if it is None.
         # All other sums are exact.
         n_rows = len(self._rows) if rows is None else len(rows)
-        total = np.zeros((self._derivative.outputs, self._n_columns))
+        total = np.zeros((self._loss.outputs, self._n_columns))
         unit = self._unit * self._row_step
         exact = None
         since = 0
@@ -131,7 +131,7 @@ class ClippedGradients:
         return (exact.nearest(bits) * lattice).reshape(total.shape)
 
     def _block_total(self, weights: Array, start: int, count: int, rows: NDArray[np.intp] | None) -> Array:
-        outputs = self._derivative.outputs
+        outputs = self._loss.outputs
         if rows is None:
             part = slice(start, start + count)
             block = self._blocks[start // self._block] if self._blocks else self._rows[part]
@@ -145,14 +145,14 @@ class ClippedGradients:
         z = self._predictors[: outputs * count].reshape(outputs, count)
         if outputs == 1:
             np.dot(block, weights[0], out=z[0])
-            self._derivative(z, targets)
+            self._loss.differentiate(z, targets)
             z *= 1 / self._unit
             np.minimum(z, bounds, out=z)
-            if not self._derivative.signed:
+            if not self._loss.signed:
                 np.maximum(z, -bounds, out=z)
         else:
             np.dot(weights, block.T, out=z)
-            self._derivative(z, targets)
+            self._loss.differentiate(z, targets)
             z *= 1 / self._unit
             z *= self._factors(z, bounds)
         np.trunc(z, out=z)

@@ -20,8 +20,8 @@ from ..release.theorems import Theorem
 from ..sensitivity import augmented_norm, clip_rows, row_products
 from .calibration import Calibration
 from .clipped_gradients import MOST_WEIGHT, ClippedGradients, boxed
-from .derivatives import Derivative
 from .descent import GRADIENTS, Course
+from .losses import GradientLoss
 from .regularised import INTERCEPT_CONSTANT
 
 Array = NDArray[np.float64]
@@ -48,6 +48,10 @@ _STEP = 0.75
 # The same for Huber's loss. Beyond its threshold the gradient is constant, and longer steps with momentum can swing
 # around the minimum for hundreds of steps.
 _HUBER_STEP = 0.5
+
+#: Limits on the total noise in predictors: in margins, and in half ranges of targets. Predictions beyond the range are
+#: of no use, unlike large logits.
+MARGIN_WALK, TARGET_WALK = 6.0, 0.7
 
 # The default weight of the penalty, in units of the squared norm of rows.
 _ALPHA = 1e-6
@@ -124,11 +128,14 @@ class Descent:
 
     settings: Settings
     course: Course
-    derivative: Derivative
+    loss: GradientLoss
     n_features: int
+    walk: float = MARGIN_WALK  # Limit on the total noise in predictors of the longest row, for the default step.
 
     @classmethod
-    def of(cls, estimator: Any, settings: Settings, derivative: Derivative, n_features: int) -> Descent:
+    def of(
+        cls, estimator: Any, settings: Settings, loss: GradientLoss, n_features: int, walk: float = MARGIN_WALK
+    ) -> Descent:
         course = Course.of(
             batch_size=estimator.batch_size,
             n_steps=estimator.n_steps,
@@ -138,23 +145,23 @@ class Descent:
             default_steps=_STEPS,
         )
         if estimator.batch_size is None and course.expected_n is not None:
-            work = course.expected_n * n_features * derivative.outputs * course.n_steps
+            work = course.expected_n * n_features * loss.outputs * course.n_steps
             if work > _MOST_WORK:
                 course = replace(course, rate=_RATE)
-        return cls(settings, course, derivative, n_features)
+        return cls(settings, course, loss, n_features, walk)
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.derivative.outputs, self.n_features + self.settings.fit_intercept
+        return self.loss.outputs, self.n_features + self.settings.fit_intercept
 
     @property
     def max_norm(self) -> float:
         """The clipping norm, and the sensitivity."""
-        # No derivative is beyond `most`, so that nothing is clipped here, and noise for more would be wasted.
-        most = self.derivative.most * (1 + 2.0**-30) * self.settings.row_norm
+        # No derivative is longer than `lipschitz`, so that nothing is clipped here, and noise for more would be wasted.
+        most = self.loss.lipschitz * (1 + 2.0**-30) * self.settings.row_norm
         if self.settings.max_grad_norm is not None:
             return min(self.settings.max_grad_norm, most)
-        return _CLIP * self.derivative.large * self.settings.row_norm if self.settings.private else most
+        return _CLIP * self.loss.large * self.settings.row_norm if self.settings.private else most
 
     def plan(self) -> PrivacyGuarantee:
         """Return what will be released."""
@@ -239,9 +246,9 @@ def eta(descent: Descent, noise: float) -> float:
     settings = descent.settings
     rest, norm = 1 - settings.momentum, settings.row_norm
     part = _HUBER_STEP if settings.loss == "huber" else _STEP
-    length = part * 2 * (1 + settings.momentum) / (descent.derivative.curvature * norm**2)
+    length = part * 2 * (1 + settings.momentum) / (descent.loss.curvature * norm**2)
     walk = math.sqrt(descent.course.n_steps) * noise * norm
-    return min(length, rest * descent.derivative.walk / walk) if walk > 0 else length
+    return min(length, rest * descent.walk / walk) if walk > 0 else length
 
 
 def quietly(method: Method) -> Method:
@@ -273,7 +280,7 @@ def carry_out(
     rows = clip_rows(X, settings.data_norm, settings.constant)
     whole = descent.course.rate == 1
     values = targets()
-    gradients = ClippedGradients(rows, values, descent.derivative, descent.max_norm, whole)
+    gradients = ClippedGradients(rows, values, descent.loss, descent.max_norm, whole)
     (mechanism,) = (release.mechanism for release in plan.releases if release.label == GRADIENTS)
     assert isinstance(mechanism, SampledGaussianMechanism)
     lattice = mechanism.step if settings.private else None

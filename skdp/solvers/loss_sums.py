@@ -1,37 +1,14 @@
-r"""Losses of a bounded score: how far one record's loss ranges, and sums of losses as convex functions.
-
-A score :math:`z = w \cdot x` lies in :math:`[-a, a]` for :math:`\|w\| \le a/R` and :math:`\|x\| \le R`. The *spread* of
-a loss is the largest difference that one record's loss makes between two points of that ball.
-
-Theorem. For a loss :math:`\ell(yz)` that falls, with a label :math:`y = \pm 1`, the spread is
-:math:`\ell(-a) - \ell(a)`. For a loss :math:`\varphi(z - u)` with :math:`\varphi` even and convex, and a target
-:math:`u \in [-1, 1]`, it is :math:`\varphi(1 + a) - \varphi(\max(0, 1 - a))`. Both are attained.
-
-Proof. The scores that a record can have are an interval :math:`[-b, b]`, :math:`b = \|x\| a/R \le a`, all of which
-occur; a larger interval has no smaller spread. The first claim is monotony. For the second let :math:`u \ge 0`. The
-largest value is :math:`\varphi(u + a)`, at the far end, the least :math:`\varphi(\max(0, u - a))`. Their difference
-grows with :math:`u`: it is :math:`\varphi(u + a) - \varphi(0)` up to :math:`u = a`; beyond, its slope
-:math:`\varphi'(u + a) - \varphi'(u - a)` is not negative, because :math:`\varphi` is convex.
-
-==============  ================================  ===================================
-loss            cost                              spread for a score of at most a
-==============  ================================  ===================================
-log loss        :math:`\log(1 + e^{-yz})`         :math:`a`
-squared error   :math:`(z - u)^2/2`               :math:`(1 + a)^2/2`; :math:`2a` below 1
-Huber           quadratic up to c, then linear    :math:`\le 2ca`
-absolute error  :math:`|z - u|`                   :math:`1 + a`; :math:`2a` below 1
-==============  ================================  ===================================
-"""
+"""Sums of losses as convex functions of coefficients in a ball, and their minimiser."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..sensitivity import sum_over_rows
+from .losses import ScoreLoss
 
 Array = NDArray[np.float64]
 
@@ -48,132 +25,6 @@ _LEAST_CURVATURE = 1e-6
 _MOST_CUTS = 10_000
 
 
-class ScoreLoss(ABC):
-    """A convex loss of a score. Scores have shape (..., n_rows), targets (n_rows,)."""
-
-    @abstractmethod
-    def spread(self, reach: float) -> float:
-        """Return the spread for scores in [-reach, reach]."""
-
-    @abstractmethod
-    def value(self, z: Array, target: Array) -> Array:
-        """Return costs."""
-
-    @abstractmethod
-    def value_and_slope(self, z: Array, target: Array) -> tuple[Array, Array]:
-        """Return costs, and subgradients in the score."""
-
-    @abstractmethod
-    def curvature(self, z: Array, target: Array) -> Array:
-        """Return something like second derivatives."""
-
-    @abstractmethod
-    def majorant(self, z: Array, target: Array) -> Array:
-        """Return second derivatives of parabolas that touch the costs at `z` and lie above them elsewhere."""
-
-
-class LogLoss(ScoreLoss):
-    """Logistic loss; targets are -1 and 1."""
-
-    def spread(self, reach: float) -> float:
-        # log(1 + e^a) - log(1 + e^-a)
-        return reach
-
-    def value(self, z: Array, target: Array) -> Array:
-        margin = z * target
-        cost: Array = np.log(1 + np.exp(-np.abs(margin))) - np.minimum(margin, 0.0)
-        return cost
-
-    def value_and_slope(self, z: Array, target: Array) -> tuple[Array, Array]:
-        margin = z * target
-        small = np.exp(-np.abs(margin))
-        whole = 1 + small
-        slope = -target * (np.where(margin >= 0, small, 1.0) / whole)
-        return np.log(whole) - np.minimum(margin, 0.0), slope
-
-    def curvature(self, z: Array, target: Array) -> Array:
-        small = np.exp(-np.abs(z))
-        curved: Array = small / (1 + small) ** 2
-        return curved
-
-    def majorant(self, z: Array, target: Array) -> Array:
-        size = np.maximum(np.abs(z), 1e-3)
-        above: Array = np.tanh(size / 2) / (2 * size)
-        return above
-
-
-class _ResidualLoss(ScoreLoss):
-    """A loss of the residual; targets lie in [-1, 1]."""
-
-    @abstractmethod
-    def of(self, residual: Array) -> Array:
-        """Return costs of residuals."""
-
-    def spread(self, reach: float) -> float:
-        most, least = self.of(np.array([1 + reach, max(0.0, 1 - reach)]))
-        # The rounding of a difference.
-        return float(most - least + 2.0**-50 * most)
-
-    def value(self, z: Array, target: Array) -> Array:
-        return self.of(z - target)
-
-    def curvature(self, z: Array, target: Array) -> Array:
-        # Second derivatives are zero far from the target, and say nothing of a kink that is close.
-        return self.majorant(z, target)
-
-
-class SquaredError(_ResidualLoss):
-    """Half the squared residual."""
-
-    def of(self, residual: Array) -> Array:
-        return residual**2 / 2
-
-    def value_and_slope(self, z: Array, target: Array) -> tuple[Array, Array]:
-        residual = z - target
-        return residual**2 / 2, residual
-
-    def majorant(self, z: Array, target: Array) -> Array:
-        return np.ones_like(z)
-
-
-class Huber(_ResidualLoss):
-    """Compute half the squared residual up to a positive threshold, and a linear loss beyond."""
-
-    def __init__(self, threshold: float) -> None:
-        self.threshold = threshold
-
-    def of(self, residual: Array) -> Array:
-        size = np.abs(residual)
-        near = np.minimum(size, self.threshold)
-        cost: Array = near * (size - near / 2)
-        return cost
-
-    def value_and_slope(self, z: Array, target: Array) -> tuple[Array, Array]:
-        residual = z - target
-        slope = np.clip(residual, -self.threshold, self.threshold)
-        return slope * (residual - slope / 2), slope
-
-    def majorant(self, z: Array, target: Array) -> Array:
-        above: Array = self.threshold / np.maximum(np.abs(z - target), self.threshold)
-        return above
-
-
-class AbsoluteError(_ResidualLoss):
-    """The size of the residual."""
-
-    def of(self, residual: Array) -> Array:
-        return np.abs(residual)
-
-    def value_and_slope(self, z: Array, target: Array) -> tuple[Array, Array]:
-        residual = z - target
-        return np.abs(residual), np.sign(residual)
-
-    def majorant(self, z: Array, target: Array) -> Array:
-        # Of a function that is rounded off where the residual is small.
-        above: Array = 1 / np.maximum(np.abs(z - target), 1e-3)
-        return above
-
-
 class LossSum:
     """Sum losses over rows, as a convex function of coefficients in a ball; targets are labels -1 and 1, or numbers."""
 
@@ -187,7 +38,7 @@ class LossSum:
         """Return sums of losses; see `skdp.mechanisms.tangent_planes.Potential`."""
 
         def block(rows: Array, target: Array) -> Array:
-            return self._loss.value(points @ rows.T, target).sum(axis=1)
+            return self._loss.cost(points @ rows.T, target).sum(axis=1)
 
         return sum_over_rows(block, self._rows, self._target)
 
@@ -195,7 +46,7 @@ class LossSum:
         """Return values and subgradients; see `skdp.mechanisms.tangent_planes.Potential`."""
 
         def block(rows: Array, target: Array) -> Array:
-            cost, slope = self._loss.value_and_slope(points @ rows.T, target)
+            cost, slope = self._loss.cost_and_slope(points @ rows.T, target)
             return np.column_stack([cost.sum(axis=1), slope @ rows])
 
         total = sum_over_rows(block, self._rows, self._target)
@@ -203,7 +54,7 @@ class LossSum:
 
     def bend(self, point: Array, *, above: bool) -> Array:
         """Return something like the second derivative at a point, or that of a parabola above the function."""
-        weigh = self._loss.majorant if above else self._loss.curvature
+        weigh = self._loss.majorant if above else self._loss.bend
 
         def block(rows: Array, target: Array) -> Array:
             return (rows * weigh(rows @ point, target)[:, None]).T @ rows

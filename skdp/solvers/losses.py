@@ -1,21 +1,50 @@
-r"""Losses of linear predictors, with the constants that privacy rests on.
+r"""Losses of linear predictors and of a network's outputs, with the constants that privacy rests on.
 
-A loss maps a predictor :math:`z = \theta x \in \mathbb{R}^q` and a label to a convex cost. With :math:`\|x\| \le R`:
+A loss maps predictors :math:`z \in \mathbb{R}^q` and a label or target to a convex cost. Its base classes name the
+solvers that it serves: `SmoothLoss` certified minimisation, `GradientLoss` clipped gradients of linear models,
+`NetworkLoss` those of networks, and `ScoreLoss` the exponential mechanism on a ball.
 
-- ``lipschitz``: the gradient in :math:`\theta` is at most ``lipschitz * R`` in Frobenius norm;
-- ``curvature``: the largest eigenvalue of the second derivative in :math:`z`.
+- ``lipschitz`` bounds the norm of the derivative in :math:`z`. For :math:`z = \theta x` and :math:`\|x\| \le R`, the
+  gradient in :math:`\theta` is at most ``lipschitz * R`` in Frobenius norm.
+- ``curvature`` bounds the eigenvalues of the second derivative in :math:`z`. For a loss with a kink, it is that of its
+  rounded neighbour.
+- ``spread`` bounds the difference that one record's loss makes between two points of a ball of coefficients.
 
-=============  =================================================  ===============  ===========
-loss           cost                                               lipschitz        curvature
-=============  =================================================  ===============  ===========
-log loss       :math:`\log(1+e^{a-m})`, :math:`m = \pm z`         1                1/4
-Huber hinge    0; :math:`(1+h-m)^2/4h`; :math:`1-m`               1                1/2h
-multinomial    :math:`\log\sum_k e^{a_k} - a_y`                   :math:`\sqrt 2`  1/2
-=============  =================================================  ===============  ===========
+================  =====================================================  ===============  =========
+loss              cost                                                   lipschitz        curvature
+================  =====================================================  ===============  =========
+log loss          :math:`\log(1+e^{a-m})`, :math:`m = \pm z`             1                1/4
+hinge             :math:`\max(0, 1-m)`                                   1                1
+Huber hinge       0; :math:`(1+h-m)^2/4h`; :math:`1-m`, :math:`h=1/2`    1                1/2h
+multinomial       :math:`\log\sum_k e^{z_k} - z_y`                       :math:`\sqrt 2`  1/2
+squared error     :math:`(z-t)^2/2`                                                       1
+Huber             :math:`(z-t)^2/2`, linear beyond :math:`c`             c                1
+absolute error    :math:`|z-t|`                                          1
+================  =====================================================  ===============  =========
 
-Multinomial: the derivative in the logits :math:`a` is :math:`p - e_y`, of squared norm at most
-:math:`(1-p_y)^2 + (1-p_y)^2 \le 2`, and sums to zero. The logits are :math:`a = Bz` with orthonormal columns of
-:math:`B` that span the vectors of zero sum, so that norms are kept and :math:`q = K - 1`.
+Multinomial: the derivative is :math:`p - e_y`, of squared norm at most :math:`(1-p_y)^2 + (1-p_y)^2 \le 2`, and sums to
+zero. For certified minimisation, the logits are :math:`Bz` with orthonormal columns of :math:`B` that span the vectors
+of zero sum, so that norms are kept and there are :math:`K - 1` predictors.
+
+**Spread.** A score :math:`z = w \cdot x` lies in :math:`[-b, b]` for :math:`\|w\| \le b/R` and :math:`\|x\| \le R`.
+
+Theorem. For a loss :math:`\ell(yz)` that falls, with a label :math:`y = \pm 1`, the spread is
+:math:`\ell(-b) - \ell(b)`. For a loss :math:`\varphi(z - u)` with :math:`\varphi` even and convex, and a target
+:math:`u \in [-1, 1]`, it is :math:`\varphi(1 + b) - \varphi(\max(0, 1 - b))`. Both are attained.
+
+Proof. The scores that a record can have are an interval :math:`[-s, s]`, :math:`s = \|x\| b/R \le b`, all of which
+occur; a larger interval has no smaller spread. The first claim is monotony. For the second let :math:`u \ge 0`. The
+largest value is :math:`\varphi(u + b)`, at the far end, the least :math:`\varphi(\max(0, u - b))`. Their difference
+grows with :math:`u`: it is :math:`\varphi(u + b) - \varphi(0)` up to :math:`u = b`; beyond, its slope
+:math:`\varphi'(u + b) - \varphi'(u - b)` is not negative, because :math:`\varphi` is convex.
+
+So the spread is :math:`b` for the log loss without :math:`a`, :math:`(1+b)^2/2` for the squared error (:math:`2b` for
+:math:`b < 1`), at most :math:`2cb` for Huber's loss, and :math:`1+b` for the absolute error (:math:`2b` for
+:math:`b < 1`).
+
+**The same bits in every place.** The methods of `GradientLoss` and `NetworkLoss` compute the derivative of each record
+from its own predictors alone, bit for bit: elementwise functions of single numbers. Sums over the outputs are taken one
+output after the other, or are sums of multiples of a power of two, which are exact in any order.
 """
 
 from __future__ import annotations
@@ -31,13 +60,23 @@ from scipy.linalg import helmert
 
 Array = NDArray[np.float64]
 
+#: Exponentials of at most 1 are rounded to multiples of 2**-38, so that sums over so many classes are exact.
+MOST_CLASSES = 2**15
+
+# The constant that rounds them has the unit 2**-38.
+_ROUND_EXPONENTIALS = 1.5 * 2.0 ** (52 - 38)
+
 
 class Loss(ABC):
-    """A convex loss of `outputs` linear predictors. Predictors and derivatives have shape (n_rows, outputs)."""
+    """A convex loss of `outputs` predictors."""
 
+    outputs: int = 1
     lipschitz: float
     curvature: float
-    outputs: int = 1
+
+
+class SmoothLoss(Loss):
+    """A loss with a derivative, for minimisers. Predictors and derivatives have shape (n_rows, outputs)."""
 
     @abstractmethod
     def encode(self, codes: NDArray[np.intp]) -> Array:
@@ -56,19 +95,77 @@ class Loss(ABC):
         """Yield the entries (a, b), a <= b, of each row's second derivative."""
 
 
-class _Margin(Loss):
+class GradientLoss(Loss):
+    """A loss whose derivatives are clipped and summed."""
+
+    signed: bool = False  # If True, rows are multiplied by minus the record's sign: derivatives are positive.
+
+    @property
+    def large(self) -> float:
+        """Norm of a large derivative, which the default clipping norm is a fraction of."""
+        return self.lipschitz
+
+    @abstractmethod
+    def differentiate(self, z: Array, target: NDArray | None) -> None:
+        """Overwrite predictors, of shape (outputs, n_rows), by derivatives."""
+
+
+class ScoreLoss(Loss):
+    """A loss of a bounded score. Scores have shape (..., n_rows), targets (n_rows,)."""
+
+    @abstractmethod
+    def spread(self, reach: float) -> float:
+        """Return the spread for scores in [-reach, reach]."""
+
+    @abstractmethod
+    def cost(self, z: Array, target: Array) -> Array:
+        """Return costs."""
+
+    @abstractmethod
+    def cost_and_slope(self, z: Array, target: Array) -> tuple[Array, Array]:
+        """Return costs, and subgradients in the score."""
+
+    @abstractmethod
+    def bend(self, z: Array, target: Array) -> Array:
+        """Return something like second derivatives."""
+
+    @abstractmethod
+    def majorant(self, z: Array, target: Array) -> Array:
+        """Return second derivatives of parabolas that touch the costs at `z` and lie above them elsewhere."""
+
+
+class NetworkLoss(Loss):
+    """A loss of a network's outputs."""
+
+    largest: float  # Bound on an entry of the derivative.
+    out_activation: str  # scikit-learn's name of the activation of the outputs.
+
+    @property
+    def norm(self) -> float:
+        """Bound on the L2 norm of a computed derivative."""
+        return self.lipschitz * (1 + 2.0**-30)
+
+    @abstractmethod
+    def differentiate_rows(self, outputs: Array, targets: NDArray) -> None:
+        """Replace outputs, of shape (n_rows, outputs), by the derivatives of their loss."""
+
+
+class _Margin(SmoothLoss, GradientLoss):
     """A binary loss of the margin: class 1 has sign +1, class 0 has sign -1."""
 
     lipschitz = 1.0
+    signed = True
 
     def encode(self, codes: NDArray[np.intp]) -> Array:
         return np.where(codes == 1, 1.0, -1.0)[:, None]
 
 
-class LogLoss(_Margin):
-    r"""Compute the logistic loss :math:`\log(1+e^{a-m})` of a margin m, for a public number a of size at most 8."""
+class LogLoss(_Margin, ScoreLoss, NetworkLoss):
+    r"""The logistic loss :math:`\log(1+e^{a-m})` of a margin m; only `SmoothLoss` admits a public a, of at most 8."""
 
     curvature = 0.25
+    largest = norm = 1.0
+    out_activation = "logistic"
 
     def __init__(self, margin: float = 0.0) -> None:
         self.margin = margin
@@ -84,6 +181,54 @@ class LogLoss(_Margin):
     def second_derivative(self, z: Array, target: Array) -> Iterator[tuple[int, int, Array]]:
         p = special.expit(self.margin - (z * target)[:, 0])
         yield 0, 0, p * (1 - p)
+
+    def differentiate(self, z: Array, target: NDArray | None) -> None:
+        # The logistic function, to within 2**-53 of one.
+        z *= 0.5
+        np.tanh(z, out=z)
+        z += 1.0
+        z *= 0.5
+
+    def differentiate_rows(self, outputs: Array, targets: NDArray) -> None:
+        """Replace outputs, of shape (n_rows, 1), by ``expit(z) - y`` for codes y."""
+        special.expit(outputs, out=outputs)
+        outputs[:, 0] -= targets
+
+    def spread(self, reach: float) -> float:
+        # log(1 + e^b) - log(1 + e^-b)
+        return reach
+
+    def cost(self, z: Array, target: Array) -> Array:
+        margin = z * target
+        cost: Array = np.log(1 + np.exp(-np.abs(margin))) - np.minimum(margin, 0.0)
+        return cost
+
+    def cost_and_slope(self, z: Array, target: Array) -> tuple[Array, Array]:
+        margin = z * target
+        small = np.exp(-np.abs(margin))
+        whole = 1 + small
+        slope = -target * (np.where(margin >= 0, small, 1.0) / whole)
+        return np.log(whole) - np.minimum(margin, 0.0), slope
+
+    def bend(self, z: Array, target: Array) -> Array:
+        small = np.exp(-np.abs(z))
+        curved: Array = small / (1 + small) ** 2
+        return curved
+
+    def majorant(self, z: Array, target: Array) -> Array:
+        size = np.maximum(np.abs(z), 1e-3)
+        above: Array = np.tanh(size / 2) / (2 * size)
+        return above
+
+
+class Hinge(GradientLoss):
+    """Hinge loss; its slope at the kink is 1."""
+
+    lipschitz = curvature = 1.0
+    signed = True
+
+    def differentiate(self, z: Array, target: NDArray | None) -> None:
+        np.greater_equal(z, -1.0, out=z)
 
 
 class HuberHinge(_Margin):
@@ -105,12 +250,76 @@ class HuberHinge(_Margin):
         inside = np.abs(1 - (z * target)[:, 0]) <= self.half_width
         yield 0, 0, np.where(inside, self.curvature, 0.0)
 
+    def differentiate(self, z: Array, target: NDArray | None) -> None:
+        h = self.half_width
+        z += 1 + h
+        z *= 1 / (2 * h)
+        np.minimum(z, 1.0, out=z)
+        np.maximum(z, 0.0, out=z)
 
-class MultinomialLogLoss(Loss):
-    """Cross entropy of the softmax, in coordinates of the logits that sum to zero."""
+
+class OneVsRest(GradientLoss):
+    """A margin loss for each class against all others; targets are class numbers."""
+
+    def __init__(self, margin: GradientLoss, n_classes: int) -> None:
+        self.margin = margin
+        self.outputs = n_classes
+        self.curvature = margin.curvature
+        self.lipschitz = margin.lipschitz * math.sqrt(n_classes)
+
+    def differentiate(self, z: Array, target: NDArray | None) -> None:
+        for number, own in enumerate(z):
+            sign = np.where(target == number, -1.0, 1.0)
+            own *= sign
+            self.margin.differentiate(own, None)
+            own *= sign
+
+
+class SoftmaxLogLoss(GradientLoss, NetworkLoss):
+    """Cross entropy of the softmax; targets are class numbers."""
 
     lipschitz = math.sqrt(2)
     curvature = 0.5
+    largest = 1.0
+    out_activation = "softmax"
+
+    def __init__(self, n_classes: int) -> None:
+        self.outputs = n_classes
+
+    def differentiate(self, z: Array, target: NDArray | None) -> None:
+        largest = z[0].copy()
+        for own in z[1:]:
+            np.maximum(largest, own, out=largest)
+        z -= largest
+        np.exp(z, out=z)
+        total = largest
+        np.copyto(total, z[0])
+        for own in z[1:]:
+            total += own
+        z /= total
+        for number, own in enumerate(z):
+            own -= target == number
+
+    def differentiate_rows(self, outputs: Array, targets: NDArray) -> None:
+        """Replace outputs by ``softmax(z) - onehot(y)`` for codes y of at most `MOST_CLASSES` classes."""
+        exponentials(outputs)
+        outputs /= outputs.sum(axis=1, keepdims=True)
+        outputs[np.arange(len(targets)), targets] -= 1.0
+
+
+def exponentials(outputs: Array) -> None:
+    """Replace outputs by their exponentials, relative to the largest of the row, as multiples of ``2**-38``."""
+    outputs -= outputs.max(axis=1, keepdims=True)
+    np.exp(outputs, out=outputs)
+    outputs += _ROUND_EXPONENTIALS
+    outputs -= _ROUND_EXPONENTIALS
+
+
+class MultinomialLogLoss(SmoothLoss):
+    """Cross entropy of the softmax, in coordinates of the logits that sum to zero."""
+
+    lipschitz = SoftmaxLogLoss.lipschitz
+    curvature = SoftmaxLogLoss.curvature
 
     def __init__(self, n_classes: int) -> None:
         self.n_classes = n_classes
@@ -134,3 +343,92 @@ class MultinomialLogLoss(Loss):
             for b in range(a, self.outputs):
                 moment = p @ (self.basis[:, a] * self.basis[:, b])
                 yield a, b, moment - mean[:, a] * mean[:, b]
+
+
+class _ResidualLoss(ScoreLoss):
+    """A loss of the residual; targets lie in [-1, 1]."""
+
+    @abstractmethod
+    def of(self, residual: Array) -> Array:
+        """Return costs of residuals."""
+
+    def spread(self, reach: float) -> float:
+        most, least = self.of(np.array([1 + reach, max(0.0, 1 - reach)]))
+        # The rounding of a difference.
+        return float(most - least + 2.0**-50 * most)
+
+    def cost(self, z: Array, target: Array) -> Array:
+        return self.of(z - target)
+
+    def bend(self, z: Array, target: Array) -> Array:
+        # Second derivatives are zero far from the target, and say nothing of a kink that is close.
+        return self.majorant(z, target)
+
+
+class Huber(_ResidualLoss, GradientLoss, NetworkLoss):
+    """Half the squared residual up to a positive threshold, and a linear loss beyond."""
+
+    curvature = 1.0
+    out_activation = "identity"
+
+    def __init__(self, threshold: float, outputs: int = 1) -> None:
+        self.threshold = self.largest = threshold
+        self.outputs = outputs
+        self.lipschitz = threshold * math.sqrt(outputs)
+
+    @property
+    def large(self) -> float:
+        # The residual of half the range of the targets, if that is less.
+        return min(self.lipschitz, 1.0)
+
+    def differentiate(self, z: Array, target: NDArray | None) -> None:
+        assert target is not None
+        np.subtract(z, target, out=z)
+        np.minimum(z, self.threshold, out=z)
+        np.maximum(z, -self.threshold, out=z)
+
+    def differentiate_rows(self, outputs: Array, targets: NDArray) -> None:
+        self.differentiate(outputs, targets)
+
+    def of(self, residual: Array) -> Array:
+        size = np.abs(residual)
+        near = np.minimum(size, self.threshold)
+        cost: Array = near * (size - near / 2)
+        return cost
+
+    def cost_and_slope(self, z: Array, target: Array) -> tuple[Array, Array]:
+        residual = z - target
+        slope = np.clip(residual, -self.threshold, self.threshold)
+        return slope * (residual - slope / 2), slope
+
+    def majorant(self, z: Array, target: Array) -> Array:
+        above: Array = self.threshold / np.maximum(np.abs(z - target), self.threshold)
+        return above
+
+
+class SquaredError(Huber):
+    """Half the squared residual."""
+
+    def __init__(self) -> None:
+        super().__init__(math.inf)
+
+    def majorant(self, z: Array, target: Array) -> Array:
+        return np.ones_like(z)
+
+
+class AbsoluteError(_ResidualLoss):
+    """The size of the residual."""
+
+    lipschitz = 1.0
+
+    def of(self, residual: Array) -> Array:
+        return np.abs(residual)
+
+    def cost_and_slope(self, z: Array, target: Array) -> tuple[Array, Array]:
+        residual = z - target
+        return np.abs(residual), np.sign(residual)
+
+    def majorant(self, z: Array, target: Array) -> Array:
+        # Of a function that is rounded off where the residual is small.
+        above: Array = 1 / np.maximum(np.abs(z - target), 1e-3)
+        return above

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..checks.values import shown
 from ..sensitivity import ClippedRows, augmented_norm
 from .certified import Objective, certified_minimizer
-from .losses import HuberHinge, LogLoss, Loss, MultinomialLogLoss
+from .losses import HuberHinge, LogLoss, MultinomialLogLoss, SmoothLoss
 
 Array = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ class Geometry:
 
     # With three or more classes, the log loss gives one multinomial problem, and the Huber hinge one problem per class.
 
-    loss: Loss
+    loss: SmoothLoss
     n_problems: int
     n_columns: int
     norm: float
@@ -61,7 +61,7 @@ class Geometry:
 
     @classmethod
     def of(cls, parameters: Parameters, n_features: int, n_classes: int) -> Geometry:
-        loss: Loss
+        loss: SmoothLoss
         n_problems = 1
         if parameters.loss == "huber":
             loss = HuberHinge()

@@ -15,9 +15,7 @@ from skdp.additive._terms import Layout
 from skdp.preprocessing._grid import Grid
 from skdp.sensitivity import clip_rows
 from skdp.solvers.clipped_gradients import ClippedGradients
-from skdp.solvers.derivatives import LogLoss as LogLossDerivative
-from skdp.solvers.derivatives import Multinomial, Residual
-from skdp.solvers.losses import LogLoss
+from skdp.solvers.losses import Huber, LogLoss, SoftmaxLogLoss
 
 SIZES = (2, 5, 3)
 
@@ -117,17 +115,15 @@ def test_counts_move_by_what_is_claimed():
 
 # --- gradients ------------------------------------------------------------------------------------------------------
 
-LOSSES = [LogLossDerivative(), Multinomial(4), Residual(2.0)]
+LOSSES = [LogLoss(), SoftmaxLogLoss(4), Huber(2.0)]
 
 
 def gradient_data(derivative, n=300, seed=0):
     rng = np.random.default_rng(seed)
     layout = Layout.of(columns(), 0.7)
     codes = layout.codes(random_codes(rng, n))
-    targets = (
-        rng.uniform(-1, 1, n) if isinstance(derivative, Residual) else rng.integers(derivative.outputs + 1, size=n)
-    )
-    if isinstance(derivative, Multinomial):
+    targets = rng.uniform(-1, 1, n) if isinstance(derivative, Huber) else rng.integers(derivative.outputs + 1, size=n)
+    if isinstance(derivative, SoftmaxLogLoss):
         targets = rng.integers(4, size=n)
     weights = rng.normal(size=(derivative.outputs, layout.n_features + 1))
     return layout, codes, targets, weights
@@ -165,7 +161,7 @@ def test_a_record_moves_a_sum_by_its_own_gradient_exactly(derivative):
     # Records in all cells, and far off: nine tenths of the bound.
     for label in (0, 1):
         full = layout.codes(np.array([[1], [4], [2]], dtype=np.int32))
-        target = np.array([label if not isinstance(derivative, Residual) else 2.0 * label - 1])
+        target = np.array([label if not isinstance(derivative, Huber) else 2.0 * label - 1])
         one = CellGradients(layout, full, target, derivative, max_norm)
         largest = max(largest, float(np.linalg.norm(one.total(one.at(weights * 0)))))
     assert 0.9 * max_norm <= largest <= max_norm

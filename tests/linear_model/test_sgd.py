@@ -14,7 +14,7 @@ from skdp.accounting import GaussianEvent, SampledGaussianEvent
 from skdp.sensitivity import ExactTotal, clip_rows
 from skdp.solvers import clipped_gradients
 from skdp.solvers.clipped_gradients import ClippedGradients
-from skdp.solvers.derivatives import Hinge, LogLoss, Multinomial, OneVsRest, Residual, RoundedHinge
+from skdp.solvers.losses import Hinge, Huber, HuberHinge, LogLoss, OneVsRest, SoftmaxLogLoss
 from tests.linear_model.data import blobs
 
 NORM = 2.0
@@ -54,12 +54,12 @@ def huber_cost(weights, x, target, c=0.5):
 CASES = {
     "log_loss": (LogLoss(), margin_cost(lambda m: np.logaddexp(0, -m)), 2),
     "hinge": (Hinge(), margin_cost(lambda m: max(0.0, 1 - m)), 2),
-    "rounded hinge": (RoundedHinge(), margin_cost(rounded), 2),
-    "multinomial": (Multinomial(4), softmax_cost, 4),
+    "rounded hinge": (HuberHinge(), margin_cost(rounded), 2),
+    "multinomial": (SoftmaxLogLoss(4), softmax_cost, 4),
     "hinge, one-vs-rest": (OneVsRest(Hinge(), 3), margin_cost(lambda m: max(0.0, 1 - m)), 3),
-    "rounded hinge, one-vs-rest": (OneVsRest(RoundedHinge(), 3), margin_cost(rounded), 3),
-    "squared": (Residual(16.0), squared_cost, 0),
-    "huber": (Residual(0.5), huber_cost, 0),
+    "rounded hinge, one-vs-rest": (OneVsRest(HuberHinge(), 3), margin_cost(rounded), 3),
+    "squared": (Huber(16.0), squared_cost, 0),
+    "huber": (Huber(0.5), huber_cost, 0),
 }
 every_loss = pytest.mark.parametrize("case", CASES)
 

@@ -6,23 +6,23 @@ import numpy as np
 from scipy import special
 
 from skdp.neural_network._gradients import LARGEST, Clipping, GradientSums, Layout
-from skdp.neural_network._losses import BinaryLogLoss, Residuals, SoftmaxLogLoss
 from skdp.neural_network._mlp import scaled_rows
+from skdp.solvers.losses import Huber, LogLoss, SoftmaxLogLoss
 
 LOSSES = {
-    "binary": BinaryLogLoss(),
+    "binary": LogLoss(),
     "softmax": SoftmaxLogLoss(4),
-    "squared": Residuals(2, 4.0),
-    "huber": Residuals(1, 0.2),
-    "far": Residuals(1, 4.0),
+    "squared": Huber(4.0, 2),
+    "huber": Huber(0.2),
+    "far": Huber(4.0),
 }
 
 
 def targets_for(loss, n_rows, rng):
     """Codes or scaled targets."""
-    if isinstance(loss, Residuals):
-        return rng.uniform(-1, 1, (n_rows, loss.n_outputs))
-    return rng.integers(max(2, loss.n_outputs), size=n_rows)
+    if isinstance(loss, Huber):
+        return rng.uniform(-1, 1, (n_rows, loss.outputs))
+    return rng.integers(max(2, loss.outputs), size=n_rows)
 
 
 def fractions(sums, totals):
@@ -40,7 +40,7 @@ class Problem:
     def __init__(self, loss="binary", activation="tanh", hidden=(5,), n_rows=40, clipping=None, seed=0, n_features=3):
         rng = np.random.default_rng(seed)
         self.loss, self.activation = LOSSES[loss], activation
-        self.layout = Layout((n_features, *hidden, self.loss.n_outputs))
+        self.layout = Layout((n_features, *hidden, self.loss.outputs))
         self.clipping = clipping or Clipping(1.0, False)
         self.X = rng.normal(size=(n_rows, n_features))
         self.y = targets_for(self.loss, n_rows, rng)
@@ -74,10 +74,10 @@ class Problem:
             if k < len(parts) - 1:
                 a = np.tanh(z) if self.activation == "tanh" else np.clip(z, 0, LARGEST["relu"])
         y = self.y[i]
-        if isinstance(self.loss, Residuals):
+        if isinstance(self.loss, Huber):
             r, t = np.abs(z - y), self.loss.largest
             return float(np.sum(np.where(r <= t, r * r / 2, t * (r - t / 2))))
-        if self.loss.n_outputs == 1:
+        if self.loss.outputs == 1:
             return float(-special.log_expit(z[0] if y else -z[0]))
         return float(-special.log_softmax(z)[y])
 

@@ -15,7 +15,7 @@ from skdp.neural_network._gradients import (
     rounder,
     square_bits,
 )
-from skdp.neural_network._losses import exponentials
+from skdp.solvers.losses import exponentials
 from tests.neural_network.data import LOSSES, Problem
 
 every_network = pytest.mark.parametrize(
@@ -331,7 +331,7 @@ def largest_move(problem, kind=GradientSums, n_random=60):
         if trial % 2 and n_rows and not isinstance(problem.loss, type(LOSSES["huber"])):
             # Opposite to what is there.
             X, y = np.repeat(X[:1], n_rows, axis=0), np.repeat(y[:1], n_rows)
-            row, label = X[:1], np.array([(y[0] + 1) % max(2, problem.loss.n_outputs)])
+            row, label = X[:1], np.array([(y[0] + 1) % max(2, problem.loss.outputs)])
         before = problem.total(X=X, y=y, kind=kind)
         after = problem.total(X=np.concatenate([X, row]), y=np.concatenate([y, label]), kind=kind)
         moves.append(np.linalg.norm(after - before))
@@ -396,10 +396,10 @@ def test_softmax_of_equal_rows_is_equal_wherever_they_stand():
     loss = LOSSES["softmax"]
     z = np.random.default_rng(0).normal(size=(50, 4)) * 5
     together = z.copy()
-    loss.derivative(together, np.arange(50) % 4)
+    loss.differentiate_rows(together, np.arange(50) % 4)
     for i in range(50):
         alone = z[i : i + 1].copy()
-        loss.derivative(alone, np.array([i % 4]))
+        loss.differentiate_rows(alone, np.array([i % 4]))
         np.testing.assert_array_equal(alone[0], together[i])
         expected = special.softmax(z[i])
         expected[i % 4] -= 1

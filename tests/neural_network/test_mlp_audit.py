@@ -60,9 +60,7 @@ class Reader:
         parameters = self.model._check_parameters()
         rows, step = _mlp.scaled_rows(self.pair[1][0], 1.0)
         layout = parameters.layout(2, 1)
-        self._own = GradientSums(
-            rows, step, self.pair[1][1], layout, "tanh", _mlp.BinaryLogLoss(), parameters.clipping, 1.0
-        )
+        self._own = GradientSums(rows, step, self.pair[1][1], layout, "tanh", _mlp.LogLoss(), parameters.clipping, 1.0)
         self._at = at
 
     def statistic(self):

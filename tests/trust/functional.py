@@ -14,7 +14,7 @@ from skdp.linear_model import _exponential_mechanism, _functional
 from skdp.mechanisms import tangent_planes
 from skdp.sensitivity import rounded_norm
 from skdp.solvers import moments
-from skdp.solvers.loss_sums import AbsoluteError, LogLoss
+from skdp.solvers.losses import AbsoluteError, LogLoss
 from skdp.solvers.moments import Geometry, Scaling
 from tests.trust.subjects import ERROR, FIRST_SEED, PURE, TIMES, Reading, Subject, recorded_epsilon, replaced
 from tests.trust.transcripts import transcript
