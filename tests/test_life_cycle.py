@@ -9,10 +9,9 @@ from tests.estimators import ONE_EACH, is_local
 
 SKDP = Path(__file__).parents[1] / "skdp"
 
-#: Files that open sessions: the life cycle, functions, searches, and fits that may go on (`partial_fit`).
+#: Files that open sessions: the life cycle, functions, and searches.
 SESSIONS = {
     "release/estimator.py": "the life cycle",
-    "solvers/linear_descent.py": "partial_fit",
     "model_selection/_evaluation.py": "a function",
     "model_selection/_search.py": "fits of other estimators",
     "preprocessing/_labels.py": "labels without rows",
@@ -22,7 +21,7 @@ SESSIONS = {
 }
 
 #: Estimators that define a fit of their own, by the files above.
-OWN_FITS = {"DPSGDClassifier", "DPSGDRegressor", "DPGridSearchCV"}
+OWN_FITS = {"DPGridSearchCV"}
 
 
 def test_sessions_are_opened_by_the_life_cycle_or_where_it_is_said_why():

@@ -24,7 +24,7 @@ from ..release.theorems import Theorem
 from ..sensitivity import clip_rows
 from ..solvers.certified import certified_minimizer
 from ..solvers.descent import GRADIENTS, Course
-from ..solvers.linear_descent import MARGIN_WALK, Descent, Path, Settings, eta, quietly, rule_of
+from ..solvers.linear_descent import MARGIN_WALK, Descent, Path, Settings, eta, rule_of
 from ..solvers.losses import GradientLoss, LogLoss, MultinomialLogLoss
 from ..solvers.moments import INTERCEPT_CONSTANT as MOMENT_CONSTANT
 from ..solvers.moments import (
@@ -32,7 +32,6 @@ from ..solvers.moments import (
     RIDGE,
     Block,
     Moments,
-    Scaling,
     noise_of,
     released_moments,
     solve_positive,
@@ -43,6 +42,7 @@ from ..solvers.moments import plan as moments_plan
 from ..solvers.objective_perturbation import KAPPA_BITS, effective_weight, plan, release_minimiser
 from ..solvers.regularised import Geometry, checked_weight, linear_rule, solve
 from ..solvers.regularised import Parameters as LinearParameters
+from ..solvers.scaling import Scaling
 from ._columns import Codes
 from ._gradients import CellGradients
 from ._objective import MOST_CELLS, CellObjective
@@ -206,19 +206,15 @@ class GradientEngine:
         release = Release(GRADIENTS, self.mechanism, 1 - self.beside, _GRADIENT_THEOREM)
         return PrivacyGuarantee(self.epsilon, self.delta, events, (release,))
 
-    @quietly
     def run(
         self, session: ReleaseSession, guarantee: PrivacyGuarantee, codes: Codes, targets: NDArray, count: float
     ) -> tuple[Array, Array]:
         """Return coefficients and intercepts."""
         mechanism = self.mechanism
-        lattice = mechanism.step if self.epsilon < math.inf else None
         gradients = CellGradients(self.layout, codes, targets, self.loss, self.descent.max_norm)
         path = Path(self.descent, np.zeros(self.descent.shape), count, mechanism.scale)
-        for sample, release in session.steps(GRADIENTS, codes.shape[1]):
-            point = gradients.at(path.weights)
-            path.step(release(gradients.total(point, sample, lattice)))
-        return rule_of(path.result(), self.descent.settings)
+        weights = path.follow(gradients, session.steps(GRADIENTS, codes.shape[1]), mechanism)
+        return rule_of(weights, self.descent.settings)
 
     def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
         """Return how far the noise moves coefficients, for the curvature of pseudo-records; see `term_noise`."""

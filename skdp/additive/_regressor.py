@@ -21,7 +21,7 @@ from ..release.estimator import Records, Shape, TargetsMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..solvers.calibration import Calibration, Line
 from ..solvers.losses import Huber
-from ..solvers.scaling import Targets
+from ..solvers.scaling import Scaling
 from ._base import AdditiveModel, Parameters
 from ._columns import Codes, Columns
 from ._engines import GradientEngine, MomentEngine
@@ -51,7 +51,7 @@ def _predictions(layout: Layout, codes: Codes, coef: Array, intercept: Array) ->
 class Design:
     """What is public about a fit, besides its parameters."""
 
-    targets: Targets
+    targets: Scaling
     columns: Columns
     layout: Layout
     engine: GradientEngine | MomentEngine
@@ -216,7 +216,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         return X, single_target(y), None, Shape(len(X), names=self._names())
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
-        targets = Targets.of(self.bounds_y, True)
+        targets = Scaling.of_target(self.bounds_y, True)
         columns = self._columns_for(parameters, shape)
         layout, before = self._prepared(parameters, columns)
         engine, last = self._engine_for(parameters, layout, before)
@@ -228,7 +228,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         targets, layout, engine, last = design.targets, design.layout, design.engine, design.last
         guarantee = session.guarantee
         cells = release_cells(session, guarantee, design.columns, records.X, records.shape.names, labels=False)
-        scaled = targets.scaled(records.y, self.bounds_y)
+        scaled = targets.scaled(records.y)
         codes = layout.codes(cells.codes)
         coef, intercept = engine.run(session, guarantee, codes, scaled, cells.total)
         line = Line()

@@ -196,21 +196,6 @@ def single_target(y: NDArray) -> NDArray:
     raise ValueError("y must be a 1d array")
 
 
-def classification_data(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    classes: NDArray | None,
-    dtypes: Sequence[type] = FLOATS,
-    *,
-    reset: bool = True,
-) -> tuple[NDArray, NDArray[np.intp], NDArray]:
-    """Validate and encode as `labelled_data` does, and drop rows with labels that are not in the label set."""
-    X, codes, classes = labelled_data(estimator, X, y, classes, dtypes, reset=reset)
-    known = codes >= 0
-    return (X, codes, classes) if known.all() else (X[known], codes[known], classes)
-
-
 def labelled_data(
     estimator: Any,
     X: Any,

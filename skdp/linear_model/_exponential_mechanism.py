@@ -22,7 +22,6 @@ from ..accounting import BoundedRangeEvent, PrivacyCost, PrivacyEvent, PureEvent
 from ..checks.data import validate_quietly
 from ..checks.params import check_boolean, check_choice, check_data_norm, check_positive
 from ..checks.silence import available_if
-from ..checks.values import shown
 from ..mechanisms import MOST_PARAMETERS, Mechanism, NoNoise, TangentPlaneMechanism
 from ..release.estimator import LabelsMixin, PrivateEstimator, Records, Shape, TargetsMixin
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
@@ -31,7 +30,7 @@ from ..sensitivity import augmented_norm, clip_rows, row_products
 from ..solvers.linear_rule import LinearRule, log_probabilities, probabilities
 from ..solvers.loss_sums import Array, LossSum, SquaredErrorSum, minimiser_on_ball
 from ..solvers.losses import AbsoluteError, Huber, LogLoss, ScoreLoss, SquaredError
-from ..solvers.scaling import Targets
+from ..solvers.scaling import Scaling
 
 CLASSIFICATION = ("log_loss",)
 REGRESSION = ("squared_error", "huber", "absolute_error")
@@ -60,7 +59,7 @@ class Parameters:
     data_norm: float
     name: str
     loss: ScoreLoss
-    targets: Targets | None
+    targets: Scaling | None
     max_score: float
     constant: float
 
@@ -293,7 +292,7 @@ class ExpMechERM(LinearRule, PrivateEstimator, BaseEstimator):
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: None
     ) -> dict[str, Any]:
         targets, y = parameters.targets, records.y
-        target = np.where(y == 1, 1.0, -1.0) if targets is None else targets.scaled(y, self.bounds_y)
+        target = np.where(y == 1, 1.0, -1.0) if targets is None else targets.scaled(y)
         losses: Any = loss_sum(records.X, target, parameters)
         value = losses if parameters.private else minimiser_on_ball(losses, parameters.max_score)
         coef, intercept = postprocess(session.release(_COEFFICIENTS, value), parameters)
@@ -310,7 +309,7 @@ class ExpMechERM(LinearRule, PrivateEstimator, BaseEstimator):
         name = check_choice(self.loss, "loss", CLASSIFICATION + REGRESSION)
         data_norm = check_data_norm(self.data_norm)
         fit_intercept = check_boolean(self.fit_intercept, "fit_intercept")
-        targets = None if name in CLASSIFICATION else Targets.of(self.bounds_y, fit_intercept)
+        targets = None if name in CLASSIFICATION else Scaling.of_target(self.bounds_y, fit_intercept)
         max_score = LARGEST_PREDICTION if targets else LARGEST_MARGIN
         if self.max_score is not None:
             max_score = check_positive(self.max_score, "max_score", least=0.1, most=100.0)
@@ -325,17 +324,9 @@ class ExpMechERM(LinearRule, PrivateEstimator, BaseEstimator):
             constant=INTERCEPT_CONSTANT * data_norm if fit_intercept else 0.0,
         )
 
-    def _check_loss(self, name: str, targets: Targets | None) -> ScoreLoss:
+    def _check_loss(self, name: str, targets: Scaling | None) -> ScoreLoss:
         if name == "huber" and targets is not None:
-            threshold = _THRESHOLD
-            if self.huber_threshold is not None:
-                threshold = check_positive(self.huber_threshold, "huber_threshold") / targets.half
-            if threshold < _LEAST_THRESHOLD:
-                raise ValueError(
-                    f"huber_threshold must be at least {_LEAST_THRESHOLD:g} times half the range of the targets, "
-                    f"which is {targets.half:g}, got {shown(self.huber_threshold)}"
-                )
-            return Huber(threshold)
+            return Huber(targets.huber_threshold(self.huber_threshold, _THRESHOLD, _LEAST_THRESHOLD))
         if name == "squared_error":
             return SquaredError()
         return LogLoss() if name == "log_loss" else AbsoluteError()

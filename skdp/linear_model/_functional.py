@@ -35,7 +35,6 @@ from ..solvers.moments import (
     Geometry,
     Moments,
     Noise,
-    Scaling,
     check_alpha,
     noise_of,
     plan,
@@ -43,6 +42,7 @@ from ..solvers.moments import (
     solve_positive,
     trimmed,
 )
+from ..solvers.scaling import Scaling
 
 SOLVERS = ("ridge", "adassp")
 

@@ -29,7 +29,6 @@ from ..solvers.moments import (
     Bounds,
     Geometry,
     Moments,
-    Scaling,
     check_alpha,
     noise_of,
     plan,
@@ -37,6 +36,7 @@ from ..solvers.moments import (
     solve_positive,
     trimmed,
 )
+from ..solvers.scaling import Scaling
 
 CALIBRATIONS = ("lda", "taylor")
 

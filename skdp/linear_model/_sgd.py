@@ -6,24 +6,21 @@ Gaussian noise; and before, unless it is declared, the number of records. The re
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 
-from ..accounting import PrivacyCost
-from ..checks.data import classification_data
-from ..checks.params import check_classes, check_integer
+from ..checks.data import labelled_data
+from ..checks.params import check_classes
 from ..checks.silence import available_if
-from ..mechanisms import NoiseSource
-from ..release.callbacks import CallbackSupportMixin, with_callbacks
-from ..release.mixin import DPEstimatorMixin
-from ..release.session import PrivacyGuarantee, check_accountant
-from ..solvers.linear_descent import Descent, carry_out, check_settings, quietly, rule_of, together, weights_of
+from ..release.estimator import LabelsMixin, Shape
 from ..solvers.linear_rule import LinearRule, log_probabilities, probabilities
 from ..solvers.losses import GradientLoss, Hinge, HuberHinge, LogLoss, OneVsRest, SoftmaxLogLoss
 from ._logistic import _estimates_probabilities
+from ._sgd_base import GradientDescent, Parameters
 
 Array = NDArray[np.float64]
 
@@ -38,7 +35,7 @@ def loss_of(name: str, n_classes: int) -> GradientLoss:
     return margin if n_classes == 2 else OneVsRest(margin, n_classes)
 
 
-class DPSGDClassifier(CallbackSupportMixin, LinearRule, ClassifierMixin, DPEstimatorMixin, BaseEstimator):
+class DPSGDClassifier(LinearRule, ClassifierMixin, LabelsMixin, GradientDescent):
     r"""Differentially private linear classification by noisy gradient descent.
 
     In each step, the gradients of the records are clipped, added up, and released with noise. For many columns of
@@ -161,6 +158,7 @@ class DPSGDClassifier(CallbackSupportMixin, LinearRule, ClassifierMixin, DPEstim
 
     _released = frozenset({"coef_", "intercept_"})
     _public = frozenset({"n_steps_", "_loss"})
+    _losses = LOSSES
 
     def __init__(
         self,
@@ -207,30 +205,6 @@ class DPSGDClassifier(CallbackSupportMixin, LinearRule, ClassifierMixin, DPEstim
         self.accountant = accountant
         self.random_state = random_state
 
-    @with_callbacks  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model, and spend epsilon and delta.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite features. Rows longer than `data_norm` are scaled down to it.
-        y : array-like of shape (n_samples,)
-            Labels. With declared `classes`, rows with other labels are left out.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        return self._descend(X, y, check_classes(self.classes), first=True)
-
-    @with_callbacks  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Take one more course of steps, from the coefficients as they are, and spend epsilon and delta for it.
 
@@ -262,59 +236,24 @@ class DPSGDClassifier(CallbackSupportMixin, LinearRule, ClassifierMixin, DPEstim
             declared = given
         if given is not None and not np.array_equal(given, declared):
             raise ValueError("classes is not the same as on the first call to partial_fit, or as was set")
-        return self._descend(X, y, declared, first=first)
+        parameters = replace(self._check_parameters(), classes=declared)
+        if not first:
+            parameters = self._after(parameters, self.coef_, self.intercept_)
+        return self._fit(X, y, parameters=parameters)
 
-    @quietly
-    def _descend(self, X: Any, y: Any, declared: NDArray | None, *, first: bool) -> Self:
-        accountant = check_accountant(self.accountant)
-        settings = check_settings(self, LOSSES)
-        source = NoiseSource(self.random_state)
-        X, codes, classes = classification_data(self, X, y, declared, reset=first)
-        loss = loss_of(settings.loss, len(classes))
-        descent = Descent.of(self, settings, loss, X.shape[1])
-        start = np.zeros(descent.shape) if first else weights_of(self.coef_, self.intercept_, settings)
-        plan = descent.plan()
-        whole = plan if first else together([self.privacy_, plan])
+    def _check_parameters(self) -> Parameters:
+        return replace(super()._check_parameters(), classes=check_classes(self.classes))
 
-        def attributes(weights: Array) -> dict[str, Any]:
-            coef, intercept = rule_of(weights, settings)
-            public = {"classes_": classes, "n_steps_": descent.course.n_steps, "_loss": settings.loss}
-            return {"coef_": coef, "intercept_": intercept, "privacy_": whole, **public}
+    def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, NDArray[np.bool_], Shape]:
+        X, codes, classes = labelled_data(self, X, y, parameters.classes, reset=parameters.start is None)
+        return X, codes, codes >= 0, Shape(X.shape[1], len(classes), names=self._names(), classes=classes)
 
-        fitted = carry_out(self, descent, plan, accountant, source, X, lambda: codes, start, attributes)
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        return self
+    def _loss_of(self, parameters: Parameters, n_classes: int) -> GradientLoss:
+        return loss_of(parameters.settings.loss, n_classes)
 
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Number of labels; needed unless `classes` is set.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        settings = check_settings(self, LOSSES)
-        classes = check_classes(self.classes)
-        if classes is not None:
-            n_classes = len(classes)
-        elif n_classes is None:
-            raise ValueError("n_classes must be given, since classes is None")
-        loss = loss_of(settings.loss, check_integer(n_classes, "n_classes", least=2))
-        return Descent.of(self, settings, loss, check_integer(n_features, "n_features", least=1)).plan()
-
-    def _fixed_cost(self) -> PrivacyCost | None:
-        # The default rate depends on the number of columns.
-        if self.batch_size is None and self.expected_n is not None:
-            return None
-        return self.privacy_plan(n_features=1, n_classes=2).cost
+    def _rule(self, coef: Array, intercept: Array, parameters: Parameters, shape: Shape) -> dict[str, Any]:
+        loss = parameters.settings.loss
+        return {"coef_": coef, "intercept_": intercept, "classes_": shape.classes, "_loss": loss}
 
     @available_if(_estimates_probabilities)
     def predict_proba(self, X: Any) -> Array:

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting import PrivacyCost
 from ..checks.data import regression_data, single_target, validate_quietly
-from ..checks.params import check_integer, check_positive
-from ..checks.values import shown
-from ..mechanisms import NoiseSource
-from ..release.callbacks import CallbackSupportMixin, with_callbacks
-from ..release.mixin import DPEstimatorMixin
-from ..release.session import PrivacyGuarantee, check_accountant
+from ..release.estimator import Shape, TargetsMixin
 from ..sensitivity import row_products
-from ..solvers.linear_descent import (
-    TARGET_WALK,
-    Descent,
-    Settings,
-    carry_out,
-    check_settings,
-    quietly,
-    rule_of,
-    together,
-    weights_of,
-)
-from ..solvers.losses import Huber
-from ..solvers.scaling import Targets
+from ..solvers.linear_descent import TARGET_WALK
+from ..solvers.losses import GradientLoss, Huber
+from ..solvers.scaling import Scaling
+from ._sgd_base import GradientDescent, Parameters
 
 Array = NDArray[np.float64]
 
@@ -46,7 +32,7 @@ _THRESHOLD = 0.25
 _LEAST_THRESHOLD = 1e-9
 
 
-class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, BaseEstimator):
+class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
     r"""Differentially private linear regression by noisy gradient descent.
 
     In each step, the gradients of the records are clipped, added up, and released with noise. Targets are centred and
@@ -171,6 +157,8 @@ class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, Bas
 
     _released = frozenset({"coef_", "intercept_"})
     _public = frozenset({"n_steps_"})
+    _losses = LOSSES
+    _walk = TARGET_WALK
 
     def __init__(
         self,
@@ -219,30 +207,6 @@ class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, Bas
         self.accountant = accountant
         self.random_state = random_state
 
-    @with_callbacks  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model, and spend epsilon and delta.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite features. Rows longer than `data_norm` are scaled down to it.
-        y : array-like of shape (n_samples,)
-            Finite targets, clipped to `bounds_y`.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        return self._descend(X, y, first=True)
-
-    @with_callbacks  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Take one more course of steps, from the coefficients as they are, and spend epsilon and delta for it.
 
@@ -259,77 +223,30 @@ class DPSGDRegressor(CallbackSupportMixin, RegressorMixin, DPEstimatorMixin, Bas
             The fitted estimator. ``privacy_`` is the guarantee of all courses since the last `fit` together, for
             records that may have been in every one of them.
         """
-        return self._descend(X, y, first=not hasattr(self, "coef_"))
+        parameters = self._check_parameters()
+        if hasattr(self, "coef_"):
+            half, centre = parameters.targets.half, parameters.targets.centre
+            intercept = (np.atleast_1d(self.intercept_) - centre) / half
+            parameters = self._after(parameters, self.coef_[None] / half, intercept)
+        return self._fit(X, y, parameters=parameters)
 
-    @quietly
-    def _descend(self, X: Any, y: Any, *, first: bool) -> Self:
-        accountant = check_accountant(self.accountant)
-        settings, targets = self._check_parameters()
-        source = NoiseSource(self.random_state)
-        X, y = regression_data(self, X, y, reset=first)
-        y = single_target(y)
-        descent = self._descent(settings, targets, X.shape[1])
-        start = np.zeros(descent.shape)
-        if not first:
-            intercept = (np.atleast_1d(self.intercept_) - targets.centre) / targets.half
-            start = weights_of(self.coef_[None] / targets.half, intercept, settings)
-        plan = descent.plan()
-        whole = plan if first else together([self.privacy_, plan])
+    def _check_parameters(self) -> Parameters:
+        parameters = super()._check_parameters()
+        return replace(parameters, targets=Scaling.of_target(self.bounds_y, parameters.settings.fit_intercept))
 
-        def attributes(weights: Array) -> dict[str, Any]:
-            coef, intercept = rule_of(weights, settings)
-            shifted = float(intercept[0]) * targets.half + targets.centre
-            public = {"n_steps_": descent.course.n_steps}
-            return {"coef_": coef[0] * targets.half, "intercept_": shifted, "privacy_": whole, **public}
+    def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, None, Shape]:
+        X, y = regression_data(self, X, y, reset=parameters.start is None)
+        return X, single_target(y), None, Shape(X.shape[1], names=self._names())
 
-        fitted = carry_out(
-            self, descent, plan, accountant, source, X, lambda: targets.scaled(y, self.bounds_y), start, attributes
-        )
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        return self
+    def _loss_of(self, parameters: Parameters, n_classes: int) -> GradientLoss:
+        if parameters.settings.loss != "huber":
+            return Huber(_MOST_RESIDUAL)
+        threshold = parameters.targets.huber_threshold(self.huber_threshold, _THRESHOLD, _LEAST_THRESHOLD)
+        return Huber(min(threshold, _MOST_RESIDUAL))
 
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        n_classes : int, optional
-            Not used; here for a signature that all estimators share.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        settings, targets = self._check_parameters()
-        return self._descent(settings, targets, check_integer(n_features, "n_features", least=1)).plan()
-
-    def _fixed_cost(self) -> PrivacyCost | None:
-        # The default rate depends on the number of columns.
-        if self.batch_size is None and self.expected_n is not None:
-            return None
-        return self.privacy_plan(n_features=1).cost
-
-    def _check_parameters(self) -> tuple[Settings, Targets]:
-        settings = check_settings(self, LOSSES)
-        return settings, Targets.of(self.bounds_y, settings.fit_intercept)
-
-    def _descent(self, settings: Settings, targets: Targets, n_features: int) -> Descent:
-        most = _MOST_RESIDUAL
-        if settings.loss == "huber":
-            most = _THRESHOLD
-            if self.huber_threshold is not None:
-                most = check_positive(self.huber_threshold, "huber_threshold") / targets.half
-                if most < _LEAST_THRESHOLD:
-                    raise ValueError(
-                        f"huber_threshold must be at least {_LEAST_THRESHOLD:g} times half the range of the targets, "
-                        f"which is {targets.half:g}, got {shown(self.huber_threshold)}"
-                    )
-                most = min(most, _MOST_RESIDUAL)
-        return Descent.of(self, settings, Huber(most), n_features, TARGET_WALK)
+    def _rule(self, coef: Array, intercept: Array, parameters: Parameters, shape: Shape) -> dict[str, Any]:
+        half, centre = parameters.targets.half, parameters.targets.centre
+        return {"coef_": coef[0] * half, "intercept_": float(intercept[0]) * half + centre}
 
     def predict(self, X: Any) -> Array:
         """Return the predicted target of each row.

@@ -29,7 +29,6 @@ from ..checks.params import (
     check_integer,
     check_positive,
     check_zero_or_positive,
-    columns_of,
     is_list,
 )
 from ..checks.values import shown
@@ -41,6 +40,7 @@ from ..release.theorems import Theorem
 from ..sensitivity import clip_rows, row_products, step_of, truncate
 from ..solvers.descent import GRADIENTS, Course
 from ..solvers.losses import MOST_CLASSES, Huber, LogLoss, NetworkLoss, SoftmaxLogLoss
+from ..solvers.scaling import Scaling
 from ._gradients import (
     ACTIVATIONS,
     BLOCK_ROWS,
@@ -151,34 +151,8 @@ def input_scale(n_features: int, data_norm: float) -> float:
     return math.sqrt(n_features) / data_norm
 
 
-@dataclass(frozen=True, eq=False)
-class Targets:
-    """Public bounds of targets, which become -1 and 1."""
-
-    lower: Array
-    upper: Array
-
-    @property
-    def centre(self) -> Array:
-        return self.lower / 2 + self.upper / 2
-
-    @property
-    def half(self) -> Array:
-        return (self.upper - self.lower) / 2
-
-    def scaled(self, y: NDArray) -> Array:
-        """Return clipped targets, in one column or more."""
-        out = np.empty((len(y), len(self.lower)))
-        with np.errstate(all="ignore"):
-            np.clip(y.reshape(out.shape), self.lower, self.upper, out=out)
-            out -= self.centre
-            out /= self.half
-            # Where bounds are close together and far from 0, rounding leads out of the box.
-            return np.clip(out, -1.0, 1.0, out=out)
-
-
 def _postprocess_weights(
-    weights: Array, layout: Layout, scale: float, targets: Targets | None
+    weights: Array, layout: Layout, scale: float, targets: Scaling | None
 ) -> tuple[list[Array], list[Array]]:
     """Return weights and intercepts for rows and targets that are not scaled."""
     parts = layout.parts(weights)
@@ -265,7 +239,7 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         design: Design,
         session: ReleaseSession,
         attributes: dict[str, Any],
-        bounds: Targets | None = None,
+        bounds: Scaling | None = None,
     ) -> dict[str, Any]:
         """Carry out the plan, and return the fitted attributes."""
         loss, layout = design.loss, design.layout
@@ -707,14 +681,14 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     ) -> dict[str, Any]:
         targets = self._targets(records.shape.n_targets or 1)
         attributes = {"_flat": records.shape.n_targets is None}
-        return self._descend(records.X, targets.scaled(records.y), parameters, design, session, attributes, targets)
+        return self._descend(records.X, targets.columns(records.y), parameters, design, session, attributes, targets)
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # Shapes change the number of weights, which no event depends on.
         return self.privacy_plan(n_features=1).cost
 
-    def _targets(self, n_targets: int) -> Targets:
-        return Targets(*columns_of(check_bounds(self.bounds_y, "bounds_y", "the targets"), "bounds_y", n_targets))
+    def _targets(self, n_targets: int) -> Scaling:
+        return Scaling.of(check_bounds(self.bounds_y, "bounds_y", "the targets"), "bounds_y", n_targets, True)
 
     def predict(self, X: Any) -> Array:
         """Return the predicted targets of each row.

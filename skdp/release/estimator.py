@@ -8,6 +8,7 @@ An estimator defines
 
 - `_check_parameters`: check its parameters as far as that goes without data, and return them;
 - `_plan`: from these and a `Shape`, return the guarantee and what else follows from public knowledge;
+- `_stated`, if it may go on from an earlier fit;
 - `_rehearse`, if something could fail after the charge that can be tried out without the records;
 - `_measure`: release, post-process, and return the fitted attributes in a dict;
 - `_released` and `_public`: the names of these attributes, by what they depend on.
@@ -90,15 +91,22 @@ class PrivateEstimator(DPEstimatorMixin):
     def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
         """Return the shape of data that are not there yet."""
 
-    def _fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+    def _stated(self, guarantee: PrivacyGuarantee, parameters: Any) -> PrivacyGuarantee:
+        """Return what ``privacy_`` states: the guarantee of this fit, and of those that it goes on from."""
+        return guarantee
+
+    def _fit(self, X: Any, y: Any = None, groups: Any = None, parameters: Any = None) -> Self:
+        """Fit, with `parameters` if they are given: they are checked, and may say which fit to go on from."""
         accountant = check_accountant(self.accountant)
-        parameters = self._check_parameters()
+        if parameters is None:
+            parameters = self._check_parameters()
         source = NoiseSource(self.random_state)
         unit: Unit = getattr(parameters, "unit", ONE_RECORD)
         numbers = unit.numbers(groups, X)
         X, y, known, shape = self._read(X, y, parameters)
         X, y, members = unit.members(numbers, X, y, known)
         guarantee, design = self._plan(parameters, shape)
+        stated = self._stated(guarantee, parameters)
         self._rehearse(parameters, shape, design)
         session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
         X, y = unit.counted(source, members, X, y)
@@ -108,7 +116,7 @@ class PrivateEstimator(DPEstimatorMixin):
             delattr(self, name)
         if shape.classes is not None:
             self.classes_ = shape.classes
-        vars(self).update(fitted, privacy_=guarantee)
+        vars(self).update(fitted, privacy_=stated)
         return self
 
     def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:

@@ -3,44 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial, wraps
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import BudgetAccountant, GaussianEvent, check_delta, check_epsilon
-from ..checks.params import check_boolean, check_choice, check_data_norm, check_positive
-from ..mechanisms import NoiseSource, SampledGaussianMechanism
-from ..release.callbacks import reported
-from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..accounting import GaussianEvent
+from ..mechanisms import SampledGaussianMechanism
+from ..release.session import PrivacyGuarantee
 from ..release.theorems import Theorem
-from ..sensitivity import augmented_norm, clip_rows, row_products
+from ..sensitivity import augmented_norm
 from .calibration import Calibration
 from .clipped_gradients import MOST_WEIGHT, ClippedGradients, boxed
-from .descent import GRADIENTS, Course
+from .descent import Course
 from .losses import GradientLoss
 from .regularised import INTERCEPT_CONSTANT
 
 Array = NDArray[np.float64]
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-PENALTIES = ("l2", "l1", "elasticnet")
-SCHEDULES = ("auto", "constant", "invscaling", "cosine")
 
 _THEOREM = Theorem("Gradient descent", 1)
 
 # The clipping norm, as a part of the largest gradient that there can be.
 _CLIP = 0.3
-
-# Where full passes take more work than so many products, samples of a fifth of the records are the default.
-_MOST_WORK = 2e10
-_RATE = 0.2
-
-# Full passes: enough for ill-conditioned columns, and their number costs no privacy to speak of.
-_STEPS = 500
 
 # Length of a step, as a part of the longest with which heavy ball descent is stable.
 _STEP = 0.75
@@ -52,9 +38,6 @@ _HUBER_STEP = 0.5
 #: Limits on the total noise in predictors: in margins, and in half ranges of targets. Predictions beyond the range are
 #: of no use, unlike large logits.
 MARGIN_WALK, TARGET_WALK = 6.0, 0.7
-
-# The default weight of the penalty, in units of the squared norm of rows.
-_ALPHA = 1e-6
 
 
 @dataclass(frozen=True)
@@ -90,38 +73,6 @@ class Settings:
         return augmented_norm(self.data_norm, self.constant)
 
 
-def check_settings(estimator: Any, losses: tuple[str, ...]) -> Settings:
-    """Return an estimator's parameters, checked."""
-    delta = check_delta(estimator.delta)
-    if delta == 0:
-        raise ValueError(
-            "delta must be positive: noisy gradient descent adds Gaussian noise, which no delta=0 covers. "
-            "Choose it far below one over the number of records"
-        )
-    norm = check_data_norm(estimator.data_norm)
-    automatic = isinstance(estimator.max_grad_norm, str) and estimator.max_grad_norm == "auto"
-    average = estimator.average
-    if isinstance(average, bool | np.bool_):
-        average = 0.5 if average else 0.0
-    else:
-        average = check_positive(average, "average", least=0, most=1)
-    return Settings(
-        epsilon=check_epsilon(estimator.epsilon),
-        delta=delta,
-        data_norm=norm,
-        loss=check_choice(estimator.loss, "loss", losses),
-        penalty=None if estimator.penalty is None else check_choice(estimator.penalty, "penalty", PENALTIES),
-        alpha=_ALPHA * norm**2 if estimator.alpha is None else check_positive(estimator.alpha, "alpha", least=0),
-        l1_ratio=check_positive(estimator.l1_ratio, "l1_ratio", least=0, most=1),
-        fit_intercept=check_boolean(estimator.fit_intercept, "fit_intercept"),
-        max_grad_norm=None if automatic else check_positive(estimator.max_grad_norm, "max_grad_norm"),
-        learning_rate=check_choice(estimator.learning_rate, "learning_rate", SCHEDULES),
-        eta0=None if estimator.eta0 is None else check_positive(estimator.eta0, "eta0", least=1e-30, most=1e30),
-        momentum=check_positive(estimator.momentum, "momentum", least=0, most=0.9999),
-        averaged=average,
-    )
-
-
 @dataclass(frozen=True)
 class Descent:
     """A course of steps, but for the data: everything here is public."""
@@ -131,24 +82,6 @@ class Descent:
     loss: GradientLoss
     n_features: int
     walk: float = MARGIN_WALK  # Limit on the total noise in predictors of the longest row, for the default step.
-
-    @classmethod
-    def of(
-        cls, estimator: Any, settings: Settings, loss: GradientLoss, n_features: int, walk: float = MARGIN_WALK
-    ) -> Descent:
-        course = Course.of(
-            batch_size=estimator.batch_size,
-            n_steps=estimator.n_steps,
-            epochs=estimator.epochs,
-            expected_n=estimator.expected_n,
-            default_rate=1.0,
-            default_steps=_STEPS,
-        )
-        if estimator.batch_size is None and course.expected_n is not None:
-            work = course.expected_n * n_features * loss.outputs * course.n_steps
-            if work > _MOST_WORK:
-                course = replace(course, rate=_RATE)
-        return cls(settings, course, loss, n_features, walk)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -226,6 +159,19 @@ class Path:
             self._total += self.weights
         self._taken += 1
 
+    def follow(
+        self,
+        gradients: ClippedGradients,
+        steps: Iterable[tuple[NDArray[np.intp] | None, Callable[[Array], Array]]],
+        mechanism: SampledGaussianMechanism,
+    ) -> Array:
+        """Take the steps of a session, and return the result."""
+        lattice = mechanism.step if mechanism.mu < math.inf else None
+        for sample, release in steps:
+            point = gradients.at(self.weights)
+            self.step(release(gradients.total(point, sample, lattice)))
+        return self.result()
+
     def result(self) -> Array:
         """Return the average of the last iterates, or where there is none yet, the last."""
         if self._taken <= self._averaged_from:
@@ -251,59 +197,6 @@ def eta(descent: Descent, noise: float) -> float:
     return min(length, rest * descent.walk / walk) if walk > 0 else length
 
 
-def quietly(method: Method) -> Method:
-    """Silence all floating-point warnings and errors of a method, because single records could cause them."""
-
-    @wraps(method)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        with np.errstate(all="ignore"):
-            return method(*args, **kwargs)
-
-    return cast(Method, wrapper)
-
-
-def carry_out(
-    estimator: Any,
-    descent: Descent,
-    plan: PrivacyGuarantee,
-    accountant: BudgetAccountant | None,
-    source: NoiseSource,
-    X: NDArray,
-    targets: Callable[[], NDArray],
-    start: Array,
-    attributes: Callable[[Array], dict[str, Any]],
-) -> dict[str, Any]:
-    """Charge the plan, descend from a public start of shape (outputs, n_columns), and return fitted attributes."""
-    # The accountant is charged before the data are used. `attributes` maps released weights to fitted attributes.
-    settings = descent.settings
-    session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(estimator).__name__)
-    rows = clip_rows(X, settings.data_norm, settings.constant)
-    whole = descent.course.rate == 1
-    values = targets()
-    gradients = ClippedGradients(rows, values, descent.loss, descent.max_norm, whole)
-    (mechanism,) = (release.mechanism for release in plan.releases if release.label == GRADIENTS)
-    assert isinstance(mechanism, SampledGaussianMechanism)
-    lattice = mechanism.step if settings.private else None
-
-    count = descent.course.rate * descent.course.records(session, plan, len(X))
-    path = Path(descent, start, count, mechanism.scale)
-    steps = session.steps(GRADIENTS, len(X))
-    reached = partial(_reached, path, attributes)
-    for sample, release in reported(estimator, steps, descent.course.n_steps, reached):
-        point = gradients.at(path.weights)
-        path.step(release(gradients.total(point, sample, lattice)))
-    weights = path.result()
-    if descent.calibration is not None:
-        coef, intercept = rule_of(weights, settings)
-        line = descent.calibration.line(session, (row_products(X, coef.T) + intercept)[:, 0], values)
-        weights = weights_of(line.slope * coef, line.slope * intercept + line.shift, settings)
-    return attributes(weights)
-
-
-def _reached(path: Path, attributes: Callable[[Array], dict[str, Any]]) -> dict[str, Any]:
-    return attributes(path.result())
-
-
 def rule_of(weights: Array, settings: Settings) -> tuple[Array, Array]:
     """Return coefficients and intercepts."""
     if not settings.fit_intercept:
@@ -316,25 +209,3 @@ def weights_of(coef: Array, intercept: Array, settings: Settings) -> Array:
     if not settings.fit_intercept:
         return np.array(coef, dtype=np.float64)
     return np.column_stack([coef, intercept / settings.constant])
-
-
-def together(guarantees: list[PrivacyGuarantee]) -> PrivacyGuarantee:
-    """Return the guarantee of several courses, one after the other, which may use the same records."""
-    # The pairs (epsilon, delta) add up. The events of all courses are kept, because they allow a tighter bound.
-    delta = math.fsum(g.delta for g in guarantees)
-    if not delta < 1:
-        raise ValueError(
-            f"delta of all courses since the last fit would add up to {delta:g}, which promises nothing: fit anew, or "
-            "give each course a smaller delta"
-        )
-    whole = math.fsum(g.epsilon for g in guarantees)
-    releases = []
-    for guarantee in guarantees:
-        part = guarantee.epsilon / whole if whole < math.inf else 1 / len(guarantees)
-        releases += [replace(release, share=part * release.share) for release in guarantee.releases]
-    return PrivacyGuarantee(
-        whole,
-        delta,
-        tuple(event for guarantee in guarantees for event in guarantee.events),
-        tuple(releases),
-    )

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import PrivacyEvent, PureEvent
-from ..checks.params import check_zero_or_positive, columns_of
+from ..checks.params import check_zero_or_positive
 from ..mechanisms import (
     DiscreteLaplaceMechanism,
     Mechanism,
@@ -39,6 +39,7 @@ from ..sensitivity import (
     squared_norms,
     unpack_symmetric,
 )
+from .scaling import Scaling
 
 Array = NDArray[np.float64]
 Bounds = tuple[Array, Array]
@@ -55,38 +56,6 @@ CROSS_WEIGHT = 0.6
 
 #: The ridge, as a multiple of the noise's largest eigenvalue.
 RIDGE = 0.5
-
-
-@dataclass(frozen=True, eq=False)
-class Scaling:
-    """Public centre and half width of columns."""
-
-    lower: Array
-    upper: Array
-    centre: Array
-    half: Array
-
-    @classmethod
-    def of(cls, bounds: Bounds, name: str, n_columns: int, centred: bool) -> Scaling:
-        lower, upper = columns_of(bounds, name, n_columns)
-        centre = lower / 2 + upper / 2 if centred else np.zeros(n_columns)
-        half = (upper - lower) / 2 if centred else np.maximum(np.abs(lower), np.abs(upper))
-        return cls(lower, upper, centre, half)
-
-    def apply(self, values: NDArray, out: Array) -> None:
-        """Clip a block of values to the bounds, and map these into [-1, 1]."""
-        with np.errstate(under="ignore"):
-            np.clip(values, self.lower, self.upper, out=out)
-            out -= self.centre
-            out /= self.half
-        # Where bounds are close together and far from 0, rounding leads out of the box.
-        np.clip(out, -1.0, 1.0, out=out)
-
-    def columns(self, values: NDArray) -> Array:
-        """Return a block of targets, in one column or more, scaled."""
-        out = np.empty((len(values), len(self.half)))
-        self.apply(values.reshape(out.shape), out)
-        return out
 
 
 @dataclass(frozen=True, eq=False)

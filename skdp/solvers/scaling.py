@@ -1,4 +1,4 @@
-"""The public map from the range of a target to [-1, 1]."""
+"""The public maps from bounds of columns or of targets to [-1, 1]."""
 
 from __future__ import annotations
 
@@ -8,28 +8,67 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.params import check_bounds
+from ..checks.params import check_bounds, check_positive, columns_of
+from ..checks.values import shown
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Targets:
-    """The map from the range of the targets to [-1, 1]."""
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Public centre and half width: an entry for each column, or numbers for a single target."""
 
-    centre: float
-    half: float
+    lower: Any
+    upper: Any
+    centre: Any
+    half: Any
 
     @classmethod
-    def of(cls, bounds: Any, fit_intercept: bool) -> Targets:
-        lower, upper = check_bounds(bounds, "bounds_y", "the targets")
-        if lower.size != 1:
-            raise ValueError("bounds_y must be a pair of numbers")
-        low, high = float(lower.ravel()[0]), float(upper.ravel()[0])
-        if fit_intercept:
-            return cls(low / 2 + high / 2, high / 2 - low / 2)
-        return cls(0.0, max(abs(low), abs(high)))
+    def of(cls, bounds: tuple[Array, Array], name: str, n_columns: int, centred: bool) -> Scaling:
+        """Return the map of columns from checked bounds; without `centred`, 0 stays 0."""
+        lower, upper = columns_of(bounds, name, n_columns)
+        centre = lower / 2 + upper / 2 if centred else np.zeros(n_columns)
+        half = (upper - lower) / 2 if centred else np.maximum(np.abs(lower), np.abs(upper))
+        return cls(lower, upper, centre, half)
 
-    def scaled(self, y: NDArray, bounds: Any) -> Array:
-        lower, upper = check_bounds(bounds, "bounds_y", "the targets")
-        return np.clip((np.clip(y, lower, upper) - self.centre) / self.half, -1.0, 1.0)
+    @classmethod
+    def of_target(cls, bounds: Any, centred: bool) -> Scaling:
+        """Return the map of a single target from `bounds_y` as a user gives it."""
+        checked = check_bounds(bounds, "bounds_y", "the targets")
+        if checked[0].size != 1:
+            raise ValueError("bounds_y must be a pair of numbers")
+        one = cls.of(checked, "bounds_y", 1, centred)
+        return cls(*(float(part[0]) for part in (one.lower, one.upper, one.centre, one.half)))
+
+    def apply(self, values: NDArray, out: Array) -> None:
+        """Clip a block of values to the bounds, and map these into [-1, 1]."""
+        with np.errstate(under="ignore"):
+            np.clip(values, self.lower, self.upper, out=out)
+            out -= self.centre
+            out /= self.half
+        # Where bounds are close together and far from 0, rounding leads out of the box.
+        np.clip(out, -1.0, 1.0, out=out)
+
+    def scaled(self, y: NDArray) -> Array:
+        """Return a single target, scaled."""
+        out = np.array(y, dtype=np.float64)
+        self.apply(out, out)
+        return out
+
+    def columns(self, values: NDArray) -> Array:
+        """Return targets, in one column or more, scaled."""
+        out = np.empty((len(values), len(self.half)))
+        self.apply(values.reshape(out.shape), out)
+        return out
+
+    def huber_threshold(self, value: Any, default: float, least: float) -> float:
+        """Return the checked threshold of Huber's loss, in half ranges of a single target."""
+        if value is None:
+            return default
+        threshold = check_positive(value, "huber_threshold") / self.half
+        if threshold < least:
+            raise ValueError(
+                f"huber_threshold must be at least {least:g} times half the range of the targets, "
+                f"which is {self.half:g}, got {shown(value)}"
+            )
+        return threshold

@@ -19,7 +19,8 @@ from skdp.linear_model import _functional
 from skdp.mechanisms import DiscreteLaplaceMechanism, GammaMechanism, NoiseSource, l2_mechanism
 from skdp.sensitivity import moments_l1
 from skdp.solvers import moments
-from skdp.solvers.moments import Geometry, Moments, Scaling, noise_of, plan
+from skdp.solvers.moments import Geometry, Moments, noise_of, plan
+from skdp.solvers.scaling import Scaling
 from tests.estimators import FUNCTIONAL, data_for, declared, name_of
 from tests.linear_model.data import blobs
 

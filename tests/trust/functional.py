@@ -15,7 +15,8 @@ from skdp.mechanisms import tangent_planes
 from skdp.sensitivity import rounded_norm
 from skdp.solvers import moments
 from skdp.solvers.losses import AbsoluteError, LogLoss
-from skdp.solvers.moments import Geometry, Scaling
+from skdp.solvers.moments import Geometry
+from skdp.solvers.scaling import Scaling
 from tests.trust.subjects import ERROR, FIRST_SEED, PURE, TIMES, Reading, Subject, recorded_epsilon, replaced
 from tests.trust.transcripts import transcript
 

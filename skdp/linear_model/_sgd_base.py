@@ -1,0 +1,190 @@
+"""What linear models by noisy gradient descent share: parameters, the fit, and fits that go on (`partial_fit`)."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from ..accounting import PrivacyCost, check_delta, check_epsilon
+from ..checks.params import check_boolean, check_choice, check_data_norm, check_positive
+from ..mechanisms import SampledGaussianMechanism
+from ..release.callbacks import CallbackSupportMixin, reported, with_callbacks
+from ..release.estimator import PrivateEstimator, Records, Shape
+from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..sensitivity import clip_rows, row_products
+from ..solvers.clipped_gradients import ClippedGradients
+from ..solvers.descent import GRADIENTS, Course
+from ..solvers.linear_descent import MARGIN_WALK, Descent, Path, Settings, rule_of, weights_of
+from ..solvers.losses import GradientLoss
+
+Array = NDArray[np.float64]
+
+PENALTIES = ("l2", "l1", "elasticnet")
+SCHEDULES = ("auto", "constant", "invscaling", "cosine")
+
+# Where full passes take more work than so many products, samples of a fifth of the records are the default.
+_MOST_WORK = 2e10
+_RATE = 0.2
+
+# Full passes: enough for ill-conditioned columns, and their number costs no privacy to speak of.
+_STEPS = 500
+
+# The default weight of the penalty, in units of the squared norm of rows.
+_ALPHA = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """The checked parameters of a fit, and where it starts, all public."""
+
+    settings: Settings
+    course: Course
+    targets: Any = None  # The `Scaling` of a regressor.
+    classes: NDArray | None = None  # The declared label set of a classifier.
+    start: Array | None = None  # Weights of the earlier fits that this one goes on from.
+    earlier: PrivacyGuarantee | None = None  # Their guarantee.
+
+
+class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
+    """Base of linear models by noisy gradient descent."""
+
+    _losses: ClassVar[tuple[str, ...]]
+    _walk: ClassVar[float] = MARGIN_WALK
+
+    batch_size: int | float | None
+    expected_n: float | None
+
+    @abstractmethod
+    def _loss_of(self, parameters: Parameters, n_classes: int) -> GradientLoss:
+        """Return the loss, for so many classes."""
+
+    @abstractmethod
+    def _rule(self, coef: Array, intercept: Array, parameters: Parameters, shape: Shape) -> dict[str, Any]:
+        """Return the fitted attributes of coefficients of shape (outputs, n_features) for scaled targets."""
+
+    def _check_parameters(self) -> Parameters:
+        estimator: Any = self
+        delta = check_delta(estimator.delta)
+        if delta == 0:
+            raise ValueError(
+                "delta must be positive: noisy gradient descent adds Gaussian noise, which no delta=0 covers. "
+                "Choose it far below one over the number of records"
+            )
+        norm = check_data_norm(estimator.data_norm)
+        automatic = isinstance(estimator.max_grad_norm, str) and estimator.max_grad_norm == "auto"
+        average = estimator.average
+        if isinstance(average, bool | np.bool_):
+            average = 0.5 if average else 0.0
+        else:
+            average = check_positive(average, "average", least=0, most=1)
+        settings = Settings(
+            epsilon=check_epsilon(estimator.epsilon),
+            delta=delta,
+            data_norm=norm,
+            loss=check_choice(estimator.loss, "loss", self._losses),
+            penalty=None if estimator.penalty is None else check_choice(estimator.penalty, "penalty", PENALTIES),
+            alpha=_ALPHA * norm**2 if estimator.alpha is None else check_positive(estimator.alpha, "alpha", least=0),
+            l1_ratio=check_positive(estimator.l1_ratio, "l1_ratio", least=0, most=1),
+            fit_intercept=check_boolean(estimator.fit_intercept, "fit_intercept"),
+            max_grad_norm=None if automatic else check_positive(estimator.max_grad_norm, "max_grad_norm"),
+            learning_rate=check_choice(estimator.learning_rate, "learning_rate", SCHEDULES),
+            eta0=None if estimator.eta0 is None else check_positive(estimator.eta0, "eta0", least=1e-30, most=1e30),
+            momentum=check_positive(estimator.momentum, "momentum", least=0, most=0.9999),
+            averaged=average,
+        )
+        course = Course.of(
+            batch_size=estimator.batch_size,
+            n_steps=estimator.n_steps,
+            epochs=estimator.epochs,
+            expected_n=estimator.expected_n,
+            default_rate=1.0,
+            default_steps=_STEPS,
+        )
+        return Parameters(settings, course)
+
+    def _after(self, parameters: Parameters, coef: Array, intercept: Array) -> Parameters:
+        """Return the parameters of a fit that goes on from a rule for scaled targets, and from ``privacy_``."""
+        start = weights_of(coef, intercept, parameters.settings)
+        return replace(parameters, start=start, earlier=self.privacy_)
+
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Descent]:
+        settings, course = parameters.settings, parameters.course
+        loss = self._loss_of(parameters, shape.n_classes)
+        if self.batch_size is None and course.expected_n is not None:
+            work = course.expected_n * shape.n_features * loss.outputs * course.n_steps
+            if work > _MOST_WORK:
+                course = replace(course, rate=_RATE)
+        descent = Descent(settings, course, loss, shape.n_features, self._walk)
+        return descent.plan(), descent
+
+    def _stated(self, guarantee: PrivacyGuarantee, parameters: Parameters) -> PrivacyGuarantee:
+        return guarantee if parameters.earlier is None else together([parameters.earlier, guarantee])
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: Parameters, design: Descent
+    ) -> dict[str, Any]:
+        settings, course = parameters.settings, design.course
+        rows = clip_rows(records.X, settings.data_norm, settings.constant)
+        values = records.y if parameters.targets is None else parameters.targets.scaled(records.y)
+        gradients = ClippedGradients(rows, values, design.loss, design.max_norm, course.rate == 1)
+        mechanism = session.mechanism(GRADIENTS)
+        assert isinstance(mechanism, SampledGaussianMechanism)
+
+        count = course.rate * course.records(session, session.guarantee, len(records.X))
+        start = np.zeros(design.shape) if parameters.start is None else parameters.start
+        path = Path(design, start, count, mechanism.scale)
+        privacy = self._stated(session.guarantee, parameters)
+
+        def fitted(weights: Array) -> dict[str, Any]:
+            rule = self._rule(*rule_of(weights, settings), parameters, records.shape)
+            return {**rule, "n_steps_": course.n_steps, "privacy_": privacy}
+
+        steps = session.steps(GRADIENTS, len(records.X))
+        reached = partial(_reached, path, fitted)
+        weights = path.follow(gradients, reported(self, steps, course.n_steps, reached), mechanism)
+        if design.calibration is not None:
+            coef, intercept = rule_of(weights, settings)
+            line = design.calibration.line(session, (row_products(records.X, coef.T) + intercept)[:, 0], values)
+            weights = weights_of(line.slope * coef, line.slope * intercept + line.shift, settings)
+        return fitted(weights)
+
+    def _fixed_cost(self) -> PrivacyCost | None:
+        # The default rate depends on the number of columns.
+        if self.batch_size is None and self.expected_n is not None:
+            return None
+        return self.privacy_plan(n_features=1, n_classes=2).cost
+
+
+def _reached(path: Path, fitted: Any) -> dict[str, Any]:
+    attributes: dict[str, Any] = fitted(path.result())
+    return attributes
+
+
+def together(guarantees: list[PrivacyGuarantee]) -> PrivacyGuarantee:
+    """Return the guarantee of several courses, one after the other, which may use the same records."""
+    # The pairs (epsilon, delta) add up. The events of all courses are kept, because they allow a tighter bound.
+    delta = math.fsum(g.delta for g in guarantees)
+    if not delta < 1:
+        raise ValueError(
+            f"delta of all courses since the last fit would add up to {delta:g}, which promises nothing: fit anew, or "
+            "give each course a smaller delta"
+        )
+    whole = math.fsum(g.epsilon for g in guarantees)
+    releases = []
+    for guarantee in guarantees:
+        part = guarantee.epsilon / whole if whole < math.inf else 1 / len(guarantees)
+        releases += [replace(release, share=part * release.share) for release in guarantee.releases]
+    return PrivacyGuarantee(
+        whole,
+        delta,
+        tuple(event for guarantee in guarantees for event in guarantee.events),
+        tuple(releases),
+    )
