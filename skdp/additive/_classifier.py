@@ -20,7 +20,7 @@ from ..checks.data import labelled_data
 from ..checks.params import check_choice, check_classes, check_positive
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
-from ..solvers.linear_rule import log_probabilities, probabilities
+from ..solvers.linear_rule import LogOdds, probabilities
 from ..solvers.losses import LogLoss, SoftmaxLogLoss
 from ._base import AdditiveModel, Parameters
 from ._columns import Columns
@@ -40,7 +40,7 @@ _MOST_MARGIN = 8.0
 Design = tuple[Columns, Layout, Any]
 
 
-class DPAdditiveClassifier(ClassifierMixin, LabelsMixin, AdditiveModel):
+class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel):
     r"""Differentially private additive logistic regression: one curve for each column, for any number of classes.
 
     The score of a row is a sum of one number for each column, read off a curve over the column's bins or categories.
@@ -309,52 +309,11 @@ class DPAdditiveClassifier(ClassifierMixin, LabelsMixin, AdditiveModel):
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X: Any) -> NDArray:
-        """Return the most likely label of each row.
+    def _label_scores(self, X: Any) -> Array:
+        return self.decision_function(X)
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Elements of ``classes_``.
-        """
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[codes]
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        return probabilities(logits(self.decision_function(X), self.margin_))
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return logarithms of class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        return log_probabilities(logits(self.decision_function(X), self.margin_))
+    def _logits(self, X: Any) -> Array:
+        return logits(self.decision_function(X), self.margin_)
 
 
 def curvatures(scores: Array, margin: float, most: float) -> Array:

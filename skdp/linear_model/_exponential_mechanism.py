@@ -19,15 +19,14 @@ from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import BoundedRangeEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
-from ..checks.data import validate_quietly
 from ..checks.params import check_boolean, check_choice, check_data_norm, check_positive
 from ..checks.silence import available_if
 from ..mechanisms import MOST_PARAMETERS, Mechanism, NoNoise, TangentPlaneMechanism
 from ..release.estimator import LabelsMixin, PrivateEstimator, Records, Shape, TargetsMixin
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
-from ..sensitivity import augmented_norm, clip_rows, row_products
-from ..solvers.linear_rule import LinearRule, log_probabilities, probabilities
+from ..sensitivity import augmented_norm, clip_rows
+from ..solvers.linear_rule import LinearRule, LogOdds, linear_scores
 from ..solvers.loss_sums import Array, LossSum, SquaredErrorSum, minimiser_on_ball
 from ..solvers.losses import AbsoluteError, Huber, LogLoss, ScoreLoss, SquaredError
 from ..solvers.scaling import Scaling
@@ -118,7 +117,7 @@ def _classifies(estimator: Any) -> bool:
     return True
 
 
-class ExpMechERM(LinearRule, PrivateEstimator, BaseEstimator):
+class ExpMechERM(LogOdds, LinearRule, PrivateEstimator, BaseEstimator):
     r"""Differentially private linear models of up to four parameters by the exponential mechanism.
 
     Coefficients are drawn from a ball, with a probability that falls exponentially with the sum of losses: exactly,
@@ -347,38 +346,6 @@ class ExpMechERM(LinearRule, PrivateEstimator, BaseEstimator):
         """
         return super().decision_function(X)
 
-    @available_if(_classifies)
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities; for classification only.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, 2)
-            In the order of ``classes_``.
-        """
-        return probabilities(self.decision_function(X))
-
-    @available_if(_classifies)
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return logarithms of class probabilities; for classification only.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, 2)
-            In the order of ``classes_``.
-        """
-        return log_probabilities(self.decision_function(X))
-
     def predict(self, X: Any) -> NDArray:
         """Return the most likely label, or the predicted target, of each row.
 
@@ -395,9 +362,7 @@ class ExpMechERM(LinearRule, PrivateEstimator, BaseEstimator):
         check_is_fitted(self, "coef_")
         if self._loss in CLASSIFICATION:
             return super().predict(X)
-        X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        predicted: Array = row_products(X, self.coef_[:, None])[:, 0] + self.intercept_
-        return predicted
+        return linear_scores(self, X)[:, 0]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of a classifier, or the coefficient of determination of a regressor.

@@ -21,7 +21,7 @@ from ..checks.params import check_bounds, check_choice, check_positive, columns_
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.units import Unit
-from ..solvers.linear_rule import LinearRule, log_probabilities, probabilities
+from ..solvers.linear_rule import LinearRule, LogOdds
 from ..solvers.moments import (
     RIDGE,
     Array,
@@ -112,7 +112,7 @@ def in_original_units(coef: Array, intercept: Array, features: Scaling) -> tuple
     return coef, intercept - coef @ features.centre
 
 
-class FunctionalMechLogReg(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator):
+class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator):
     r"""Differentially private linear classifier by the functional mechanism.
 
     The second moments of features and labels are released with noise, once, and a linear rule computed from them.
@@ -308,33 +308,3 @@ class FunctionalMechLogReg(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimat
             calibration=check_choice(self.calibration, "calibration", CALIBRATIONS),
             unit=Unit.of(self.rows_per_group),
         )
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        return probabilities(self.decision_function(X))
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return logarithms of class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        return log_probabilities(self.decision_function(X))

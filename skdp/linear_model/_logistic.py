@@ -17,11 +17,10 @@ from ..checks.params import (
     check_integer,
     check_positive,
 )
-from ..checks.silence import available_if
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..sensitivity import ClippedRows, clip_rows
-from ..solvers.linear_rule import LinearRule, log_probabilities, probabilities
+from ..solvers.linear_rule import LinearRule, LogOdds
 from ..solvers.regularised import Geometry, Parameters, checked_weight, linear_rule
 
 Array = NDArray[np.float64]
@@ -108,14 +107,7 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator
         )
 
 
-def _estimates_probabilities(estimator: Any) -> bool:
-    # Once fitted, by the loss of the fit, whatever the parameter is set to later.
-    if getattr(estimator, "_loss", estimator.loss) != "log_loss":
-        raise AttributeError('probabilities are available for loss="log_loss"')
-    return True
-
-
-class PrivateLinearClassifier(PrivateLinearModel):
+class PrivateLinearClassifier(LogOdds, PrivateLinearModel):
     """Base of those with a choice of losses."""
 
     def __init__(
@@ -147,35 +139,3 @@ class PrivateLinearClassifier(PrivateLinearModel):
 
     def _checked_loss(self) -> str:
         return check_choice(self.loss, "loss", LOSSES)
-
-    @available_if(_estimates_probabilities)
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities; for the log loss only.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        return probabilities(self.decision_function(X))
-
-    @available_if(_estimates_probabilities)
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return logarithms of class probabilities; for the log loss only.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        return log_probabilities(self.decision_function(X))

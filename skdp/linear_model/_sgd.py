@@ -15,11 +15,9 @@ from sklearn.base import ClassifierMixin
 
 from ..checks.data import labelled_data
 from ..checks.params import check_classes
-from ..checks.silence import available_if
 from ..release.estimator import LabelsMixin, Shape
-from ..solvers.linear_rule import LinearRule, log_probabilities, probabilities
+from ..solvers.linear_rule import LinearRule, LogOdds
 from ..solvers.losses import GradientLoss, Hinge, HuberHinge, LogLoss, OneVsRest, SoftmaxLogLoss
-from ._logistic import _estimates_probabilities
 from ._sgd_base import GradientDescent, Parameters
 
 Array = NDArray[np.float64]
@@ -35,7 +33,7 @@ def loss_of(name: str, n_classes: int) -> GradientLoss:
     return margin if n_classes == 2 else OneVsRest(margin, n_classes)
 
 
-class DPSGDClassifier(LinearRule, ClassifierMixin, LabelsMixin, GradientDescent):
+class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, GradientDescent):
     r"""Differentially private linear classification by noisy gradient descent.
 
     In each step, the gradients of the records are clipped, added up, and released with noise. For many columns of
@@ -254,35 +252,3 @@ class DPSGDClassifier(LinearRule, ClassifierMixin, LabelsMixin, GradientDescent)
     def _rule(self, coef: Array, intercept: Array, parameters: Parameters, shape: Shape) -> dict[str, Any]:
         loss = parameters.settings.loss
         return {"coef_": coef, "intercept_": intercept, "classes_": shape.classes, "_loss": loss}
-
-    @available_if(_estimates_probabilities)
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities; for the log loss only.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        return probabilities(self.decision_function(X))
-
-    @available_if(_estimates_probabilities)
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return logarithms of class probabilities; for the log loss only.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        return log_probabilities(self.decision_function(X))

@@ -8,12 +8,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
-from ..checks.data import regression_data, single_target, validate_quietly
+from ..checks.data import regression_data, single_target
 from ..release.estimator import Shape, TargetsMixin
-from ..sensitivity import row_products
 from ..solvers.linear_descent import TARGET_WALK
+from ..solvers.linear_rule import linear_scores
 from ..solvers.losses import GradientLoss, Huber
 from ..solvers.scaling import Scaling
 from ._sgd_base import GradientDescent, Parameters
@@ -261,6 +260,4 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
         y : ndarray of shape (n_samples,)
             Predictions.
         """
-        check_is_fitted(self, "coef_")
-        X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        return row_products(X, self.coef_[:, None])[:, 0] + self.intercept_
+        return linear_scores(self, X)[:, 0]

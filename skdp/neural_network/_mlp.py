@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -39,6 +38,7 @@ from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import clip_rows, row_products, step_of, truncate
 from ..solvers.descent import GRADIENTS, Course
+from ..solvers.linear_rule import LogOdds
 from ..solvers.losses import MOST_CLASSES, Huber, LogLoss, NetworkLoss, SoftmaxLogLoss
 from ..solvers.scaling import Scaling
 from ._gradients import (
@@ -294,7 +294,7 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         return out
 
 
-class DPMLPClassifier(ClassifierMixin, LabelsMixin, PrivateNetwork):
+class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     r"""Differentially private multilayer perceptron for classification.
 
     A network of dense layers, trained on the log loss by noisy gradient steps. Nothing has to be tuned: steps, batches
@@ -466,58 +466,9 @@ class DPMLPClassifier(ClassifierMixin, LabelsMixin, PrivateNetwork):
         # Shapes change the number of weights, which no event depends on.
         return self.privacy_plan(n_features=1, n_classes=2).cost
 
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return logarithms of class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
+    def _label_scores(self, X: Any) -> Array:
         outputs = self._outputs(X)
-        if outputs.shape[1] == 1:
-            return np.hstack([special.log_expit(-outputs), special.log_expit(outputs)])
-        return special.log_softmax(outputs, axis=1)
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features. They are not clipped here.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        outputs = self._outputs(X)
-        if outputs.shape[1] == 1:
-            return np.hstack([special.expit(-outputs), special.expit(outputs)])
-        return special.softmax(outputs, axis=1)
-
-    def predict(self, X: Any) -> NDArray:
-        """Return the most likely label of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Elements of ``classes_``.
-        """
-        outputs = self._outputs(X)
-        codes = (outputs[:, 0] > 0).astype(np.intp) if outputs.shape[1] == 1 else outputs.argmax(axis=1)
-        return self.classes_[codes]
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
 
 class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, PrivateNetwork):

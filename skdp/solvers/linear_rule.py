@@ -1,7 +1,8 @@
-"""Prediction by a linear rule, which all linear classifiers share."""
+"""Labels and probabilities from scores, which all classifiers with log-odds share, and scores of linear rules."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import validate_quietly
-from ..checks.silence import DiscreetMethods
+from ..checks.silence import DiscreetMethods, available_if
 from ..sensitivity import row_products
 
 Array = NDArray[np.float64]
@@ -23,19 +24,98 @@ def probabilities(scores: Array) -> Array:
     return special.softmax(scores, axis=1)
 
 
-def log_probabilities(scores: Array) -> Array:
-    """Return logarithms of class probabilities, of shape (n_rows, n_classes), for logits."""
-    if scores.ndim == 1:
-        return np.column_stack([special.log_expit(-scores), special.log_expit(scores)])
-    return special.log_softmax(scores, axis=1)
+def linear_scores(estimator: Any, X: Any) -> Array:
+    """Validate rows, and return the linear scores of a fitted estimator, of shape (n_rows, outputs)."""
+    check_is_fitted(estimator, "coef_")
+    X = validate_quietly(estimator, X, dtype=[np.float64, np.float32], reset=False)
+    return row_products(X, np.atleast_2d(estimator.coef_).T) + estimator.intercept_
 
 
-class LinearRule(DiscreetMethods):
+def _estimates_probabilities(estimator: Any) -> bool:
+    # Once fitted, by the loss of the fit, whatever the parameter is set to later.
+    if getattr(estimator, "_loss", getattr(estimator, "loss", "log_loss")) != "log_loss":
+        raise AttributeError('probabilities are available for loss="log_loss"')
+    return True
+
+
+class ScoredLabels(DiscreetMethods):
+    """Mixin of classifiers with scores of classes."""
+
+    classes_: NDArray
+
+    @abstractmethod
+    def _label_scores(self, X: Any) -> Array:
+        """Return one score for the second of two classes, of shape (n_rows,), or one for each class."""
+
+    def predict(self, X: Any) -> NDArray:
+        """Return the most likely label of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features. They are not clipped here.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Elements of ``classes_``.
+        """
+        scores = self._label_scores(X)
+        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes]
+
+
+class LogOdds(ScoredLabels):
+    """Mixin of classifiers whose scores are log-odds; if they have a parameter `loss`, for the log loss only."""
+
+    def _logits(self, X: Any) -> Array:
+        """Return log-odds in the shape of the scores."""
+        return self._label_scores(X)
+
+    @available_if(_estimates_probabilities)
+    def predict_proba(self, X: Any) -> Array:
+        """Return class probabilities. With a choice of losses, they are available for the log loss only.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features. They are not clipped here.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        return probabilities(self._logits(X))
+
+    @available_if(_estimates_probabilities)
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return logarithms of class probabilities. With a choice of losses, they are available for the log loss only.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features. They are not clipped here.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        scores = self._logits(X)
+        if scores.ndim == 1:
+            return np.column_stack([special.log_expit(-scores), special.log_expit(scores)])
+        return special.log_softmax(scores, axis=1)
+
+
+class LinearRule(ScoredLabels):
     """Mixin of classifiers with the attributes `coef_`, `intercept_` and `classes_`."""
 
     coef_: Array
-    intercept_: Array
-    classes_: NDArray
+    intercept_: Any
+
+    def _label_scores(self, X: Any) -> Array:
+        return self.decision_function(X)
 
     def decision_function(self, X: Any) -> Array:
         """Return the linear score of each row.
@@ -50,24 +130,5 @@ class LinearRule(DiscreetMethods):
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
             Positive for the second class when there are two; else one score a class.
         """
-        check_is_fitted(self, "coef_")
-        X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        scores = row_products(X, self.coef_.T) + self.intercept_
+        scores = linear_scores(self, X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> NDArray:
-        """Return the most likely label of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Elements of ``classes_``.
-        """
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[codes]
