@@ -38,6 +38,7 @@ from ._relation import Relation
 from ._renyi import renyi_budget
 from ._sampled import SampledGaussianEvent, sampled_gaussian_mu
 from ._state import largest_share
+from ._view import running_totals
 
 __all__ = [
     "GAUSSIAN_RATIO",
@@ -80,6 +81,7 @@ __all__ = [
     "pure_dp_mu",
     "renyi_budget",
     "renyi_epsilon",
+    "running_totals",
     "runs_parameter",
     "sampled_gaussian_mu",
 ]

@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..exceptions import LedgerError
 from ._budget import Budget
@@ -273,3 +277,44 @@ class LedgerView:
         headings = "".join(f"<th>{escape(heading)}</th>" for heading in ("", *_HEADINGS, "releases"))
         body = "".join(_html_row(number + 1, record) for number, record in enumerate(records) if number >= first)
         return f"{head}<table><thead><tr>{headings}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def running_totals(accountant: LedgerView, records: Sequence[Record]) -> NDArray[np.float64]:
+    """Return the epsilon of the total after each charge, by admitting the charges once more.
+
+    Parameters
+    ----------
+    accountant : BudgetAccountant
+        The accountant.
+    records : sequence of Record
+        All of its records, the oldest first.
+
+    Returns
+    -------
+    epsilons : ndarray of shape (n_records,)
+        Epsilon that is proved for the charges up to each, at the accountant's delta.
+    """
+    if accountant.composition == "plan":
+        # The guarantee of a declared list is that of all of it, from the first entry on.
+        return np.full(len(records), accountant.total().epsilon)
+    rule, settled = accountant._rule, accountant._store.state()
+    assert isinstance(rule, Composition)
+    late = Fraction(0) if settled.rest is None else settled.rest.pure
+    names: dict[int, list[str]] = {}
+    for record in records:
+        if record.division is not None and record.part not in names.setdefault(record.division, []):
+            names[record.division].append(record.part)
+    state, numbers = rule.start(), {}
+    for number, known in names.items():
+        numbers[number] = len(state.divisions)
+        state = state.divide(tuple(known))
+    found = []
+    for record in records:
+        if state.rule is None and settled.rule is not None and state.seen().epsilon == late:
+            # An allocation may have decided on the rule before the charge that would have.
+            state = rule.settle(state, settled.rule)
+        place = record.division
+        part = None if place is None else (numbers[place], names[place].index(record.part))
+        state = rule.admit(state, record.cost, part)
+        found.append(rule.total(state).epsilon)
+    return np.array(found)

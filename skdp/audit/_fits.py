@@ -15,8 +15,7 @@ from sklearn.base import clone
 from ..accounting import check_delta
 from ..checks.params import check_positive
 from ..checks.silence import parts_of
-from ..mechanisms import NoiseSource
-from ..mechanisms._bits import GENERATORS, OneStream
+from ..mechanisms import GENERATORS, NoiseSource, OneStream
 
 # Where `epsilon` is a claim of privacy, and not the width of a tube.
 _PRIVATE = frozenset({"skdp", "diffprivlib"})

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from ..checks.silence import parts_of
-from ..mechanisms._bits import OneStream
+from ..mechanisms import OneStream
 
 # Of models with more, the others are added up in so many sums.
 MOST_NUMBERS = 4096

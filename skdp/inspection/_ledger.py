@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import datetime
-from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import Budget, BudgetAccountant, Record
-from ..accounting._composition import Composition
+from ..accounting import Budget, BudgetAccountant, running_totals
 from ..checks.params import check_choice
 from ._axes import axes_of
 
@@ -101,7 +99,7 @@ class LedgerDisplay:
             raise TypeError(f"accountant must be a BudgetAccountant, got {type(accountant).__name__}")
         records = accountant.records
         display = cls(
-            spent=_totals(accountant, records),
+            spent=running_totals(accountant, records),
             summed=np.cumsum([record.cost.epsilon for record in records]),
             ceiling=Budget(accountant.epsilon, accountant.delta),
             names=[" ".join(filter(None, (record.estimator, record.label))) for record in records],
@@ -146,31 +144,3 @@ class LedgerDisplay:
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
         return self
-
-
-def _totals(accountant: BudgetAccountant, records: Sequence[Record]) -> NDArray[np.float64]:
-    """Return the epsilon of the total after each charge, by admitting them once more."""
-    if accountant.composition == "plan":
-        # The guarantee of a declared list is that of all of it, from the first entry on.
-        return np.full(len(records), accountant.total().epsilon)
-    rule, settled = accountant._rule, accountant._store.state()
-    assert isinstance(rule, Composition)
-    late = Fraction(0) if settled.rest is None else settled.rest.pure
-    names: dict[int, list[str]] = {}
-    for record in records:
-        if record.division is not None and record.part not in names.setdefault(record.division, []):
-            names[record.division].append(record.part)
-    state, numbers = rule.start(), {}
-    for number, known in names.items():
-        numbers[number] = len(state.divisions)
-        state = state.divide(tuple(known))
-    found = []
-    for record in records:
-        if state.rule is None and settled.rule is not None and state.seen().epsilon == late:
-            # An allocation may have decided on the rule before the charge that would have.
-            state = rule.settle(state, settled.rule)
-        place = record.division
-        part = None if place is None else (numbers[place], names[place].index(record.part))
-        state = rule.admit(state, record.cost, part)
-        found.append(rule.total(state).epsilon)
-    return np.array(found)

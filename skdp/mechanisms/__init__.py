@@ -1,7 +1,7 @@
 """Private mechanisms: the only package that draws noise. One mechanism a file, with its theorem."""
 
 from ._base import Mechanism, NoNoise
-from ._bits import BitStream, NoiseSource, global_generators
+from ._bits import GENERATORS, BitStream, NoiseSource, OneStream, global_generators
 from ._calibrated import (
     TOTAL_BITS,
     coordinate_variance,
@@ -39,6 +39,7 @@ from .stability import StabilityThreshold
 from .tangent_planes import MOST_PARAMETERS, TangentPlaneMechanism
 
 __all__ = [
+    "GENERATORS",
     "LEAST_RATE",
     "MOST_PARAMETERS",
     "TOTAL_BITS",
@@ -63,6 +64,7 @@ __all__ = [
     "NoNoise",
     "NoiseSource",
     "NumberChannel",
+    "OneStream",
     "PermuteAndFlip",
     "PoissonSampler",
     "SampledGaussianMechanism",

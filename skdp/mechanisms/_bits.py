@@ -28,7 +28,15 @@ GENERATORS = (
 
 
 class OneStream(np.random.RandomState):
-    """Not copied by `clone`: an estimator that fits several copies of another must not give all of them one noise."""
+    """A generator that `clone` does not copy.
+
+    An estimator that fits several copies of another must not give all of them the same noise.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the generator.
+    """
 
     def __deepcopy__(self, memo: dict[int, object]) -> OneStream:
         return self
