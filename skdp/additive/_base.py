@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..accounting import check_delta, check_epsilon
 from ..checks.params import check_integer, check_positive
 from ..release.estimator import PrivateEstimator, Shape
+from ..solvers.regularised import noise_multiplier
 from ._columns import (
     ColumnParameters,
     Columns,
@@ -25,7 +26,6 @@ from ._columns import (
     refuse_other_types,
     split_columns,
 )
-from ._engines import noise_multiplier
 from ._plans import Before, Cells
 from ._terms import Layout
 from ._uncertainty import Pseudo, pseudo_records, term_noise

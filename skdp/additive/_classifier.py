@@ -238,14 +238,14 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
     ) -> dict[str, Any]:
         columns, layout, engine = design
-        guarantee, shape = session.guarantee, records.shape
-        cells = release_cells(session, guarantee, columns, records.X, shape.names, labels=True)
+        shape = records.shape
+        cells = release_cells(session, columns, records.X, shape.names, labels=True)
         codes = layout.codes(cells.codes)
         is_objective = isinstance(engine, ObjectiveEngine)
         if is_objective:
             coef, intercept = engine.run(session, codes, records.y)
         else:
-            coef, intercept = engine.run(session, guarantee, codes, records.y, cells.total)
+            coef, intercept = engine.run(session, codes, records.y, cells.total)
         return {
             **self._fitted_terms(coef, intercept, cells, columns, layout, shape.n_classes == 2),
             "_engine": engine,

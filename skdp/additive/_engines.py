@@ -15,7 +15,6 @@ from ..accounting import (
     PrivacyEvent,
     PureEvent,
     gaussian_mu,
-    gaussian_noise_multiplier,
     sampled_gaussian_mu,
 )
 from ..mechanisms import SampledGaussianMechanism, coordinate_variance, pure_share
@@ -40,7 +39,7 @@ from ..solvers.moments import (
 from ..solvers.moments import Geometry as MomentGeometry
 from ..solvers.moments import plan as moments_plan
 from ..solvers.objective_perturbation import KAPPA_BITS, effective_weight, plan, release_minimiser
-from ..solvers.regularised import Geometry, checked_weight, linear_rule, solve
+from ..solvers.regularised import Geometry, checked_weight, linear_rule, noise_multiplier, solve
 from ..solvers.regularised import Parameters as LinearParameters
 from ..solvers.scaling import Scaling
 from ._columns import Codes
@@ -64,13 +63,6 @@ _MOMENTUM, _AVERAGED = 0.95, 0.5
 _STABLE = 0.99
 
 _GRADIENT_THEOREM = Theorem("Additive models", 3)
-
-
-def noise_multiplier(epsilon: float, delta: float, size: int) -> float:
-    """Return the noise's size over the sensitivity, about."""
-    if epsilon == math.inf:
-        return 0.0
-    return gaussian_noise_multiplier(epsilon, delta) if delta > 0 else math.sqrt(size + 1) / epsilon
 
 
 def _mechanism(guarantee: PrivacyGuarantee, label: str) -> Any:
@@ -206,9 +198,7 @@ class GradientEngine:
         release = Release(GRADIENTS, self.mechanism, 1 - self.beside, _GRADIENT_THEOREM)
         return PrivacyGuarantee(self.epsilon, self.delta, events, (release,))
 
-    def run(
-        self, session: ReleaseSession, guarantee: PrivacyGuarantee, codes: Codes, targets: NDArray, count: float
-    ) -> tuple[Array, Array]:
+    def run(self, session: ReleaseSession, codes: Codes, targets: NDArray, count: float) -> tuple[Array, Array]:
         """Return coefficients and intercepts."""
         mechanism = self.mechanism
         gradients = CellGradients(self.layout, codes, targets, self.loss, self.descent.max_norm)
@@ -266,9 +256,7 @@ class MomentEngine:
     def plan(self) -> PrivacyGuarantee:
         return self.planned[0]
 
-    def run(
-        self, session: ReleaseSession, guarantee: PrivacyGuarantee, codes: Codes, targets: NDArray, count: float
-    ) -> tuple[Array, Array]:
+    def run(self, session: ReleaseSession, codes: Codes, targets: NDArray, count: float) -> tuple[Array, Array]:
         """Return coefficients and intercepts."""
         geometry, (own, block) = self.geometry, self.planned
         box = Scaling.of((np.array(-1.0), np.array(1.0)), "bounds", self.layout.n_features, True)

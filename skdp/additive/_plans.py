@@ -108,7 +108,6 @@ class Cells:
 
 def release_cells(
     session: ReleaseSession,
-    guarantee: PrivacyGuarantee,
     columns: Columns,
     X: list[NDArray],
     names: NDArray | None,
@@ -119,7 +118,7 @@ def release_cells(
     if columns.private:
         columns = columns.with_edges(columns.edges_at(session.release(EDGES, columns.grid_shares(X))))
     codes = columns.codes(X)
-    (mechanism,) = (release.mechanism for release in guarantee.releases if release.label == COUNTS)
+    mechanism = session.mechanism(COUNTS)
     found = session.release(COUNTS, within_reach(mechanism, records_in_cells(codes, columns.sizes)))
     noise = math.sqrt(coordinate_variance(mechanism))
     counts = np.split(found[1:], np.cumsum(columns.sizes)[:-1])

@@ -226,11 +226,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
     ) -> dict[str, Any]:
         targets, layout, engine, last = design.targets, design.layout, design.engine, design.last
-        guarantee = session.guarantee
-        cells = release_cells(session, guarantee, design.columns, records.X, records.shape.names, labels=False)
+        cells = release_cells(session, design.columns, records.X, records.shape.names, labels=False)
         scaled = targets.scaled(records.y)
         codes = layout.codes(cells.codes)
-        coef, intercept = engine.run(session, guarantee, codes, scaled, cells.total)
+        coef, intercept = engine.run(session, codes, scaled, cells.total)
         line = Line()
         if last is not None:
             predictions = _predictions(layout, codes, coef, intercept)

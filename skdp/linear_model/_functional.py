@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from ..accounting import PrivacyCost, PrivacyEvent, PureEvent, check_delta, chec
 from ..checks.data import validate_quietly
 from ..checks.params import check_boolean, check_bounds, check_choice, check_positive
 from ..mechanisms import BitStream, Mechanism, NoNoise, coordinate_variance, l2_mechanism
-from ..release.estimator import ManyTargetsMixin, Records, Shape
+from ..release.estimator import GroupsMixin, ManyTargetsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..release.units import ONE_RECORD, Unit
@@ -198,7 +198,7 @@ class Design:
     blocks: tuple[Block, ...]
 
 
-class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, BaseEstimator):
+class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTargetsMixin, BaseEstimator):
     r"""Differentially private linear regression by the functional mechanism.
 
     The second moments of features and targets are released with noise, once, and the coefficients computed from
@@ -321,30 +321,6 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, B
         self.rows_per_group = rows_per_group
         self.accountant = accountant
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
-        """Fit the model, and spend epsilon and delta.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite features, clipped to `bounds`.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Finite targets, clipped to `bounds_y`.
-        groups : array-like of shape (n_samples,), default=None
-            Which group each row belongs to, by a number or a text; for `rows_per_group`.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        return self._fit(X, y, groups)
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         n_features, n_targets, centred = shape.n_features, shape.n_targets or 1, parameters.fit_intercept

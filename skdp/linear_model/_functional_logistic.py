@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..checks.params import check_bounds, check_choice, check_positive, columns_of
-from ..release.estimator import LabelsMixin, Records, Shape
+from ..release.estimator import GroupsMixin, LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.units import Unit
 from ..solvers.linear_rule import LinearRule, LogOdds
@@ -112,7 +112,7 @@ def in_original_units(coef: Array, intercept: Array, features: Scaling) -> tuple
     return coef, intercept - coef @ features.centre
 
 
-class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator):
+class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, LabelsMixin, BaseEstimator):
     r"""Differentially private linear classifier by the functional mechanism.
 
     The second moments of features and labels are released with noise, once, and a linear rule computed from them.
@@ -231,30 +231,6 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Ba
         self.rows_per_group = rows_per_group
         self.accountant = accountant
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
-        """Fit the model, and spend epsilon and delta.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite features, clipped to `bounds`.
-        y : array-like of shape (n_samples,)
-            Labels. With declared `classes`, rows with other labels are left out.
-        groups : array-like of shape (n_samples,), default=None
-            Which group each row belongs to, by a number or a text; for `rows_per_group`.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        return self._fit(X, y, groups)
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Geometry, Block]]:
         columns_of(parameters.bounds, "bounds", shape.n_features)

@@ -7,17 +7,15 @@ Gaussian, or of the L2 mechanism when delta is 0.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu, gaussian_noise_multiplier
+from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
 from ..mechanisms import BitStream, GammaMechanism, GaussianMechanism, Mechanism, NoNoise
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import ClippedRows, minimizer_sensitivity
-from ..solvers.regularised import LARGEST_KAPPA, Array, Geometry, Parameters, linear_rule, solve
+from ..solvers.regularised import LARGEST_KAPPA, Array, Geometry, Parameters, automatic_weight, linear_rule, solve
 from ._logistic import PrivateLinearClassifier, PrivateLinearModel
 
 #: Standard deviation of the noise in the score of a row of the largest norm, under C="auto".
@@ -25,18 +23,6 @@ _SCORE_NOISE = 0.25
 
 _COEFFICIENTS = "coefficients"
 _THEOREM = Theorem("Output perturbation", 1)
-
-
-def automatic_weight(parameters: Parameters, geometry: Geometry) -> float:
-    """Return C such that the noise in a score has standard deviation 1/4, whatever the guarantee."""
-    most = LARGEST_KAPPA / geometry.norm**2
-    if not parameters.private:
-        return most
-    if parameters.delta > 0:
-        multiplier = gaussian_noise_multiplier(parameters.epsilon, parameters.delta)
-    else:
-        multiplier = math.sqrt(geometry.size + 1) / parameters.epsilon
-    return min(most, _SCORE_NOISE / (multiplier * geometry.norm * geometry.joint_lipschitz))
 
 
 def plan(parameters: Parameters, geometry: Geometry, C: float) -> PrivacyGuarantee:
@@ -62,7 +48,9 @@ class OutputPerturbation(PrivateLinearModel):
 
     @staticmethod
     def _weight(parameters: Parameters, geometry: Geometry) -> float:
-        return automatic_weight(parameters, geometry) if parameters.C is None else parameters.C
+        if parameters.C is not None:
+            return parameters.C
+        return automatic_weight(parameters, geometry, _SCORE_NOISE, LARGEST_KAPPA / geometry.norm**2)
 
     _plan_of = staticmethod(plan)
 

@@ -138,7 +138,7 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         mechanism = session.mechanism(GRADIENTS)
         assert isinstance(mechanism, SampledGaussianMechanism)
 
-        count = course.rate * course.records(session, session.guarantee, len(records.X))
+        count = course.rate * course.records(session, len(records.X))
         start = np.zeros(design.shape) if parameters.start is None else parameters.start
         path = Path(design, start, count, mechanism.scale)
         privacy = self._stated(session.guarantee, parameters)

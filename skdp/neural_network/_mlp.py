@@ -248,7 +248,7 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         assert isinstance(mechanism, SampledGaussianMechanism)
         start = initial_weights(layout, initial_normals(layout.size, session.stream("initial weights")))
         rows, row_step = scaled_rows(X, parameters.data_norm)
-        share = 1 / (course.rate * course.records(session, session.guarantee, len(X)))
+        share = 1 / (course.rate * course.records(session, len(X)))
         descent = parameters.descent(mechanism.scale * share, loss).start(layout, start, course.n_steps)
         sums = GradientSums(
             rows, row_step, targets, layout, parameters.activation, loss, parameters.clipping, mechanism.step

@@ -217,6 +217,35 @@ class LabelsMixin(PrivateEstimator):
         return self._fit(X, y)
 
 
+class GroupsMixin(PrivateEstimator):
+    """Fits of rows with labels or targets, of which few count for each group; other mixins read them."""
+
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+        """Fit the model to private data, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite features. Numeric ones are clipped to `bounds`.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Labels, or finite targets, which are clipped to `bounds_y`. With declared `classes`, rows with other labels
+            are left out.
+        groups : array-like of shape (n_samples,), default=None
+            Which group each row belongs to, by a number or a text; for `rows_per_group`.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        return self._fit(X, y, groups)
+
+
 class TargetsMixin(PrivateEstimator):
     """Fits of rows with numeric targets."""
 

@@ -99,12 +99,12 @@ class Course:
             releases.append(last[0])
         return PrivacyGuarantee(epsilon, delta, events, tuple(releases))
 
-    def records(self, session: ReleaseSession, plan: PrivacyGuarantee, n_rows: int) -> float:
-        """Return the declared number of records, or release a private one in the session of the plan."""
+    def records(self, session: ReleaseSession, n_rows: int) -> float:
+        """Return the declared number of records, or release a private one in the session."""
         # A private number below its own noise carries no information, and steps divided by it would be much too large.
         if self.expected_n is not None:
             return self.expected_n
-        noise = next(release.mechanism.scale for release in plan.releases if release.label == COUNT)
+        noise = session.mechanism(COUNT).scale
         count = float(session.release(COUNT, np.array([float(n_rows)]))[0])
         return max(1.0, noise, count)
 

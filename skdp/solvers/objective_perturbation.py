@@ -22,7 +22,6 @@ from ..accounting import (
     PureEvent,
     binary_log_loss,
     gaussian_mu,
-    gaussian_noise_multiplier,
     huber_hinge,
     huber_price,
     multinomial_log_loss,
@@ -33,7 +32,7 @@ from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import solver_slack_sensitivity
 from .losses import LogLoss, MultinomialLogLoss
-from .regularised import LARGEST_KAPPA, Array, Geometry, Parameters
+from .regularised import LARGEST_KAPPA, Array, Geometry, Parameters, automatic_weight
 
 # What the noise that hides the solver's residual takes: of mu as a multiple of the Gaussian mechanism's, of epsilon.
 _SLACK_MU = 0.02
@@ -80,15 +79,7 @@ def effective_weight(parameters: Parameters, geometry: Geometry, beside: float =
     most = largest_kappa(parameters, geometry, beside) / geometry.norm**2
     if parameters.C is not None:
         return min(parameters.C, most)
-    most = min(most, LARGEST_KAPPA / geometry.norm**2)
-    if not parameters.private:
-        return most
-    if parameters.delta > 0:
-        multiplier = gaussian_noise_multiplier(parameters.epsilon, parameters.delta)
-    else:
-        multiplier = math.sqrt(geometry.size + 1) / parameters.epsilon
-    wanted = _AUTOMATIC / (multiplier * geometry.norm * geometry.joint_lipschitz)
-    return min(wanted, most)
+    return automatic_weight(parameters, geometry, _AUTOMATIC, min(most, LARGEST_KAPPA / geometry.norm**2))
 
 
 def gaussian_curve(geometry: Geometry, C: float) -> ObjectiveCurve:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..accounting import gaussian_noise_multiplier
 from ..checks.values import shown
 from ..sensitivity import ClippedRows, augmented_norm
 from .certified import Objective, certified_minimizer
@@ -107,6 +108,21 @@ def checked_weight(C: float, parameters: Parameters, geometry: Geometry) -> floa
     if parameters.tol * C * geometry.norm < _LEAST_RESIDUAL:
         raise ValueError(f"C is too small for this data_norm and tol, got {shown(C)}")
     return C
+
+
+def noise_multiplier(epsilon: float, delta: float, size: int) -> float:
+    """Return the noise's size over the sensitivity, about."""
+    if epsilon == math.inf:
+        return 0.0
+    return gaussian_noise_multiplier(epsilon, delta) if delta > 0 else math.sqrt(size + 1) / epsilon
+
+
+def automatic_weight(parameters: Parameters, geometry: Geometry, score: float, most: float) -> float:
+    """Return the weight at which noise in proportion to the sensitivity moves a score by about `score`, or the most."""
+    if not parameters.private:
+        return most
+    multiplier = noise_multiplier(parameters.epsilon, parameters.delta, geometry.size)
+    return min(most, score / (multiplier * geometry.norm * geometry.joint_lipschitz))
 
 
 def solve(
