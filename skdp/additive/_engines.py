@@ -161,21 +161,7 @@ class GradientEngine:
 
     @cached_property
     def descent(self) -> Descent:
-        settings = Settings(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            data_norm=self.layout.data_norm,
-            loss="",
-            penalty=None,
-            alpha=0.0,
-            l1_ratio=0.0,
-            fit_intercept=True,
-            max_grad_norm=None,
-            learning_rate="constant",
-            eta0=None,
-            momentum=_MOMENTUM,
-            averaged=_AVERAGED,
-        )
+        settings = Settings(self.epsilon, self.delta, self.layout.data_norm, momentum=_MOMENTUM, averaged=_AVERAGED)
         return Descent(settings, Course(1.0, self.n_steps, None), self.loss, self.layout.n_features, self.walk)
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -131,7 +130,7 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Descent
     ) -> dict[str, Any]:
-        settings, course = parameters.settings, design.course
+        settings, course, shape = parameters.settings, design.course, records.shape
         rows = clip_rows(records.X, settings.data_norm, settings.constant)
         values = records.y if parameters.targets is None else parameters.targets.scaled(records.y)
         gradients = ClippedGradients(rows, values, design.loss, design.max_norm, course.rate == 1)
@@ -143,12 +142,15 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         path = Path(design, start, count, mechanism.scale)
         privacy = self._stated(session.guarantee, parameters)
 
+        # A callback may be handed these functions. Therefore they do not close over the records.
         def fitted(weights: Array) -> dict[str, Any]:
-            rule = self._rule(*rule_of(weights, settings), parameters, records.shape)
+            rule = self._rule(*rule_of(weights, settings), parameters, shape)
             return {**rule, "n_steps_": course.n_steps, "privacy_": privacy}
 
+        def reached() -> dict[str, Any]:
+            return fitted(path.result())
+
         steps = session.steps(GRADIENTS, len(records.X))
-        reached = partial(_reached, path, fitted)
         weights = path.follow(gradients, reported(self, steps, course.n_steps, reached), mechanism)
         if design.calibration is not None:
             coef, intercept = rule_of(weights, settings)
@@ -161,11 +163,6 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         if self.batch_size is None and self.expected_n is not None:
             return None
         return self.privacy_plan(n_features=1, n_classes=2).cost
-
-
-def _reached(path: Path, fitted: Any) -> dict[str, Any]:
-    attributes: dict[str, Any] = fitted(path.result())
-    return attributes
 
 
 def together(guarantees: list[PrivacyGuarantee]) -> PrivacyGuarantee:

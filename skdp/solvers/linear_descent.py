@@ -47,16 +47,16 @@ class Settings:
     epsilon: float
     delta: float
     data_norm: float
-    loss: str
-    penalty: str | None
-    alpha: float
-    l1_ratio: float
-    fit_intercept: bool
-    max_grad_norm: float | None
-    learning_rate: str
-    eta0: float | None
-    momentum: float
-    averaged: float
+    loss: str = ""
+    penalty: str | None = None
+    alpha: float = 0.0
+    l1_ratio: float = 0.0
+    fit_intercept: bool = True
+    max_grad_norm: float | None = None
+    learning_rate: str = "constant"
+    eta0: float | None = None
+    momentum: float = 0.95
+    averaged: float = 0.5
 
     @property
     def private(self) -> bool:

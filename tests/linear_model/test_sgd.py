@@ -11,6 +11,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from skdp import BudgetAccountant, DPSGDClassifier, DPSGDRegressor
 from skdp.accounting import GaussianEvent, SampledGaussianEvent
+from skdp.linear_model import _sgd_base
+from skdp.release.estimator import Records
 from skdp.sensitivity import ExactTotal, clip_rows
 from skdp.solvers import clipped_gradients
 from skdp.solvers.clipped_gradients import ClippedGradients
@@ -582,6 +584,27 @@ def test_callbacks_see_steps_and_what_was_released():
     assert guarantees
     assert all(guarantee == model.privacy_ for guarantee in guarantees)
     assert model.privacy_.epsilon == 2
+
+
+def test_what_callbacks_are_handed_does_not_hold_the_records(monkeypatch):
+    handed = []
+
+    def noted(estimator, steps, n_steps, attributes):
+        handed.append(attributes)
+        return steps
+
+    def held(value):
+        yield value
+        for cell in getattr(value, "__closure__", None) or ():
+            yield from held(cell.cell_contents)
+
+    monkeypatch.setattr(_sgd_base, "reported", noted)
+    X, y = blobs(2, 101, 3)
+    DPSGDClassifier(data_norm=3.0, classes=[0, 1], n_steps=2, random_state=0).fit(X, y)
+    DPSGDRegressor(data_norm=3.0, bounds_y=(0, 1), n_steps=2, random_state=0).fit(X, y)
+    values = [value for function in handed for value in held(function)]
+    assert len(values) > 10
+    assert not any(isinstance(value, Records) or np.shape(value)[:1] == (101,) for value in values)
 
 
 def test_progress_bar(capsys):
