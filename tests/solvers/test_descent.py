@@ -87,14 +87,14 @@ def test_without_privacy():
     plan = Course(0.5, 10, None).plan(math.inf, 1e-5, 2.0, 3, Theorem("Trees", 1))
     assert plan.releases[-1].mechanism.scale == 0
     session = ReleaseSession(plan, accountant=None, source=NoiseSource(0), estimator="Test")
-    assert Course(0.5, 10, None).records(session, plan, 77) == 77
+    assert Course(0.5, 10, None).records(session, 77) == 77
 
 
 def test_the_number_of_records():
     declared = Course(0.5, 10, 300.0)
     plan = declared.plan(1.0, 1e-5, 1.0, 2, Theorem("Trees", 1))
     session = ReleaseSession(plan, accountant=None, source=NoiseSource(0), estimator="Test")
-    assert declared.records(session, plan, 77) == 300.0
+    assert declared.records(session, 77) == 300.0
 
     released = Course(0.5, 10, None)
     plan = released.plan(1.0, 1e-5, 1.0, 2, Theorem("Trees", 1))
@@ -102,7 +102,7 @@ def test_the_number_of_records():
     counts = {}
     for n_rows in (0, 10_000):
         sessions = [ReleaseSession(plan, accountant=None, source=NoiseSource(s), estimator="Test") for s in range(50)]
-        counts[n_rows] = np.array([released.records(session, plan, n_rows) for session in sessions])
+        counts[n_rows] = np.array([released.records(session, n_rows) for session in sessions])
     assert np.all(counts[0] >= scale)
     assert np.all(np.abs(counts[10_000] - 10_000) < 6 * scale)
     assert len(np.unique(counts[10_000])) == 50
