@@ -22,8 +22,8 @@ from ..linear_model._prediction import log_probabilities, probabilities
 from ..linear_model._sgd_derivatives import LogLoss, Multinomial
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..schema.columns import Columns
 from ._base import AdditiveModel, Parameters
-from ._columns import Columns
 from ._engines import GradientEngine, ObjectiveEngine
 from ._plans import Before, release_cells
 from ._terms import Layout

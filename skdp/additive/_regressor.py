@@ -22,8 +22,8 @@ from ..linear_model._sgd_derivatives import Residual
 from ..linear_model._targets import Targets
 from ..release.estimator import Records, Shape, TargetsMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..schema.columns import Codes, Columns
 from ._base import AdditiveModel, Parameters
-from ._columns import Codes, Columns
 from ._engines import GradientEngine, MomentEngine
 from ._plans import Before, release_cells
 from ._terms import Layout

@@ -21,6 +21,7 @@ from ..mechanisms import LocalMechanism, NoiseSource
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..release.theorems import Theorem
+from ..schema.categories import has_one_type
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -55,15 +56,6 @@ def check_n_reported(value: Any, n_features: int, epsilon: float, error: Callabl
     if k > n_features:
         raise ValueError(f"n_reported must be at most the number of columns, {n_features}, got {shown(value)}")
     return k
-
-
-def has_one_type(X: Any) -> bool:
-    """Tell whether the rows are already of one type."""
-    # NumPy converts a list to a type that holds all of its entries, so that one entry decides how the others are read.
-    dtypes: Any = getattr(X, "dtypes", None)
-    if hasattr(dtypes, "__iter__"):
-        return all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes)
-    return hasattr(X, "__array__") or hasattr(X, "shape")
 
 
 class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):

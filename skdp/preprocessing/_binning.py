@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..checks.params import check_choice, check_integer, increasing_edges, is_list
 from ..checks.values import shown
 from ..schema.bins import Bins
+from ..schema.grid import check_grid
 from ._base import Array, NumericTransformer, PublicTransformer, by_rows, norm_of_entries
-from ._grid import check_grid
 
 ENCODINGS = ("onehot", "ordinal")
 
@@ -208,10 +208,8 @@ class PublicBinner(BinTransformer, PublicTransformer):
         self._checked_encoding()
         if self.bin_edges is not None:
             return check_edges(self.bin_edges, n_features)
-        parameters = check_grid(self.bounds, check_bins(self.n_bins), self.scale, self.unit)
-        grid = parameters.grid(n_features)
-        positions = np.broadcast_to(np.arange(grid.n_cells + 1), (n_features, grid.n_cells + 1))
-        return list(grid.values(positions))
+        grid = check_grid(self.bounds, check_bins(self.n_bins), self.scale, self.unit)
+        return list(grid.of(n_features).every_edge())
 
     def _edges(self, n_features: int) -> list[Array]:
         return self._check(n_features)

@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import validate_quietly
 from ..checks.params import check_classes
+from ._axes import Array
 from ._base import DTYPES, LABELS, NONE, NUMBER, HistogramBase, checked_bounds_y
-from ._grid import Array
 
 
 class NoisyHistogram(HistogramBase):
@@ -189,9 +189,9 @@ class NoisyHistogram(HistogramBase):
         """
         check_is_fitted(self, "privacy_")
         X = validate_quietly(self, X, dtype=list(DTYPES), reset=False)
-        grid = self._grid
-        weights = self.weights_.sum(axis=-1) if grid.target.n_cells else self.weights_
-        logarithms = np.log((weights + 1 / weights.size) / (weights.sum() + 1) / grid.volumes()).ravel()
-        place, inside = grid.places(X)
-        density: Array = np.where(inside, logarithms[place // max(grid.target.n_cells, 1)], logarithms.min())
+        axes = self._axes
+        weights = self.weights_.sum(axis=-1) if axes.n_targets else self.weights_
+        logarithms = np.log((weights + 1 / weights.size) / (weights.sum() + 1) / axes.volumes()).ravel()
+        place, inside = axes.places(X)
+        density: Array = np.where(inside, logarithms[place // max(axes.n_targets, 1)], logarithms.min())
         return density

@@ -18,6 +18,9 @@ Array = NDArray[np.float64]
 #: Rows that are routed at once.
 ROUTED = 8192
 
+#: Tables of places have one entry for each tree and category.
+MOST_CATEGORIES = 2**16
+
 
 def check_optional(value: object, name: str, least: int, most: int) -> int | None:
     """Return an integer within limits, or None."""

@@ -6,17 +6,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import integrate, special
+from skdp.additive._columns import Columns
 
 from skdp.accounting import GAUSSIAN_RATIO, gaussian_mu
 from skdp.additive import _columns, _engines, _plans, _terms
-from skdp.additive._columns import Columns
 from skdp.additive._gradients import CellGradients
 from skdp.additive._terms import Layout
 from skdp.linear_model._losses import LogLoss
 from skdp.linear_model._sgd_derivatives import LogLoss as LogLossDerivative
 from skdp.linear_model._sgd_derivatives import Multinomial, Residual
 from skdp.linear_model._sgd_gradients import ClippedGradients
-from skdp.preprocessing._grid import Grid
+from skdp.schema.grid import Grid
 from skdp.sensitivity import clip_rows
 
 SIZES = (2, 5, 3)

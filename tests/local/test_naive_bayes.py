@@ -17,7 +17,7 @@ from skdp.accounting import Relation
 from skdp.exceptions import BudgetError
 from skdp.local._naive_bayes import best_channel, pair_codes
 from skdp.mechanisms import HadamardChannel, KaryChannel
-from skdp.schema.tables import columns_for
+from skdp.schema.columns import columns_for
 from tests.local.test_transformers import Odd, OddText
 from tests.naive_bayes.test_nursery import CATEGORIES, nursery
 

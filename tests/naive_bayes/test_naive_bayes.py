@@ -17,11 +17,12 @@ from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from skdp import BudgetAccountant, DPNaiveBayes
 from skdp.accounting import gaussian_mu
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, NoiseSource
-from skdp.naive_bayes import _model, _sums
+from skdp.naive_bayes import _sums
+from skdp.naive_bayes import model as _model
 from skdp.naive_bayes._sums import Layout, plan, sums_by_class
 from skdp.release.class_sums import moment_weight, noise_scale
 from skdp.release.session import ReleaseSession
-from skdp.schema.tables import Reader, check_columns, columns_for
+from skdp.schema.columns import Reader, check_columns, columns_for
 from tests.estimators import NAIVE_BAYES, name_of, released
 from tests.naive_bayes.data import MIXED, mixed
 

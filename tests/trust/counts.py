@@ -8,9 +8,9 @@ import numpy as np
 
 from skdp import DPNaiveBayes, HistogramClassifier, HistogramRegressor, NoisyHistogram
 from skdp.naive_bayes import _naive_bayes
-from skdp.schema.tables import Reader
+from skdp.schema.columns import Reader
 from skdp.synthetic import _base
-from skdp.synthetic._grid import Grid
+from skdp.synthetic._axes import Grid
 from tests.trust.preprocessing import class_sums
 from tests.trust.subjects import RUNS_AT_3, Subject, replaced
 

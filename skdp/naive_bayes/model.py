@@ -55,7 +55,7 @@ def estimate(sums: Array, layout: Layout, noise: float, weight: float, options: 
     """Return the model for released sums, of shape (n_classes, width)."""
     # `noise` is the standard deviation of the noise in each number, and `weight` the weight of the second moments.
     counts = class_counts(sums, layout, noise)
-    sizes = layout.columns.sizes
+    sizes = layout.columns.table_sizes
     starts = np.cumsum(sizes) - sizes
     ordered = np.arange(len(sizes)) >= len(layout.columns.categorical)
     tables: list[Array] = [np.empty(0)] * len(sizes)
@@ -88,7 +88,7 @@ def class_totals(sums: Array, layout: Layout, noise: float) -> tuple[Array, floa
     """Return the noisy number of records of each class, and the standard deviation of the noise in each."""
     if layout.counts_records:
         return sums[:, 0], noise
-    sizes = layout.columns.sizes
+    sizes = layout.columns.table_sizes
     # Each table counts every record once. Its row sum has as many terms of noise as cells, so that the best linear
     # combination has weights of one over the number of cells.
     rows = np.add.reduceat(sums[:, : layout.n_table_cells], np.cumsum(sizes) - sizes, axis=1)
@@ -100,7 +100,7 @@ def warn_of_declarations(sums: Array, layout: Layout, noise: float, classes: NDA
     """Warn of labels and categories that were declared and hardly occur, from released sums."""
     counts, deviation = class_totals(sums, layout, noise)
     parts = label_parts(classes, counts, deviation)
-    n_classes, sizes = len(classes), layout.columns.sizes
+    n_classes, sizes = len(classes), layout.columns.table_sizes
     for column, start, size in zip(layout.columns.categorical, np.cumsum(sizes) - sizes, sizes, strict=False):
         # The last cell holds what is no category.
         known = float(sums[:, start : start + size - 1].sum())
