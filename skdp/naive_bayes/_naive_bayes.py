@@ -232,8 +232,9 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LabelsMixin, BaseEstim
         priors = check_priors(self.priors, shape.n_classes)
         theta = np.full((shape.n_classes, shape.n_features), np.nan)
         var = theta.copy()
-        theta[:, columns.unbinned] = columns.grid.centre + columns.grid.half * model.means
-        var[:, columns.unbinned] = columns.grid.half**2 * model.variances
+        if layout.n_moments:
+            theta[:, columns.numeric] = columns.grid.centre + columns.grid.half * model.means
+            var[:, columns.numeric] = columns.grid.half**2 * model.variances
         return {
             "class_count_": model.counts,
             "class_prior_": model.counts / model.counts.sum() if priors is None else priors,

@@ -6,6 +6,7 @@ Every stochastic test has a false-alarm probability of 1e-6 and a fixed seed.
 import math
 import tracemalloc
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ from skdp.naive_bayes import model as _model
 from skdp.naive_bayes._sums import Layout, plan, sums_by_class
 from skdp.release.class_sums import moment_weight, noise_scale
 from skdp.release.session import ReleaseSession
-from skdp.schema.columns import Reader, check_columns, columns_for
+from skdp.schema.columns import Encoder, check_columns
 from tests.estimators import NAIVE_BAYES, name_of, released
 from tests.naive_bayes.data import MIXED, mixed
 
@@ -220,7 +221,7 @@ def test_projection_is_the_nearest_point():
 
 
 def test_counts_of_classes_combine_all_tables():
-    columns = columns_for(check_columns([0], 3, "binned", 16, None, (0, 1)), 2, None)
+    columns = columns_of(2, n_bins=16, bounds=(0, 1), categorical_features=[0], n_categories=3)
     layout = Layout(columns, 2)
     rng = np.random.default_rng(0)
     truth = np.zeros((2, layout.width))
@@ -248,15 +249,13 @@ def test_smoothing_removes_noise_and_leaves_structure():
 # --- what one record can change -----------------------------------------------------------------------------------
 
 
+def columns_of(n_features, n_bins=0, **given):
+    return check_columns(SimpleNamespace(**given), n_bins=n_bins).columns(n_features, None)
+
+
 def setting(delta, numeric, epsilon=1.0, n_classes=3, **parameters):
     given = {**MIXED, **parameters}
-    columns = columns_for(
-        check_columns(
-            given["categorical_features"], given["n_categories"], numeric, 16, given["bin_edges"], given["bounds"]
-        ),
-        5,
-        None,
-    )
+    columns = columns_of(5, n_bins=16 if numeric == "binned" else 0, **given)
     layout = Layout(columns, n_classes)
     return layout, plan(epsilon, delta, layout).releases[0].mechanism
 
@@ -688,8 +687,8 @@ def test_categorical_columns_in_any_order(form):
 
 def test_values_below_the_bounds_are_counted_in_the_lowest_bin():
     X = np.array([[-3.0], [-1e300], [0.01], [0.99], [5.0], [1e300]])
-    parameters = check_columns(None, None, "binned", 4, None, (0, 1))
-    assert Reader(columns_for(parameters, 1, None)).cells(X).ravel().tolist() == [0, 0, 0, 3, 3, 3]
+    columns = columns_of(1, n_bins=4, bounds=(0, 1))
+    assert Encoder(columns).cells(X).ravel().tolist() == [0, 0, 0, 3, 3, 3]
 
 
 def test_tables_that_say_nothing_are_nothing_to_warn_of():
@@ -713,9 +712,8 @@ def test_attributes_are_not_what_the_model_reads_by():
     X, y = mixed()
     model = DPNaiveBayes(**MIXED, classes=[0, 1, 2]).fit(X, y)
     before = model.predict_proba(X)
-    parameters = model._columns
     model.bin_edges_[4][1] += 0.5
-    np.testing.assert_array_equal(model._columns.edges[0], parameters.edges[0])
+    np.testing.assert_array_equal(model._columns.kinds[4], [0, 1, 10, 100, 1000])
     model.bin_edges_[4][1] -= 0.5
     np.testing.assert_array_equal(model.predict_proba(X), before)
 
@@ -740,7 +738,7 @@ def test_every_sum_gets_noise(delta, numeric, monkeypatch):
 
 
 def test_sums_beyond_what_doubles_hold_are_clipped(monkeypatch):
-    columns = columns_for(check_columns(None, None, "gaussian", 4, None, (0, 1)), 2, None)
+    columns = columns_of(2, bounds=(0, 1))
     layout = Layout(columns, 2)
     mechanism = plan(1.0, 1e-5, layout).releases[0].mechanism
     for size in (2**48, 2**49 + 1, 2**53 + 1, 2**62):

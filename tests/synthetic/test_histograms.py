@@ -536,8 +536,8 @@ def test_rehearsals_have_rows_of_every_label_and_few_of_them(n_samples, n_classe
         {"categorical_features": [0, 1], "n_categories": 1},
     ):
         histogram = NoisyHistogram(**parameters, classes=range(n_classes)).fit(np.empty((0, 2)), [])
-        rows = made_up_rows(histogram._grid, n_samples)
-        np.testing.assert_array_equal(rows, made_up_rows(histogram._grid, n_samples))
+        rows = made_up_rows(histogram._axes, n_samples)
+        np.testing.assert_array_equal(rows, made_up_rows(histogram._axes, n_samples))
         assert np.unique(rows[:, 2]).tolist() == list(range(n_classes))
         assert np.ptp(np.bincount(rows[:, 2].astype(int))) == 0
         assert len(rows) <= max(200, 10 * n_classes) + 2 * n_classes
