@@ -65,7 +65,8 @@ class Axes:
         c = self.columns
         strides = np.cumprod([1, *self.shape[:0:-1]], dtype=np.intp)[::-1]
         cells = Encoder(c).cells(X)
-        inside = np.all(cells < np.array(c.sizes)[c.tables], axis=1)
+        n_categorical = len(c.categorical)
+        inside = np.all(cells[:, :n_categorical] < c.table_sizes[:n_categorical] - 1, axis=1)
         return np.where(inside, cells @ strides[: c.n_features][c.tables], 0), inside
 
     def counts(self, X: NDArray, y: NDArray | None) -> Array:
