@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..accounting import check_delta, check_epsilon
 from ..checks.data import FLOATS, validate_quietly
 from ..checks.params import check_bounds, check_choice, check_integer, check_positive
-from ..release.estimator import PrivateEstimator, Shape
+from ..release.estimator import PrivateEstimator
 from ..schema.categories import read_entries
-from ..schema.columns import Codes, Columns, ColumnSpec, check_columns, check_n_bins
-from ..schema.grid import SCALES, Grid
+from ..schema.columns import Codes, Columns, ColumnSpec, check_columns
+from ..schema.grid import SCALES, Grid, check_n_bins
 from ._engines import noise_multiplier
 from ._plans import Before, Cells
 from ._terms import Layout
@@ -53,6 +53,17 @@ class Parameters:
     @property
     def private(self) -> bool:
         return self.epsilon < math.inf
+
+    def table(self, n_features: int, names: NDArray | None, named: bool = True) -> Columns:
+        """Return the columns, with edges of all bins but those that are to be released."""
+        columns = self.columns.resolve(n_features, names, named)
+        if not self.private_edges:
+            return columns.with_edges(zip(columns.numeric, columns.grid.every_edge(), strict=True))
+        if not len(columns.numeric):
+            raise ValueError(
+                'thresholds="quantile" is for columns without categories and bin_edges, and there are none'
+            )
+        return columns
 
 
 class AdditiveModel(PrivateEstimator, BaseEstimator):
@@ -114,7 +125,7 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
         """Validate rows, and return them by column."""
         rows = self._rows(X, bool(parameters.columns.categories), reset=True)
         names = getattr(self, "feature_names_in_", None)
-        columns = _columns_for(parameters, rows.shape[1], names)
+        columns = parameters.table(rows.shape[1], names)
         entries = columns.split(rows)
         columns.refuse_other_types(entries, names)
         return entries
@@ -229,9 +240,6 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         return [" x ".join(str(names[j]) for j in columns) for columns in self.term_columns_]
 
-    def _columns_for(self, parameters: Parameters, shape: Shape) -> Columns:
-        return _columns_for(parameters, shape.n_features, shape.names, named=shape.is_read)
-
     def _any_shape(self) -> tuple[Parameters, Layout, Before]:
         """Return what a plan for some shape of the table starts from; the events of all shapes are the same."""
         parameters = self._check_parameters()
@@ -248,13 +256,3 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
             smoothness = 1 - ROUGHNESS / (1 + noise)
         layout = Layout.of(columns, smoothness)
         return layout, Before.of(parameters.epsilon, parameters.delta, columns)
-
-
-def _columns_for(parameters: Parameters, n_features: int, names: NDArray | None, named: bool = True) -> Columns:
-    """Return the columns, with edges of all bins but those that are to be released."""
-    columns = parameters.columns.columns(n_features, names, named)
-    if not parameters.private_edges:
-        return columns.with_edges(zip(columns.numeric, columns.grid.every_edge(), strict=True))
-    if not len(columns.numeric):
-        raise ValueError('thresholds="quantile" is for columns without categories and bin_edges, and there are none')
-    return columns

@@ -220,7 +220,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         targets = Targets.of(self.bounds_y, True)
-        columns = self._columns_for(parameters, shape)
+        columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
         layout, before = self._prepared(parameters, columns)
         engine, last = self._engine_for(parameters, layout, before)
         return before.and_then(engine.plan(), last), Design(targets, columns, layout, engine, last)

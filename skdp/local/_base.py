@@ -17,7 +17,7 @@ from ..accounting import PrivacyCost, PureEvent, Relation, check_epsilon
 from ..checks.data import check_quietly
 from ..checks.params import check_integer
 from ..checks.values import shown
-from ..mechanisms import LocalMechanism, NoiseSource
+from ..mechanisms import CategoryChannel, LocalMechanism, NoiseSource
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..release.theorems import Theorem
@@ -56,6 +56,20 @@ def check_n_reported(value: Any, n_features: int, epsilon: float, error: Callabl
     if k > n_features:
         raise ValueError(f"n_reported must be at most the number of columns, {n_features}, got {shown(value)}")
     return k
+
+
+def mechanism_for(
+    epsilon: float, sizes: Sequence[int], n_reported: Any, channel: Callable[[Any, int], CategoryChannel]
+) -> LocalMechanism:
+    """Return the mechanism for columns of so many categories, with the channel that `channel` makes for each."""
+
+    def error(part: float) -> list[float]:
+        squares = {size: channel(part, size).mean_square for size in set(sizes)}
+        return [squares[size] for size in sizes]
+
+    k = check_n_reported(n_reported, len(sizes), epsilon, error)
+    channels = {size: channel(portion(epsilon, k), size) for size in set(sizes)}
+    return LocalMechanism(tuple(channels[size] for size in sizes), k)
 
 
 class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):

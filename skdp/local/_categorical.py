@@ -15,7 +15,7 @@ from ..checks.params import check_boolean, check_choice
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, UnaryChannel
 from ..naive_bayes.model import onto_simplex
 from ..schema.categories import Categories, check_categories, read_entries
-from ._base import Integers, LocalTransformer, check_n_reported, portion
+from ._base import Integers, LocalTransformer, mechanism_for
 
 
 class CategoryTransformer(LocalTransformer):
@@ -41,17 +41,8 @@ class CategoryTransformer(LocalTransformer):
         return check_categories(self.categories, n_features)
 
     def _mechanism(self, n_features: int) -> LocalMechanism:
-        epsilon = check_epsilon(self.epsilon)
         sizes = [column.size for column in self._categories(n_features)]
-
-        def error(part: float) -> list[float]:
-            squares = {size: self._channel(part, size).mean_square for size in set(sizes)}
-            return [squares[size] for size in sizes]
-
-        k = check_n_reported(self.n_reported, n_features, epsilon, error)
-        part = portion(epsilon, k)
-        channels = {size: self._channel(part, size) for size in set(sizes)}
-        return LocalMechanism(tuple(channels[size] for size in sizes), k)
+        return mechanism_for(check_epsilon(self.epsilon), sizes, self.n_reported, self._channel)
 
     def _codes(self, X: NDArray) -> Integers:
         columns = self._categories(X.shape[1])

@@ -15,16 +15,17 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ..accounting import PrivacyCost, PureEvent, check_epsilon
-from ..checks.data import check_quietly, labelled_data, validate_quietly
+from ..checks.data import NUMBERS, check_quietly, labelled_data, validate_quietly
 from ..checks.params import check_classes, check_integer, check_positive
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, NoiseSource
 from ..naive_bayes.model import exponent, table_information, table_probabilities
-from ..naive_bayes.prediction import DTYPES, NaiveBayesPrediction, by_column, check_priors
+from ..naive_bayes.prediction import NaiveBayesPrediction, by_column, check_priors
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..schema.categories import encode_labels
-from ..schema.columns import Columns, ColumnSpec, Encoder, check_columns, check_n_bins
-from ._base import REPORTS, Array, Integers, check_n_reported, guarantee, portion
+from ..schema.columns import Columns, ColumnSpec, Encoder, check_columns
+from ..schema.grid import check_n_bins
+from ._base import REPORTS, Array, Integers, guarantee, mechanism_for
 
 
 @dataclass(frozen=True)
@@ -43,19 +44,10 @@ def best_channel(epsilon: Any, n_categories: int) -> CategoryChannel:
     return min(options, key=lambda channel: channel.mean_square)
 
 
-def mechanism_for(epsilon: float, columns: Columns, n_classes: int, n_reported: Any) -> LocalMechanism:
+def tables_mechanism(epsilon: float, columns: Columns, n_classes: int, n_reported: Any) -> LocalMechanism:
     """Return the mechanism: one column for each table of label and feature, and a last one for the label alone."""
     sizes = [int(size) * n_classes for size in columns.table_sizes] + [n_classes]
-    distinct = sorted(set(sizes))
-
-    def error(part: float) -> list[float]:
-        squares = {size: best_channel(part, size).mean_square for size in distinct}
-        return [squares[size] for size in sizes]
-
-    k = check_n_reported(n_reported, len(sizes), epsilon, error)
-    part = portion(epsilon, k)
-    channels = {size: best_channel(part, size) for size in distinct}
-    return LocalMechanism(tuple(channels[size] for size in sizes), k)
+    return mechanism_for(epsilon, sizes, n_reported, best_channel)
 
 
 def pair_codes(X: NDArray, codes: NDArray[np.integer], columns: Columns) -> Integers:
@@ -325,8 +317,8 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
                 "categorical_features or bin_edges name columns, and reports have no names: give positions, or use an "
                 "estimator whose randomize has seen a data frame with these columns"
             )
-        columns = parameters.columns.columns(n_features, names)
-        mechanism = mechanism_for(parameters.epsilon, columns, len(classes), self.n_reported)
+        columns = parameters.columns.resolve(n_features, names)
+        mechanism = tables_mechanism(parameters.epsilon, columns, len(classes), self.n_reported)
         with np.errstate(all="ignore"):
             whole = table.astype(np.int64)
         limits = [getattr(channel, "n_reports", 0) for channel in mechanism.channels]
@@ -342,12 +334,12 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         parameters = self._check_parameters()
         source = NoiseSource(self.random_state)
         if classes is None:
-            X, codes, classes = labelled_data(self, X, y, None, DTYPES)
+            X, codes, classes = labelled_data(self, X, y, None, NUMBERS)
         else:
             X, codes = self._rows(X, y, classes, reset)
         check_priors(self.priors, len(classes))
-        columns = parameters.columns.columns(X.shape[1], getattr(self, "feature_names_in_", None))
-        mechanism = mechanism_for(parameters.epsilon, columns, len(classes), self.n_reported)
+        columns = parameters.columns.resolve(X.shape[1], getattr(self, "feature_names_in_", None))
+        mechanism = tables_mechanism(parameters.epsilon, columns, len(classes), self.n_reported)
         plan = guarantee(parameters.epsilon, mechanism)
         name = type(self).__name__
         session = ReleaseSession(plan, accountant=accountant, source=source, estimator=name, label=label)
@@ -358,7 +350,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         """Validate rows, but for their labels: where a row is by itself, an exception would tell its label."""
         if y is None:
             validate_quietly(self, X, y)
-        X = validate_quietly(self, X, dtype=list(DTYPES), ensure_min_samples=0, reset=reset)
+        X = validate_quietly(self, X, dtype=list(NUMBERS), ensure_min_samples=0, reset=reset)
         codes = encode_labels(y, classes)
         if len(X) != len(codes):
             raise ValueError("X and y must have the same number of rows")
@@ -367,7 +359,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
     def _learn(self, reports: Integers, classes: NDArray, columns: Columns) -> Self:
         parameters = self._check_parameters()
         priors = check_priors(self.priors, len(classes))
-        mechanism = mechanism_for(parameters.epsilon, columns, len(classes), self.n_reported)
+        mechanism = tables_mechanism(parameters.epsilon, columns, len(classes), self.n_reported)
         model = _postprocess_reports(reports, mechanism, columns, len(classes), parameters)
         self.classes_ = classes
         self.class_count_ = model.counts
@@ -409,8 +401,8 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         n_classes = check_integer(n_classes, "n_classes", least=2)
         check_priors(self.priors, n_classes)
         n_features = check_integer(n_features, "n_features", least=1)
-        columns = parameters.columns.columns(n_features, None, named=False)
-        return guarantee(parameters.epsilon, mechanism_for(parameters.epsilon, columns, n_classes, self.n_reported))
+        columns = parameters.columns.resolve(n_features, None, named=False)
+        return guarantee(parameters.epsilon, tables_mechanism(parameters.epsilon, columns, n_classes, self.n_reported))
 
     def _fixed_cost(self) -> PrivacyCost:
         epsilon = check_epsilon(self.epsilon)

@@ -15,15 +15,17 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ..accounting import GaussianEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon, gaussian_mu
+from ..checks.data import NUMBERS
 from ..checks.params import check_choice, check_positive
 from ..release.class_sums import moment_weight, noise_scale
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.units import Unit
-from ..schema.columns import Columns, ColumnSpec, check_columns, check_n_bins
+from ..schema.columns import Columns, ColumnSpec, check_columns
+from ..schema.grid import check_n_bins
 from ._sums import SUMS, Layout, plan, sums_by_class
 from .model import Options, estimate, warn_of_declarations
-from .prediction import DTYPES, NaiveBayesPrediction, by_column, check_priors
+from .prediction import NaiveBayesPrediction, by_column, check_priors
 
 Array = NDArray[np.float64]
 
@@ -151,7 +153,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LabelsMixin, BaseEstim
 
     _released = frozenset({"class_count_", "class_prior_", "feature_log_prob_", "theta_", "var_", "exponent_"})
     _public = frozenset({"bin_edges_", "_columns"})
-    _dtypes = DTYPES
+    _dtypes = NUMBERS
 
     def __init__(
         self,
@@ -216,7 +218,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LabelsMixin, BaseEstim
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Layout]:
         check_priors(self.priors, shape.n_classes)
-        columns = parameters.columns.columns(shape.n_features, shape.names, named=shape.is_read)
+        columns = parameters.columns.resolve(shape.n_features, shape.names, named=shape.is_read)
         layout = Layout(columns, shape.n_classes)
         return plan(parameters.epsilon, parameters.delta, layout, parameters.unit), layout
 

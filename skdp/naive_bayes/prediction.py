@@ -10,15 +10,12 @@ from numpy.typing import NDArray
 from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.data import FLOATS, validate_quietly
+from ..checks.data import NUMBERS, validate_quietly
 from ..checks.params import real_numbers
 from ..checks.silence import DiscreetMethods
 from ..schema.columns import Columns, Encoder
 
 Array = NDArray[np.float64]
-
-#: Types that X may have without being copied; codes of categories are often integers.
-DTYPES = (*FLOATS, np.int64, np.int32, np.int16, np.int8)
 
 # Rows whose probabilities are computed at once, and their cells, at most.
 _PREDICTED_ROWS, _PREDICTED_CELLS = 4096, 2**17
@@ -41,7 +38,7 @@ class NaiveBayesPrediction(DiscreetMethods):
     def _joint_log_scores(self, X: Any) -> Array:
         """Logarithms of probabilities of classes given rows, each row's up to a constant."""
         check_is_fitted(self, "privacy_")
-        X = validate_quietly(self, X, dtype=list(DTYPES), reset=False)
+        X = validate_quietly(self, X, dtype=list(NUMBERS), reset=False)
         with np.errstate(divide="ignore"):
             prior = np.log(self.class_prior_)
         columns, encoder = self._columns, Encoder(self._columns)

@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..release.estimator import Records, RowsMixin, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
-from ..schema.grid import Grid, check_grid
+from ..schema.grid import Grid, check_grid, check_n_bins
 from ._base import Array
-from ._binning import BinTransformer, check_bins
+from ._binning import MOST_BINS, BinTransformer
 from ._quantiles import QUANTILE_SCALES, QUANTILES, check_cells, quantile_plan, warn_of_one_cell
 
 
@@ -157,7 +157,7 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
         return Parameters(
             epsilon=check_epsilon(self.epsilon),
             delta=check_delta(self.delta),
-            n_bins=check_bins(self.n_bins),
+            n_bins=check_n_bins(self.n_bins, MOST_BINS),
             grid=check_grid(self.bounds, check_cells(self.grid_size), self.scale, self.unit, QUANTILE_SCALES),
         )
 

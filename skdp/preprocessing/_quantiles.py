@@ -213,10 +213,7 @@ def warn_of_one_cell(positions: Array) -> None:
 
 def check_cells(grid_size: object) -> int:
     """Return a number of cells."""
-    checked = check_integer(grid_size, "grid_size", least=2)
-    if checked > MOST_CELLS:
-        raise ValueError(f"grid_size must be at most {MOST_CELLS}, got {shown(grid_size)}")
-    return checked
+    return check_integer(grid_size, "grid_size", least=2, most=MOST_CELLS)
 
 
 def _dyadic_edges(exponents: Any) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.data import label_key, validate_quietly
+from ..checks.data import LABEL_KINDS, label_key, validate_quietly
 from ..checks.params import check_classes, check_integer
 from ..checks.values import shown
 from ..mechanisms import UNKNOWN
@@ -18,8 +18,6 @@ from ..mechanisms import UNKNOWN
 Integers = NDArray[np.int64]
 
 _MOST = 10**6
-
-_KINDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "U": "text", "S": "bytes"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +50,12 @@ class Categories:
         """Return the positions of entries in `values`; -1 for an entry that is no category."""
         # Each entry is read by itself and none is refused, because a refusal would disclose it. A number is compared by
         # its value alone, also if it was rounded to single precision: its type depends on other entries.
-        kind, own = (_KINDS.get(array.dtype.kind) for array in (column, self.ascending))
+        kind, own = (LABEL_KINDS.get(array.dtype.kind) for array in (column, self.ascending))
         if column.dtype.kind in "mM":
             return np.full(len(column), UNKNOWN, dtype=np.int64)
         if kind is None or own is None:
             positions = {label_key(label): i for i, label in enumerate(self.values.tolist())}
-            if own == "numbers":
+            if own == "number":
                 for number, i in zip(self._singles.tolist(), self.order.tolist(), strict=True):
                     positions.setdefault(("number", number), i)
             return np.array([self._position(entry, positions) for entry in column.tolist()], dtype=np.int64)
@@ -67,15 +65,15 @@ class Categories:
             with np.errstate(all="ignore"):
                 column = column.astype(np.float64)
         codes = self._find(self.ascending, column)
-        if own == "numbers" and not np.array_equal(self._singles, self.ascending):
+        if own == "number" and not np.array_equal(self._singles, self.ascending):
             codes = np.where(codes == UNKNOWN, self._find(self._singles, column), codes)
         return codes
 
     def holds_other_types(self, column: NDArray) -> bool:
         """Tell whether an entry is text where the categories are numbers, or a number where they are text."""
-        own = _KINDS.get(self.ascending.dtype.kind) or _kind_of(self.ascending.tolist()[0])
-        kind = _KINDS.get(column.dtype.kind)
-        if kind == "numbers" and own != "numbers":
+        own = LABEL_KINDS.get(self.ascending.dtype.kind) or _kind_of(self.ascending.tolist()[0])
+        kind = LABEL_KINDS.get(column.dtype.kind)
+        if kind == "number" and own != "number":
             return not bool(np.all(np.isnan(column)))
         if kind is not None:
             return kind != own and len(column) > 0
@@ -118,9 +116,10 @@ def cells_of_codes(values: NDArray, sizes: NDArray[np.intp] | np.intp) -> NDArra
 
 
 def _kind_of(entry: Any) -> str | None:
-    """Return the kind of an entry as `_KINDS` has it; None for one that is missing, or of a further type."""
+    """Return the kind of an entry as `LABEL_KINDS` has it; None for one that is missing, or of a further type."""
     try:
-        return {"number": "numbers", "text": "text", "bytes": "bytes"}.get(label_key(entry)[0])
+        kind = label_key(entry)[0]
+        return kind if kind in LABEL_KINDS.values() else None
     except Exception:
         # An object may do anything when it is asked for its value.
         return None
@@ -231,10 +230,7 @@ def check_list(value: Any, least: int) -> Categories:
     if isinstance(value, str):
         raise ValueError(f"categories must be a number, a list, or a list of them, got {shown(value)}")
     if np.isscalar(value):
-        n = check_integer(value, "categories", least=least)
-        if n > _MOST:
-            raise ValueError(f"categories must be at most {_MOST} for a column, got {shown(value)}")
-        return Categories.codes(n)
+        return Categories.codes(check_integer(value, "categories", least=least, most=_MOST))
     listed = _listed(value)
     ascending = check_classes(listed, "categories", least=least)
     if ascending is None or ascending.dtype.kind not in "biufU":

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..checks.data import FLOATS, check_quietly
-from ..checks.params import check_bounds, check_integer, increasing_edges, is_list
+from ..checks.params import check_bounds, increasing_edges, is_list
 from ..release.class_sums import scaled
 from .bins import Bins
 from .categories import Categories, cells_of_codes, check_list
-from .grid import Grid
+from .grid import MOST_CELLS, Grid
 from .names import (
     bounds_of_columns,
     check_n_categories,
@@ -34,8 +34,6 @@ from .names import (
 Array = NDArray[np.float64]
 Codes = NDArray[np.int32]
 Kind = Categories | Array | None
-
-_MOST_CELLS = 10**6
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,11 +131,8 @@ class Columns:
 
     def split(self, rows: NDArray) -> list[NDArray]:
         """Return the columns of a table one by one: numbers as such, and categories as they are."""
-        numeric = np.flatnonzero(self.ordered)
-        if len(numeric) == rows.shape[1]:
-            return list(rows.T)
-        out = list(rows.T)
-        if len(numeric):
+        out, numeric = list(rows.T), np.flatnonzero(self.ordered)
+        if 0 < len(numeric) < len(out):
             numbers = check_quietly(rows[:, numeric], dtype=list(FLOATS), ensure_min_samples=0)
             for j, column in zip(numeric, numbers.T, strict=True):
                 out[j] = column
@@ -222,7 +217,7 @@ class ColumnSpec:
         """Columns that have categories or edges."""
         return [name for name, _ in (*self.categories, *self.edges)]
 
-    def columns(self, n_features: int, names: NDArray | None, named: bool = True) -> Columns:
+    def resolve(self, n_features: int, names: NDArray | None, named: bool = True) -> Columns:
         """Return the kind of each of `n_features` columns."""
         # Without `named`, names stand for any columns that are left: for a plan, it does not matter which.
         if self.mask_length not in (None, n_features):
@@ -251,7 +246,7 @@ def check_columns(
     n_cells: int | None = None,
     scale: str = "linear",
     unit: float = 1.0,
-    most: int = _MOST_CELLS,
+    most: int = MOST_CELLS,
 ) -> ColumnSpec:
     """Check the parameters that say what the columns are, as far as that goes without their number."""
     # Numbers between bounds have `n_bins` cells, or none if that is 0; the grid may be finer.
@@ -274,11 +269,6 @@ def check_columns(
     bounds = None if estimator.bounds is None else check_bounds(estimator.bounds, "bounds", "the numeric features")
     cells = n_bins if n_cells is None else n_cells
     return ColumnSpec(parameter, mask_length, declared, edges, pairs, bounds, n_bins, cells, scale, unit)
-
-
-def check_n_bins(value: object, most: int = _MOST_CELLS) -> int:
-    """Return the number of bins of numbers between bounds."""
-    return check_integer(value, "n_bins", least=2, most=most)
 
 
 def _check_categories(value: Any, most: int) -> tuple[tuple[Any, Categories], ...]:

@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.params import check_bounds, check_choice, check_positive, columns_of
+from ..checks.params import check_bounds, check_choice, check_integer, check_positive, columns_of
 from ..sensitivity import PARTS, cell_counts, spread_counts
 
 Array = NDArray[np.float64]
 
 SCALES = ("linear", "log", "symlog")
+
+#: Cells of a column, at most, and of all columns with codes together.
+MOST_CELLS = 10**6
 
 #: With "auto", values are told apart down to this share of the largest bound.
 _FINEST = 2.0**-24
@@ -127,3 +130,8 @@ def check_grid(bounds: Any, n_cells: int, scale: object, unit: object, scales: t
     """Check the parameters of a grid, which `Grid.of` adapts to the number of columns."""
     lower, upper = check_bounds(bounds, "bounds", "the features")
     return Grid(lower, upper, n_cells, check_choice(scale, "scale", scales), check_positive(unit, "unit"))
+
+
+def check_n_bins(value: object, most: int = MOST_CELLS) -> int:
+    """Return the number of bins of numbers between bounds."""
+    return check_integer(value, "n_bins", least=2, most=most)

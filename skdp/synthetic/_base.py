@@ -15,7 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, check_delta, check_epsilon
-from ..checks.data import FLOATS
+from ..checks.data import NUMBERS
 from ..checks.params import check_bounds, check_integer
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource
 from ..release.class_sums import class_sums_mechanism, noise_scale
@@ -24,8 +24,8 @@ from ..release.mismatch import label_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..release.units import Unit
-from ..schema.columns import ColumnSpec, check_columns, check_n_bins
-from ..schema.grid import Grid
+from ..schema.columns import ColumnSpec, check_columns
+from ..schema.grid import Grid, check_n_bins
 from ._axes import MOST_CELLS, Array, Axes, check_size, default_bins, uniforms
 
 COUNTS = "counts of cells"
@@ -36,9 +36,6 @@ EXPECTED_N = 10_000
 
 #: The chance that an empty cell is taken for one with records is half the number of cells to minus this power.
 KEPT_POWER = 0.7
-
-#: Types that X may have without being copied; codes of categories are often integers.
-DTYPES = (*FLOATS, np.int64, np.int32, np.int16, np.int8)
 
 NONE, LABELS, NUMBER = "none", "labels", "number"
 
@@ -63,7 +60,7 @@ class Parameters:
 
     def axes(self, n_features: int, names: NDArray | None, n_classes: int | None, named: bool = True) -> Axes:
         """Return the axes for data with so many columns and labels."""
-        columns = self.columns.columns(n_features, names, named)
+        columns = self.columns.resolve(n_features, names, named)
         number = self.target == NUMBER
         n_bins, n_bins_y = self.n_bins, self.n_bins_y or self.n_bins
         if not n_bins or (number and not n_bins_y):
@@ -112,7 +109,7 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
 
     _released = frozenset({"counts_", "weights_", "estimator_"})
     _public = frozenset({"bin_edges_", "_axes"})
-    _dtypes = DTYPES
+    _dtypes = NUMBERS
 
     epsilon: float
     delta: float
@@ -134,12 +131,13 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
         target, classes, bounds_y = self._target()
         if bounds_y is not None and bounds_y[0].size != 1:
             raise ValueError("bounds_y must be a pair of numbers: y has one column")
+        n_bins = 0 if self.n_bins is None else check_n_bins(self.n_bins)
         n_bins_y = getattr(self, "n_bins_y", None)
         return Parameters(
             epsilon=check_epsilon(self.epsilon),
             delta=check_delta(self.delta),
-            columns=check_columns(self, n_bins=2 if self.n_bins is None else check_n_bins(self.n_bins)),
-            n_bins=0 if self.n_bins is None else check_integer(self.n_bins, "n_bins", least=2, most=MOST_CELLS),
+            columns=check_columns(self, n_bins=n_bins or 2),
+            n_bins=n_bins,
             n_bins_y=0 if n_bins_y is None else check_integer(n_bins_y, "n_bins_y", least=2, most=MOST_CELLS),
             target=target,
             classes=classes,

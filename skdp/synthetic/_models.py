@@ -16,13 +16,13 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from ..checks.data import validate_quietly
+from ..checks.data import NUMBERS, validate_quietly
 from ..checks.params import check_classes, check_integer
 from ..checks.silence import available_if, silence, take_off_callbacks
 from ..mechanisms import NoiseSource
 from ..release.estimator import Shape
 from ._axes import Array, Axes
-from ._base import DTYPES, LABELS, NUMBER, HistogramBase, Parameters, checked_bounds_y
+from ._base import LABELS, NUMBER, HistogramBase, Parameters, checked_bounds_y
 from ._rehearsal import made_up_rows
 
 
@@ -151,7 +151,7 @@ class HistogramModel(HistogramBase):
 
     def _rows(self, X: Any) -> NDArray:
         check_is_fitted(self, "estimator_")
-        rows: NDArray = validate_quietly(self, X, dtype=list(DTYPES), reset=False)
+        rows: NDArray = validate_quietly(self, X, dtype=list(NUMBERS), reset=False)
         return rows
 
     def predict(self, X: Any) -> NDArray:

@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from ..checks.data import validate_quietly
 from ..checks.params import check_integer
 from ..checks.silence import DiscreetMethods
-from ..checks.values import shown
 
 Array = NDArray[np.float64]
 
@@ -24,12 +23,7 @@ MOST_CATEGORIES = 2**16
 
 def check_optional(value: object, name: str, least: int, most: int) -> int | None:
     """Return an integer within limits, or None."""
-    if value is None:
-        return None
-    checked = check_integer(value, name, least=least)
-    if checked > most:
-        raise ValueError(f"{name} must be at most {most}, got {shown(value)}")
-    return checked
+    return None if value is None else check_integer(value, name, least=least, most=most)
 
 
 class TreeClassifier(DiscreetMethods):

@@ -19,7 +19,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ..accounting import PrivacyCost, PrivacyEvent, check_delta, check_epsilon
 from ..checks.params import check_boolean, check_choice, check_integer
-from ..checks.values import shown
 from ..mechanisms import coordinate_variance
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.mismatch import label_parts, warn_of_mismatch
@@ -409,7 +408,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         self.random_state = random_state
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Columns]:
-        columns = parameters.columns.columns(shape.n_features, shape.names, named=shape.is_read)
+        columns = parameters.columns.resolve(shape.n_features, shape.names, named=shape.is_read)
         return make_plan(parameters, shape.n_classes), columns
 
     def _measure(
@@ -444,15 +443,12 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
 
     def _check_parameters(self) -> Parameters:
         depth = check_optional(self.max_depth, "max_depth", 0, 12)
-        thresholds = check_integer(self.n_thresholds, "n_thresholds", least=1)
-        if thresholds > 4095:
-            raise ValueError(f"n_thresholds must be at most 4095, got {shown(self.n_thresholds)}")
         return Parameters(
             epsilon=check_epsilon(self.epsilon),
             delta=check_delta(self.delta),
             columns=check_columns(self, most=MOST_CATEGORIES),
             max_depth=_DEPTH if depth is None else depth,
-            n_thresholds=thresholds,
+            n_thresholds=check_integer(self.n_thresholds, "n_thresholds", least=1, most=4095),
             criterion=check_choice(self.criterion, "criterion", CRITERIA),
             prune=check_boolean(self.prune, "prune"),
         )

@@ -303,11 +303,6 @@ def node_scores(leaves: Array, inner: Array, prior: Array) -> Array:
     return scores(np.concatenate([leaves, inner], axis=1), prior)
 
 
-def _postprocess_cuts(columns: Columns, edges: Array) -> dict[int, Array]:
-    """Return, by numeric feature, values that count as evenly spaced: its bounds, and the cut points between them."""
-    return dict(zip(columns.numeric.tolist(), columns.grid.edges(edges), strict=True))
-
-
 def _postprocess_rows(counts: Array, spread: float) -> float:
     """Return the number of records, less one standard deviation of its noise: few trees for many do less harm."""
     return max(float(counts.sum()) - spread * math.sqrt(len(counts)), 1.0)
@@ -539,7 +534,7 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         return X, codes, None, shape
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Columns, Plan]]:
-        columns = parameters.columns.columns(shape.n_features, shape.names, named=shape.is_read)
+        columns = parameters.columns.resolve(shape.n_features, shape.names, named=shape.is_read)
         plan = make_plan(parameters, shape.n_features, shape.n_classes, len(columns.numeric))
         return plan.guarantee, (columns, plan)
 
@@ -553,7 +548,8 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
             X, codes = X[known], codes[known]
         warps = {}
         if plan.mechanism(_CUTS) is not None:
-            warps = _postprocess_cuts(columns, session.release(_CUTS, columns.grid.counts(X[:, columns.numeric])))
+            cuts = session.release(_CUTS, columns.grid.counts(X[:, columns.numeric]))
+            warps = dict(zip(columns.numeric.tolist(), columns.grid.edges(cuts), strict=True))
         trees, first = plan.trees, None
         counter = plan.mechanism(_CLASSES)
         if trees is None and counter is not None:

@@ -159,7 +159,7 @@ def test_labels_of_another_shape_are_refused():
 def test_undeclared_labels_are_no_cell_of_any_table():
     X, y = survey(40)
     y[5] = y[17] = -1
-    columns = model()._check_parameters().columns.columns(3, None)
+    columns = model()._check_parameters().columns.resolve(3, None)
     codes = pair_codes(X, y, columns)
     assert np.all((codes == -1) == (y == -1)[:, None])
 

@@ -250,7 +250,7 @@ def test_smoothing_removes_noise_and_leaves_structure():
 
 
 def columns_of(n_features, n_bins=0, **given):
-    return check_columns(SimpleNamespace(**given), n_bins=n_bins).columns(n_features, None)
+    return check_columns(SimpleNamespace(**given), n_bins=n_bins).resolve(n_features, None)
 
 
 def setting(delta, numeric, epsilon=1.0, n_classes=3, **parameters):

@@ -24,4 +24,4 @@ def columns_of(n_categories):
     """Columns with so many categories; those with 0 hold numbers between 0 and 1."""
     which = [j for j, n in enumerate(n_categories) if n]
     public = {"bounds": (0, 1), "categorical_features": which, "n_categories": [n_categories[j] for j in which]}
-    return check_columns(SimpleNamespace(**public)).columns(len(n_categories), None)
+    return check_columns(SimpleNamespace(**public)).resolve(len(n_categories), None)
