@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..accounting import check_epsilon
 from ..checks.params import check_boolean, check_choice
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, UnaryChannel
-from ..naive_bayes.model import onto_simplex
 from ..schema.categories import Categories, check_categories, read_entries
+from ..solvers.tables import onto_simplex
 from ._base import Integers, LocalTransformer, mechanism_for
 
 

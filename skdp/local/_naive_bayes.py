@@ -18,13 +18,13 @@ from ..accounting import PrivacyCost, PureEvent, check_epsilon
 from ..checks.data import NUMBERS, check_quietly, labelled_data, validate_quietly
 from ..checks.params import check_classes, check_integer, check_positive
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, NoiseSource
-from ..naive_bayes.model import exponent, table_information, table_probabilities
-from ..naive_bayes.prediction import NaiveBayesPrediction, by_column, check_priors
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..schema.categories import encode_labels
 from ..schema.columns import Columns, ColumnSpec, Encoder, check_columns
 from ..schema.grid import check_n_bins
+from ..solvers.table_rule import NaiveBayesPrediction, by_column, check_priors
+from ..solvers.tables import exponent, table_information, table_probabilities
 from ._base import REPORTS, Array, Integers, guarantee, mechanism_for
 
 

@@ -23,9 +23,9 @@ from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.units import Unit
 from ..schema.columns import Columns, ColumnSpec, check_columns
 from ..schema.grid import check_n_bins
+from ..solvers.table_rule import NaiveBayesPrediction, by_column, check_priors
+from ._model import Options, estimate, warn_of_declarations
 from ._sums import SUMS, Layout, plan, sums_by_class
-from .model import Options, estimate, warn_of_declarations
-from .prediction import NaiveBayesPrediction, by_column, check_priors
 
 Array = NDArray[np.float64]
 

@@ -91,9 +91,10 @@ class Grid:
         cells: NDArray[np.intp] = places.astype(np.intp)
         return cells
 
-    def counts(self, X: NDArray) -> Array:
-        """Count the records in the cells, of shape (n_columns, n_cells)."""
-        return cell_counts(self.cells, X, len(self.lower), self.n_cells)
+    def counts(self, X: NDArray, columns: NDArray[np.intp] | None = None) -> Array:
+        """Count the records in the cells of all columns of `X`, or of some, of shape (n_columns, n_cells)."""
+        every = slice(None) if columns is None else columns
+        return cell_counts(lambda rows: self.cells(rows[:, every]), X, len(self.lower), self.n_cells)
 
     def shares(self, X: NDArray) -> Array:
         """Count shares of records in parts of the cells, of shape (n_columns, `n_cells` times `PARTS`)."""

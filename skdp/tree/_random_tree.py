@@ -548,7 +548,7 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
             X, codes = X[known], codes[known]
         warps = {}
         if plan.mechanism(_CUTS) is not None:
-            cuts = session.release(_CUTS, columns.grid.counts(X[:, columns.numeric]))
+            cuts = session.release(_CUTS, columns.grid.counts(X, columns.numeric))
             warps = dict(zip(columns.numeric.tolist(), columns.grid.edges(cuts), strict=True))
         trees, first = plan.trees, None
         counter = plan.mechanism(_CLASSES)

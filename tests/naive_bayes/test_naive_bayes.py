@@ -18,12 +18,12 @@ from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from skdp import BudgetAccountant, DPNaiveBayes
 from skdp.accounting import gaussian_mu
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, NoiseSource
-from skdp.naive_bayes import _sums
-from skdp.naive_bayes import model as _model
+from skdp.naive_bayes import _model, _sums
 from skdp.naive_bayes._sums import Layout, plan, sums_by_class
 from skdp.release.class_sums import moment_weight, noise_scale
 from skdp.release.session import ReleaseSession
 from skdp.schema.columns import Encoder, check_columns
+from skdp.solvers import tables
 from tests.estimators import NAIVE_BAYES, name_of, released
 from tests.naive_bayes.data import MIXED, mixed
 
@@ -170,12 +170,12 @@ def test_a_class_without_records_is_defined_and_rare(estimator, epsilon):
 
 
 def test_exponent_is_that_of_as_many_equal_features():
-    assert _model.exponent(np.full(5, 0.3), 0.25) == pytest.approx(1 / (1 + 0.25 * 4))
-    assert _model.exponent(np.array([0.3, 0, 0, 0]), 0.25) == 1
-    assert _model.exponent(np.zeros(7), 0.25) == 1
-    assert _model.exponent(np.array([]), 0.25) == 1
-    assert _model.exponent(np.full(5, 0.3), 0) == 1
-    assert 1 / 1.8 < _model.exponent(np.array([0.3, 0.3, 0.01]), 0.75) + 1e-12 < 1
+    assert tables.exponent(np.full(5, 0.3), 0.25) == pytest.approx(1 / (1 + 0.25 * 4))
+    assert tables.exponent(np.array([0.3, 0, 0, 0]), 0.25) == 1
+    assert tables.exponent(np.zeros(7), 0.25) == 1
+    assert tables.exponent(np.array([]), 0.25) == 1
+    assert tables.exponent(np.full(5, 0.3), 0) == 1
+    assert 1 / 1.8 < tables.exponent(np.array([0.3, 0.3, 0.01]), 0.75) + 1e-12 < 1
 
 
 def test_exponent_is_the_best_for_equally_correlated_gaussian_evidence():
@@ -183,7 +183,7 @@ def test_exponent_is_the_best_for_equally_correlated_gaussian_evidence():
     m, rho, v = 6, 0.3, 0.8
     covariance = v * ((1 - rho) * np.eye(m) + rho)
     best = np.linalg.solve(covariance, np.full(m, v))
-    np.testing.assert_allclose(best, _model.exponent(np.ones(m), rho))
+    np.testing.assert_allclose(best, tables.exponent(np.ones(m), rho))
 
 
 def test_copies_of_a_feature_make_naive_bayes_too_sure_and_dependence_mends_it():
@@ -210,14 +210,14 @@ def test_projection_is_the_nearest_point():
     rng = np.random.default_rng(0)
     cells = rng.normal(size=(3, 2, 5))
     totals = np.array([2.0, 0.7])
-    out = _model.onto_simplex(cells, totals)
+    out = tables.onto_simplex(cells, totals)
     np.testing.assert_allclose(out.sum(axis=-1), np.tile(totals, (3, 1)))
     assert out.min() >= 0
     for _ in range(300):
         other = rng.dirichlet(np.ones(5), size=(3, 2)) * totals[:, None]
         assert np.all(((other - cells) ** 2).sum(-1) >= ((out - cells) ** 2).sum(-1) - 1e-12)
     flat = np.full((1, 1, 4), 2.0)
-    np.testing.assert_allclose(_model.onto_simplex(flat, np.array([8.0])), flat)
+    np.testing.assert_allclose(tables.onto_simplex(flat, np.array([8.0])), flat)
 
 
 def test_counts_of_classes_combine_all_tables():
@@ -241,7 +241,7 @@ def test_smoothing_removes_noise_and_leaves_structure():
     spike = np.where(bins == 0, 9000.0, 10.0)
     for truth, gain in ((bell, 0.5), (spike, 1.02)):
         cells = truth + rng.normal(0, 60, size=(200, 1, 16))
-        out, left = _model.smoothed(cells, np.array([truth.sum()]), 60.0)
+        out, left = tables.smoothed(cells, np.array([truth.sum()]), 60.0)
         assert ((out - truth) ** 2).mean() < gain * ((cells - truth) ** 2).mean()
         assert np.all(left <= 60)
 
