@@ -112,7 +112,10 @@ def cells_of_codes(values: NDArray, sizes: NDArray[np.intp] | np.intp) -> NDArra
     with np.errstate(invalid="ignore"):
         inside = np.clip(values, -1, sizes)
         codes = inside.astype(np.intp)
-    return np.where((codes == inside) & (codes >= 0), codes, sizes)
+    other = codes != inside
+    other |= codes < 0
+    np.copyto(codes, sizes, where=other)
+    return codes
 
 
 def _kind_of(entry: Any) -> str | None:
