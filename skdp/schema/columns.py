@@ -171,8 +171,8 @@ class Encoder:
         self.columns = columns
         self._categorical = np.array(columns.categorical, dtype=np.intp)
         self._n_categories = columns.n_categories[self._categorical]
-        edges = columns.bin_edges()
-        self._uneven = [(j, Bins(own[1:-1], right=True)) for j in columns.uneven if (own := edges[j]) is not None]
+        kinds = [(j, columns.kinds[j]) for j in columns.uneven]
+        self._uneven = [(j, Bins(kind[1:-1], right=True)) for j, kind in kinds if isinstance(kind, np.ndarray)]
 
     def _take(self, X: NDArray, which: NDArray[np.intp]) -> NDArray:
         return X if np.array_equal(which, np.arange(X.shape[1])) else X[:, which]
