@@ -21,7 +21,8 @@ FLOORS = [
     {"mechanisms"},
     {"sensitivity"},
     {"release"},
-    {"base", "schema", "solvers"},
+    {"base", "schema"},
+    {"solvers"},
     {"cluster", "decomposition", "ensemble", "linear_model", "naive_bayes", "neural_network", "preprocessing"}
     | {"synthetic", "tree"},
     {"local"},

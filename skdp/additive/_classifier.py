@@ -22,8 +22,8 @@ from ..linear_model._prediction import log_probabilities, probabilities
 from ..linear_model._sgd_derivatives import LogLoss, Multinomial
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..schema.columns import Columns
 from ._base import AdditiveModel, Parameters
-from ._columns import Columns
 from ._engines import GradientEngine, ObjectiveEngine
 from ._plans import Before, release_cells
 from ._terms import Layout
@@ -229,7 +229,7 @@ class DPAdditiveClassifier(ClassifierMixin, LabelsMixin, AdditiveModel):
         return X, labels, None, Shape(len(X), len(classes), names=self._names(), classes=classes)
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
-        columns = self._columns_for(parameters, shape)
+        columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
         layout, before = self._prepared(parameters, columns)
         engine = self._engine_for(parameters, layout, before, shape.n_classes)
         return before.and_then(engine.plan()), (columns, layout, engine)

@@ -42,9 +42,9 @@ from ..linear_model._sgd_derivatives import Derivative
 from ..mechanisms import SampledGaussianMechanism, coordinate_variance, pure_share
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
+from ..schema.columns import Codes
 from ..sensitivity import clip_rows
 from ..solvers.descent import GRADIENTS, Course
-from ._columns import Codes
 from ._gradients import CellGradients
 from ._objective import MOST_CELLS, CellObjective
 from ._terms import Layout

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ..linear_model._sgd_derivatives import Derivative
 from ..linear_model._sgd_gradients import EXACT_ROWS, ClippedGradients
+from ..schema.columns import Codes
 from ..sensitivity import augmented_norm, step_of, truncate
-from ._columns import Codes
 from ._terms import ROW_BITS, Layout
 
 Array = NDArray[np.float64]

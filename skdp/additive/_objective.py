@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from ..linear_model._certified import INNER_ROWS, Objective
 from ..linear_model._losses import Loss
+from ..schema.columns import Codes
 from ..sensitivity import augmented_norm, sum_over_rows
-from ._columns import Codes
 from ._terms import Layout
 
 Array = NDArray[np.float64]

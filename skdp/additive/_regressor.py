@@ -22,8 +22,8 @@ from ..linear_model._sgd_derivatives import Residual
 from ..linear_model._targets import Targets
 from ..release.estimator import Records, Shape, TargetsMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..schema.columns import Codes, Columns
 from ._base import AdditiveModel, Parameters
-from ._columns import Codes, Columns
 from ._engines import GradientEngine, MomentEngine
 from ._plans import Before, release_cells
 from ._terms import Layout
@@ -220,7 +220,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         targets = Targets.of(self.bounds_y, True)
-        columns = self._columns_for(parameters, shape)
+        columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
         layout, before = self._prepared(parameters, columns)
         engine, last = self._engine_for(parameters, layout, before)
         return before.and_then(engine.plan(), last), Design(targets, columns, layout, engine, last)

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from ..linear_model._logistic import INTERCEPT_CONSTANT
+from ..schema.columns import Codes, Columns
 from ..sensitivity import squared_norms
-from ._columns import Codes, Columns
 
 Array = NDArray[np.float64]
 

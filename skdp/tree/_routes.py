@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..schema.bins import Bins
+from ..schema.categories import cells_of_codes
 
 if TYPE_CHECKING:
     from ._structure import Forest
@@ -46,7 +47,7 @@ class Routes:
         def code(feature: int) -> NDArray[np.intp]:
             if feature not in known:
                 bins, values = self._bins.get(feature), across[feature]
-                known[feature] = forest.columns.codes(values, feature) if bins is None else bins(values)
+                known[feature] = self._codes(feature, values) if bins is None else bins(values)
             return known[feature]
 
         for t in range(forest.n_trees):
@@ -61,6 +62,10 @@ class Routes:
             for feature, part in parts[1:]:
                 leaves += part.take(code(feature))
             yield table.take(leaves) if len(parts) > 1 else leaves
+
+    def _codes(self, feature: int, values: NDArray) -> NDArray[np.intp]:
+        # The last place is that of other values.
+        return cells_of_codes(values, np.intp(self._forest.places[feature].shape[1] - 1))
 
     def _walk(self, t: int, across: NDArray, code: Callable[[int], NDArray[np.intp]]) -> NDArray[np.intp]:
         forest, n_rows = self._forest, across.shape[1]
@@ -95,7 +100,7 @@ class Routes:
         which = np.arange(forest.features.shape[1])[:, None]
         counts = np.stack([(split & (forest.slots == s)).sum(axis=1) for s in which[:, 0]], axis=1)
         # One more bin for what is no category.
-        extra = forest.columns.categorical[forest.features] & (counts > 0)
+        extra = np.isin(forest.features, list(forest.places)) & (counts > 0)
         few = (np.count_nonzero(counts, axis=1) <= _MOST_SEEN) & (
             np.prod(counts + 1.0 + extra, axis=1) <= _MOST_ENTRIES
         )

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..mechanisms import BitStream
+from ..schema.columns import Columns
 from ._routes import Routes
 
 Array = NDArray[np.float64]
@@ -25,31 +26,6 @@ CENTRAL = (0.25, 0.75)
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
-    """Hold what is public about the columns of X; for categories, bounds are 0 and the last code."""
-
-    lower: Array
-    upper: Array
-    # `n_categories` is 0 for numeric columns.
-    n_categories: NDArray[np.intp]
-
-    @property
-    def n_features(self) -> int:
-        return len(self.lower)
-
-    @property
-    def categorical(self) -> NDArray[np.bool_]:
-        return self.n_categories > 0
-
-    def codes(self, values: NDArray, feature: int) -> NDArray[np.intp]:
-        """Return codes of categories, and their number for what is none."""
-        unknown = int(self.n_categories[feature])
-        codes = np.clip(values, -1, unknown).astype(np.intp)
-        codes[(codes != values) | (codes < 0)] = unknown
-        return codes
-
-
-@dataclass(frozen=True, eq=False)
 class Forest:
     """Hold the structure of trees, which does not depend on the data."""
 
@@ -57,7 +33,6 @@ class Forest:
     # `n_seen` of them, and `slots` the position in that list of the feature that a node splits, level by level. Values
     # up to a threshold go left; it is infinite where a cell is not split. `places` gives, by categorical feature, the
     # place of each category in the order of each tree, and NaN at the end for other values.
-    columns: Columns
     features: NDArray[np.intp]
     n_seen: NDArray[np.intp]
     slots: NDArray[np.intp]
@@ -150,7 +125,7 @@ def grow(columns: Columns, n_seen: list[int], depth: int, stream: BitStream, war
     features = deal(columns.n_features, n_seen, stream)
     n_categories = columns.n_categories[features]
     places = {}
-    for f in np.flatnonzero(columns.categorical).tolist():
+    for f in np.flatnonzero(columns.n_categories).tolist():
         order = np.argsort(uniforms((n_trees, int(columns.n_categories[f])), stream), axis=1)
         places[f] = np.hstack([np.argsort(order, axis=1), np.full((n_trees, 1), np.nan)])
     seen = np.arange(most_seen) < np.array(n_seen)[:, None]
@@ -186,17 +161,17 @@ def grow(columns: Columns, n_seen: list[int], depth: int, stream: BitStream, war
     slot = np.concatenate([*slots, np.empty((n_trees, 0), dtype=np.intp)], axis=1)
     cut = np.concatenate([*cuts, np.empty((n_trees, 0))], axis=1)
     thresholds = _thresholds(columns, features[trees, slot], cut, warps)
-    return Forest(columns, features, np.array(n_seen, dtype=np.intp), slot, thresholds, places)
+    return Forest(features, np.array(n_seen, dtype=np.intp), slot, thresholds, places)
 
 
 def _thresholds(columns: Columns, features: NDArray[np.intp], cut: Array, warps: dict[int, Array]) -> Array:
     """Map cuts to thresholds in units of the data."""
     # Places of categories are whole numbers from 0, and those below the cut go left.
     out = cut - 0.5
-    for f in np.flatnonzero(~columns.categorical).tolist():
+    for f, lower, upper in zip(columns.numeric.tolist(), columns.grid.lower, columns.grid.upper, strict=True):
         here = (features == f) & np.isfinite(cut)
-        known = warps.get(f, np.array([columns.lower[f], columns.upper[f]]))
+        known = warps.get(f, np.array([lower, upper]))
         values = np.interp(cut[here], np.linspace(0.0, 1.0, len(known)), known)
         # Below the upper bound, so that what lies beyond goes where the bound itself goes.
-        out[here] = np.minimum(values, np.nextafter(columns.upper[f], columns.lower[f]))
+        out[here] = np.minimum(values, np.nextafter(upper, lower))
     return out
