@@ -51,9 +51,9 @@ from ..release.theorems import Theorem
 from ..schema.columns import Columns, ColumnSpec, check_columns
 from ._base import MOST_CATEGORIES, ROUTED, TreeClassifier, check_optional
 from ._counts import choice_mechanism, class_counts, count_mechanism, leaf_counts
-from ._routes import Routes
+from ._growth import grow
 from ._smoothing import class_distributions, log_odds, scores
-from ._structure import Forest, grow
+from ._structure import Forest, Routes
 from ._weights import (
     LENGTHS,
     SCALES,

@@ -22,10 +22,10 @@ from skdp.release.session import ReleaseSession
 from skdp.sensitivity import exact_sum
 from skdp.tree import _random_tree, export_text
 from skdp.tree._counts import leaf_counts, leaf_counts_l1, leaf_counts_l2
+from skdp.tree._growth import grow
 from skdp.tree._random_tree import Shares, leaf_scores, make_plan, plan_trees
-from skdp.tree._routes import Routes
 from skdp.tree._smoothing import LARGEST_LOG_ODDS, class_distributions, log_odds, scores
-from skdp.tree._structure import grow
+from skdp.tree._structure import Routes
 from skdp.tree._weights import (
     Line,
     Step,
