@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .checks.late import provide
+
 if TYPE_CHECKING:
     from .accounting import BudgetAccountant
     from .additive import DPAdditiveClassifier, DPAdditiveRegressor
@@ -118,6 +120,7 @@ _PACKAGES = {
     "synthetic": "HistogramClassifier HistogramRegressor NoisyHistogram",
     "tree": "DPGreedyTree DPRandomTree",
 }
+provide("largest_budget", f"{__name__}.model_selection._allocation")
 _HOME = {name: package for package, names in _PACKAGES.items() for name in names.split()}
 
 

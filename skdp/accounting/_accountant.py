@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import ArrayLike
 
+from ..checks import late
 from ..checks.silence import discreet
 from ..checks.values import shown
 from ..checks.warn import warn
@@ -400,8 +400,8 @@ class BudgetAccountant(LedgerView):
             raise ValueError(f"k must be at least 1, got {shown(k)}")
         if like is None:
             return self._rule.remaining(self._store.state(), int(k), self._part)
-        # Pipelines are understood by code that stands above this one.
-        found: Budget = import_module("skdp.model_selection._allocation").largest_budget(self, like, int(k), n_features)
+        # Pipelines are understood by a package above this one.
+        found: Budget = late.call("largest_budget", self, like, int(k), n_features)
         return found
 
     def labelled(self, label: str) -> BudgetAccountant:

@@ -13,19 +13,13 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import check_delta, check_epsilon
-from ..checks.params import check_integer, check_positive
-from ..release.estimator import PrivateEstimator, Shape
+from ..checks.data import FLOATS, validate_quietly
+from ..checks.params import check_bounds, check_choice, check_integer, check_positive
+from ..release.estimator import PrivateEstimator
+from ..schema.categories import read_entries
+from ..schema.columns import Codes, Columns, ColumnSpec, check_columns
+from ..schema.grid import SCALES, Grid, check_n_bins
 from ..solvers.regularised import noise_multiplier
-from ._columns import (
-    ColumnParameters,
-    Columns,
-    any_columns,
-    check_columns,
-    columns_for,
-    read_rows,
-    refuse_other_types,
-    split_columns,
-)
 from ._plans import Before, Cells
 from ._terms import Layout
 from ._uncertainty import Pseudo, pseudo_records, term_noise
@@ -37,19 +31,39 @@ Array = NDArray[np.float64]
 ROUGHNESS = 0.5
 
 
+THRESHOLDS = ("uniform", "quantile")
+
+#: Cells of the grid of which private edges are.
+GRID_SIZE = 1024
+
+_MOST_BINS = 4096
+
+
 @dataclass(frozen=True)
 class Parameters:
     """The checked parameters of a fit that all additive models have, all public."""
 
     epsilon: float
     delta: float
-    columns: ColumnParameters
+    columns: ColumnSpec
+    private_edges: bool
     smoothness: float | None
     n_steps: int
 
     @property
     def private(self) -> bool:
         return self.epsilon < math.inf
+
+    def table(self, n_features: int, names: NDArray | None, named: bool = True) -> Columns:
+        """Return the columns, with edges of all bins but those that are to be released."""
+        columns = self.columns.resolve(n_features, names, named)
+        if not self.private_edges:
+            return columns.with_edges(zip(columns.numeric, columns.grid.every_edge(), strict=True))
+        if not len(columns.numeric):
+            raise ValueError(
+                'thresholds="quantile" is for columns without categories and bin_edges, and there are none'
+            )
+        return columns
 
 
 class AdditiveModel(PrivateEstimator, BaseEstimator):
@@ -82,31 +96,58 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
 
     def _check_parameters(self) -> Parameters:
         automatic = isinstance(self.smoothness, str) and self.smoothness == "auto"
+        private_edges = check_choice(self.thresholds, "thresholds", THRESHOLDS) == "quantile"
+        scale = check_choice(self.scale, "scale", SCALES)
+        if private_edges and scale == "linear":
+            # Among edges that are even, and others, private ones find records in a small part of the bounds.
+            scale = "auto"
+        columns = check_columns(
+            self,
+            n_bins=check_n_bins(self.n_bins, _MOST_BINS),
+            n_cells=GRID_SIZE if private_edges else None,
+            scale=scale,
+            unit=check_positive(self.unit, "unit"),
+            most=_MOST_BINS,
+        )
+        if not columns.named:
+            # With categories or edges, no column may be left that needs bounds.
+            check_bounds(self.bounds, "bounds", "the numeric features")
         return Parameters(
             epsilon=check_epsilon(self.epsilon),
             delta=check_delta(self.delta),
-            columns=check_columns(self),
+            columns=columns,
+            private_edges=private_edges,
             smoothness=None if automatic else check_positive(self.smoothness, "smoothness", least=0.0, most=1.0),
             n_steps=check_integer(self.n_steps, "n_steps", least=1, most=10**6),
         )
 
     def _entries(self, X: Any, parameters: Parameters) -> list[NDArray]:
         """Validate rows, and return them by column."""
-        rows = read_rows(self, X, bool(parameters.columns.categories), reset=True)
-        columns = columns_for(parameters.columns, rows.shape[1], getattr(self, "feature_names_in_", None))
-        entries = split_columns(rows, columns)
-        refuse_other_types(entries, columns, getattr(self, "feature_names_in_", None))
+        rows = self._rows(X, bool(parameters.columns.categories), reset=True)
+        names = getattr(self, "feature_names_in_", None)
+        columns = parameters.table(rows.shape[1], names)
+        entries = columns.split(rows)
+        columns.refuse_other_types(entries, names)
         return entries
+
+    def _rows(self, X: Any, has_categories: bool, *, reset: bool) -> NDArray:
+        if has_categories:
+            return read_entries(self, X, reset=reset)
+        rows: NDArray = validate_quietly(self, X, dtype=list(FLOATS), ensure_min_samples=0, reset=reset)
+        return rows
 
     def _check_rows(self, X: Any) -> None:
         clone(self)._entries(X, self._check_parameters())
 
-    def _codes(self, X: Any) -> NDArray[np.int32]:
-        """Return the cells of rows in the terms."""
+    def _fitted_columns(self) -> Columns:
         check_is_fitted(self, "terms_")
-        columns = self._columns.with_edges(self.bin_edges_)
-        rows = read_rows(self, X, not all(columns.ordered), reset=False)
-        return self._layout.codes(columns.codes(split_columns(rows, columns)))
+        return self._columns.with_edges((j, own) for j, own in enumerate(self.bin_edges_) if own is not None)
+
+    def _codes(self, X: Any) -> Codes:
+        """Return the cells of rows in the terms."""
+        columns = self._fitted_columns()
+        rows = self._rows(X, not all(columns.ordered), reset=False)
+        return self._layout.codes(columns.codes(columns.split(rows)))
 
     def _fitted_terms(
         self, coef: Array, intercept: Array, cells: Cells, columns: Columns, layout: Layout, single: bool
@@ -128,7 +169,7 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
             "terms_": terms,
             "intercept_": intercept + shift,
             "term_columns_": [term.columns for term in layout.terms],
-            "bin_edges_": [kind.copy() if isinstance(kind, np.ndarray) else None for kind in cells.columns.kinds],
+            "bin_edges_": cells.columns.bin_edges(),
             "cell_counts_": cells.counts,
             "n_samples_estimate_": cells.total,
             "_columns": columns,
@@ -170,9 +211,8 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
     @property
     def cell_names_(self) -> list[list[str]]:
         """What the cells of each column are called."""
-        check_is_fitted(self, "terms_")
-        columns = self._columns.with_edges(self.bin_edges_)
-        return [columns.labels(j) for j in range(len(columns.kinds))]
+        columns = self._fitted_columns()
+        return [columns.labels(j) for j in range(columns.n_features)]
 
     @abstractmethod
     def _spread(self, pseudo: Pseudo) -> list[Array]:
@@ -200,13 +240,13 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         return [" x ".join(str(names[j]) for j in columns) for columns in self.term_columns_]
 
-    def _columns_for(self, parameters: Parameters, shape: Shape) -> Columns:
-        return columns_for(parameters.columns, shape.n_features, shape.names, named=shape.is_read)
-
     def _any_shape(self) -> tuple[Parameters, Layout, Before]:
         """Return what a plan for some shape of the table starts from; the events of all shapes are the same."""
         parameters = self._check_parameters()
-        return parameters, *self._prepared(parameters, any_columns(parameters.columns))
+        # One column, with edges that are public, or are not, costs what those of any table do.
+        kind = None if parameters.private_edges else np.array([0.0, 1.0, 2.0])
+        columns = Columns((kind,), Grid(np.zeros(1), np.ones(1), GRID_SIZE), parameters.columns.n_bins)
+        return parameters, *self._prepared(parameters, columns)
 
     @staticmethod
     def _prepared(parameters: Parameters, columns: Columns) -> tuple[Layout, Before]:

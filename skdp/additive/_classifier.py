@@ -20,10 +20,10 @@ from ..checks.data import labelled_data
 from ..checks.params import check_choice, check_classes, check_positive
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..schema.columns import Columns
 from ..solvers.linear_rule import LogOdds, probabilities
 from ..solvers.losses import LogLoss, SoftmaxLogLoss
 from ._base import AdditiveModel, Parameters
-from ._columns import Columns
 from ._engines import GradientEngine, ObjectiveEngine
 from ._plans import Before, release_cells
 from ._terms import Layout
@@ -229,7 +229,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         return X, labels, None, Shape(len(X), len(classes), names=self._names(), classes=classes)
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
-        columns = self._columns_for(parameters, shape)
+        columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
         layout, before = self._prepared(parameters, columns)
         engine = self._engine_for(parameters, layout, before, shape.n_classes)
         return before.and_then(engine.plan()), (columns, layout, engine)

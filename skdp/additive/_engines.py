@@ -20,6 +20,7 @@ from ..accounting import (
 from ..mechanisms import SampledGaussianMechanism, coordinate_variance, pure_share
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
+from ..schema.columns import Codes
 from ..sensitivity import clip_rows
 from ..solvers.certified import certified_minimizer
 from ..solvers.descent import GRADIENTS, Course
@@ -42,7 +43,6 @@ from ..solvers.objective_perturbation import KAPPA_BITS, effective_weight, plan,
 from ..solvers.regularised import Geometry, checked_weight, linear_rule, noise_multiplier, solve
 from ..solvers.regularised import Parameters as LinearParameters
 from ..solvers.scaling import Scaling
-from ._columns import Codes
 from ._gradients import CellGradients
 from ._objective import MOST_CELLS, CellObjective
 from ._terms import Layout

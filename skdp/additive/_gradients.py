@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..schema.columns import Codes
 from ..sensitivity import augmented_norm, step_of, truncate
 from ..solvers.clipped_gradients import EXACT_ROWS, ClippedGradients
 from ..solvers.losses import GradientLoss
-from ._columns import Codes
 from ._terms import ROW_BITS, Layout
 
 Array = NDArray[np.float64]

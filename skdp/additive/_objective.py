@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..schema.columns import Codes
 from ..sensitivity import augmented_norm, sum_over_rows
 from ..solvers.certified import INNER_ROWS, Objective
 from ..solvers.losses import SmoothLoss
-from ._columns import Codes
 from ._terms import Layout
 
 Array = NDArray[np.float64]

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import PrivacyEvent, PureEvent
-from ..local._categories import Categories
 from ..mechanisms import (
     Mechanism,
     NoNoise,
@@ -23,8 +22,8 @@ from ..mechanisms import (
 from ..release.mismatch import column_part, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
+from ..schema.columns import Codes, Columns
 from ..solvers.calibration import Calibration
-from ._columns import Codes, Columns
 
 Array = NDArray[np.float64]
 
@@ -67,10 +66,10 @@ class Before:
         events: list[PrivacyEvent] = []
         releases = []
         share = COUNT_SHARE
-        if columns.private:
+        if n_edged := len(columns.numeric):
             share += EDGE_SHARE
-            levels, n_columns = tuple(range(1, columns.n_bins)), len(columns.private)
-            edges, event = quantile_mechanism(epsilon, delta, EDGE_SHARE, levels, columns.n_bins, n_columns)
+            levels = tuple(range(1, columns.n_bins))
+            edges, event = quantile_mechanism(epsilon, delta, EDGE_SHARE, levels, columns.n_bins, n_edged)
             events.append(event)
             releases.append(Release(EDGES, edges, EDGE_SHARE, Theorem("Preprocessing", 2)))
         moved, size = cell_sensitivity(len(columns.kinds)), 1 + sum(columns.sizes)
@@ -115,8 +114,10 @@ def release_cells(
     labels: bool,
 ) -> Cells:
     """Carry out the releases that come before the model's own, and warn of declarations that records do not follow."""
-    if columns.private:
-        columns = columns.with_edges(columns.edges_at(session.release(EDGES, columns.grid_shares(X))))
+    if len(columns.numeric):
+        grid = columns.grid
+        found = session.release(EDGES, grid.shares(np.column_stack([X[j] for j in columns.numeric])))
+        columns = columns.with_edges(zip(columns.numeric, grid.edges(grid.positions(found)), strict=True))
     codes = columns.codes(X)
     mechanism = session.mechanism(COUNTS)
     found = session.release(COUNTS, within_reach(mechanism, records_in_cells(codes, columns.sizes)))
@@ -124,8 +125,8 @@ def release_cells(
     counts = np.split(found[1:], np.cumsum(columns.sizes)[:-1])
     parts = [
         column_part(j if names is None else str(names[j]), float(own.sum()), noise * math.sqrt(len(own)))
-        for j, (kind, own) in enumerate(zip(columns.kinds, counts, strict=True))
-        if isinstance(kind, Categories)
+        for j, (ordered, own) in enumerate(zip(columns.ordered, counts, strict=True))
+        if not ordered
     ]
     warn_of_mismatch(float(found[0]), noise, parts, labels=labels)
     # Below its own noise a number says nothing, and steps that are divided by it would be wild.

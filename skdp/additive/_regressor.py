@@ -19,11 +19,11 @@ from ..accounting import PrivacyCost
 from ..checks.data import regression_data, single_target
 from ..release.estimator import Records, Shape, TargetsMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..schema.columns import Codes, Columns
 from ..solvers.calibration import Calibration, Line
 from ..solvers.losses import Huber
 from ..solvers.scaling import Scaling
 from ._base import AdditiveModel, Parameters
-from ._columns import Codes, Columns
 from ._engines import GradientEngine, MomentEngine
 from ._plans import Before, release_cells
 from ._terms import Layout
@@ -217,7 +217,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         targets = Scaling.of_target(self.bounds_y, True)
-        columns = self._columns_for(parameters, shape)
+        columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
         layout, before = self._prepared(parameters, columns)
         engine, last = self._engine_for(parameters, layout, before)
         return before.and_then(engine.plan(), last), Design(targets, columns, layout, engine, last)

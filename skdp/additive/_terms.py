@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from ..schema.columns import Codes, Columns
 from ..sensitivity import squared_norms
 from ..solvers.regularised import INTERCEPT_CONSTANT
-from ._columns import Codes, Columns
 
 Array = NDArray[np.float64]
 

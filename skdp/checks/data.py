@@ -20,8 +20,11 @@ from .warn import warn
 #: Types of rows for estimators that compute with them.
 FLOATS = (np.float64, np.float32)
 
+#: ... and for those that read each entry once: codes of categories are often integers, and are not copied.
+NUMBERS = (*FLOATS, np.int64, np.int32, np.int16, np.int8)
+
 # Kinds of labels, by dtype. Only labels of the same kind can be compared.
-_LABEL_KINDS = {"b": "number", "i": "number", "u": "number", "f": "number", "U": "text", "S": "bytes"}
+LABEL_KINDS = {"b": "number", "i": "number", "u": "number", "f": "number", "U": "text", "S": "bytes"}
 
 # Doubles represent all integers below this number.
 _MOST_NUMBER = 2**53
@@ -282,7 +285,7 @@ def label_array(y: Any) -> NDArray:
             )
         else:
             array = np.array(array.tolist(), dtype=str if kinds == {"text"} else None)
-    if array.dtype.kind not in _LABEL_KINDS:
+    if array.dtype.kind not in LABEL_KINDS:
         raise TypeError("labels must be all text, or all numbers")
     if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
         raise ValueError("labels must not contain NaN or infinity")
@@ -295,7 +298,7 @@ def encode_labels(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
     if y.size == 0:
         # An empty y may have any dtype.
         return np.empty(0, dtype=np.intp)
-    kinds = _LABEL_KINDS.get(y.dtype.kind), _LABEL_KINDS.get(classes.dtype.kind)
+    kinds = LABEL_KINDS.get(y.dtype.kind), LABEL_KINDS.get(classes.dtype.kind)
     if None in kinds:
         return _encode_one_by_one(y, classes)
     if kinds[0] != kinds[1]:

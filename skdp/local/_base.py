@@ -17,10 +17,11 @@ from ..accounting import PrivacyCost, PureEvent, Relation, check_epsilon
 from ..checks.data import check_quietly
 from ..checks.params import check_integer
 from ..checks.values import shown
-from ..mechanisms import LocalMechanism, NoiseSource
+from ..mechanisms import CategoryChannel, LocalMechanism, NoiseSource
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..release.theorems import Theorem
+from ..schema.categories import has_one_type
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -57,13 +58,18 @@ def check_n_reported(value: Any, n_features: int, epsilon: float, error: Callabl
     return k
 
 
-def has_one_type(X: Any) -> bool:
-    """Tell whether the rows are already of one type."""
-    # NumPy converts a list to a type that holds all of its entries, so that one entry decides how the others are read.
-    dtypes: Any = getattr(X, "dtypes", None)
-    if hasattr(dtypes, "__iter__"):
-        return all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes)
-    return hasattr(X, "__array__") or hasattr(X, "shape")
+def mechanism_for(
+    epsilon: float, sizes: Sequence[int], n_reported: Any, channel: Callable[[Any, int], CategoryChannel]
+) -> LocalMechanism:
+    """Return the mechanism for columns of so many categories, with the channel that `channel` makes for each."""
+
+    def error(part: float) -> list[float]:
+        squares = {size: channel(part, size).mean_square for size in set(sizes)}
+        return [squares[size] for size in sizes]
+
+    k = check_n_reported(n_reported, len(sizes), epsilon, error)
+    channels = {size: channel(portion(epsilon, k), size) for size in set(sizes)}
+    return LocalMechanism(tuple(channels[size] for size in sizes), k)
 
 
 class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):

@@ -11,12 +11,11 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import check_epsilon
-from ..checks.data import validate_quietly
 from ..checks.params import check_boolean, check_choice
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, UnaryChannel
-from ..naive_bayes._model import onto_simplex
-from ._base import Integers, LocalTransformer, check_n_reported, has_one_type, portion
-from ._categories import Categories, check_categories, entries_of
+from ..schema.categories import Categories, check_categories, read_entries
+from ..solvers.tables import onto_simplex
+from ._base import Integers, LocalTransformer, mechanism_for
 
 
 class CategoryTransformer(LocalTransformer):
@@ -32,18 +31,7 @@ class CategoryTransformer(LocalTransformer):
         return tags
 
     def _rows(self, X: Any, *, reset: bool) -> NDArray:
-        # What is missing, or of another kind, is none of the categories.
-        X = entries_of(X)
-        rows: NDArray = validate_quietly(
-            self,
-            X,
-            dtype=None if has_one_type(X) else object,
-            ensure_all_finite=False,
-            ensure_min_samples=0,
-            reset=reset,
-            times=True,
-        )
-        return rows
+        return read_entries(self, X, reset=reset)
 
     @abstractmethod
     def _channel(self, epsilon: Any, n_categories: int) -> CategoryChannel:
@@ -53,17 +41,8 @@ class CategoryTransformer(LocalTransformer):
         return check_categories(self.categories, n_features)
 
     def _mechanism(self, n_features: int) -> LocalMechanism:
-        epsilon = check_epsilon(self.epsilon)
-        sizes = [len(column.values) for column in self._categories(n_features)]
-
-        def error(part: float) -> list[float]:
-            squares = {size: self._channel(part, size).mean_square for size in set(sizes)}
-            return [squares[size] for size in sizes]
-
-        k = check_n_reported(self.n_reported, n_features, epsilon, error)
-        part = portion(epsilon, k)
-        channels = {size: self._channel(part, size) for size in set(sizes)}
-        return LocalMechanism(tuple(channels[size] for size in sizes), k)
+        sizes = [column.size for column in self._categories(n_features)]
+        return mechanism_for(check_epsilon(self.epsilon), sizes, self.n_reported, self._channel)
 
     def _codes(self, X: NDArray) -> Integers:
         columns = self._categories(X.shape[1])
@@ -348,7 +327,7 @@ class UnaryEncoder(CategoryTransformer):
             One 1 for each column; none for what is no category.
         """
         X = self._rows(X, reset=False)
-        sizes = [len(column.values) for column in self._categories(X.shape[1])]
+        sizes = [column.size for column in self._categories(X.shape[1])]
         out = np.zeros((len(X), sum(sizes)), dtype=np.int8)
         for start, codes in zip(np.cumsum(sizes) - sizes, self._codes(X).T, strict=True):
             known = np.flatnonzero(codes != UNKNOWN)

@@ -15,18 +15,17 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ..accounting import PrivacyCost, PureEvent, check_epsilon
-from ..checks.data import check_quietly, labelled_data, validate_quietly
+from ..checks.data import NUMBERS, check_quietly, labelled_data, validate_quietly
 from ..checks.params import check_classes, check_integer, check_positive
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, NoiseSource
-from ..naive_bayes._model import exponent, table_information, table_probabilities
-from ..naive_bayes._naive_bayes import check_priors
-from ..naive_bayes._prediction import DTYPES, NaiveBayesPrediction, by_column
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant
-from ..schema.tables import Columns, Reader, check_columns, columns_for
-from ..schema.tables import Parameters as ColumnParameters
-from ._base import REPORTS, Array, Integers, check_n_reported, guarantee, portion
-from ._categories import encode_labels
+from ..schema.categories import encode_labels
+from ..schema.columns import Columns, ColumnSpec, Encoder, check_columns
+from ..schema.grid import check_n_bins
+from ..solvers.table_rule import NaiveBayesPrediction, by_column, check_priors
+from ..solvers.tables import exponent, table_information, table_probabilities
+from ._base import REPORTS, Array, Integers, guarantee, mechanism_for
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Parameters:
     """The checked parameters, all public."""
 
     epsilon: float
-    columns: ColumnParameters
+    columns: ColumnSpec
     alpha: float
     dependence: float
 
@@ -45,29 +44,20 @@ def best_channel(epsilon: Any, n_categories: int) -> CategoryChannel:
     return min(options, key=lambda channel: channel.mean_square)
 
 
-def mechanism_for(epsilon: float, columns: Columns, n_classes: int, n_reported: Any) -> LocalMechanism:
+def tables_mechanism(epsilon: float, columns: Columns, n_classes: int, n_reported: Any) -> LocalMechanism:
     """Return the mechanism: one column for each table of label and feature, and a last one for the label alone."""
-    sizes = [int(size) * n_classes for size in columns.sizes] + [n_classes]
-    distinct = sorted(set(sizes))
-
-    def error(part: float) -> list[float]:
-        squares = {size: best_channel(part, size).mean_square for size in distinct}
-        return [squares[size] for size in sizes]
-
-    k = check_n_reported(n_reported, len(sizes), epsilon, error)
-    part = portion(epsilon, k)
-    channels = {size: best_channel(part, size) for size in distinct}
-    return LocalMechanism(tuple(channels[size] for size in sizes), k)
+    sizes = [int(size) * n_classes for size in columns.table_sizes] + [n_classes]
+    return mechanism_for(epsilon, sizes, n_reported, best_channel)
 
 
 def pair_codes(X: NDArray, codes: NDArray[np.integer], columns: Columns) -> Integers:
     """Return the code of each row in each table; -1 for a label that is not declared."""
-    out = np.empty((len(X), len(columns.sizes) + 1), dtype=np.int64)
-    reader = Reader(columns)
+    out = np.empty((len(X), len(columns.table_sizes) + 1), dtype=np.int64)
+    encoder = Encoder(columns)
     for start in range(0, len(X), 4096):
         rows = slice(start, start + 4096)
         with np.errstate(all="ignore"):
-            out[rows, :-1] = codes[rows, None] * columns.sizes + reader.cells(X[rows])
+            out[rows, :-1] = codes[rows, None] * columns.table_sizes + encoder.cells(X[rows])
     out[:, -1] = codes
     out[codes < 0] = UNKNOWN
     return out
@@ -322,14 +312,13 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         names = getattr(self, "feature_names_in_", None)
         if names is not None and len(names) != n_features:
             raise ValueError(f"reports are of {n_features} features, and X had {len(names)}")
-        named = (*parameters.columns.categorical, *(name for name, _ in parameters.columns.edges))
-        if names is None and any(isinstance(name, str) for name in named):
+        if names is None and any(isinstance(name, str) for name in parameters.columns.named):
             raise ValueError(
                 "categorical_features or bin_edges name columns, and reports have no names: give positions, or use an "
                 "estimator whose randomize has seen a data frame with these columns"
             )
-        columns = columns_for(parameters.columns, n_features, names)
-        mechanism = mechanism_for(parameters.epsilon, columns, len(classes), self.n_reported)
+        columns = parameters.columns.resolve(n_features, names)
+        mechanism = tables_mechanism(parameters.epsilon, columns, len(classes), self.n_reported)
         with np.errstate(all="ignore"):
             whole = table.astype(np.int64)
         limits = [getattr(channel, "n_reports", 0) for channel in mechanism.channels]
@@ -345,12 +334,12 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         parameters = self._check_parameters()
         source = NoiseSource(self.random_state)
         if classes is None:
-            X, codes, classes = labelled_data(self, X, y, None, DTYPES)
+            X, codes, classes = labelled_data(self, X, y, None, NUMBERS)
         else:
             X, codes = self._rows(X, y, classes, reset)
         check_priors(self.priors, len(classes))
-        columns = columns_for(parameters.columns, X.shape[1], getattr(self, "feature_names_in_", None))
-        mechanism = mechanism_for(parameters.epsilon, columns, len(classes), self.n_reported)
+        columns = parameters.columns.resolve(X.shape[1], getattr(self, "feature_names_in_", None))
+        mechanism = tables_mechanism(parameters.epsilon, columns, len(classes), self.n_reported)
         plan = guarantee(parameters.epsilon, mechanism)
         name = type(self).__name__
         session = ReleaseSession(plan, accountant=accountant, source=source, estimator=name, label=label)
@@ -361,7 +350,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         """Validate rows, but for their labels: where a row is by itself, an exception would tell its label."""
         if y is None:
             validate_quietly(self, X, y)
-        X = validate_quietly(self, X, dtype=list(DTYPES), ensure_min_samples=0, reset=reset)
+        X = validate_quietly(self, X, dtype=list(NUMBERS), ensure_min_samples=0, reset=reset)
         codes = encode_labels(y, classes)
         if len(X) != len(codes):
             raise ValueError("X and y must have the same number of rows")
@@ -370,13 +359,13 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
     def _learn(self, reports: Integers, classes: NDArray, columns: Columns) -> Self:
         parameters = self._check_parameters()
         priors = check_priors(self.priors, len(classes))
-        mechanism = mechanism_for(parameters.epsilon, columns, len(classes), self.n_reported)
+        mechanism = tables_mechanism(parameters.epsilon, columns, len(classes), self.n_reported)
         model = _postprocess_reports(reports, mechanism, columns, len(classes), parameters)
         self.classes_ = classes
         self.class_count_ = model.counts
         self.class_prior_ = model.counts / model.counts.sum() if priors is None else priors
         self.feature_log_prob_ = by_column(columns, model.log_probabilities)
-        self.bin_edges_ = by_column(columns, [None if edges is None else edges.copy() for edges in columns.bin_edges()])
+        self.bin_edges_ = columns.bin_edges()
         self.exponent_ = model.exponent
         self.privacy_ = guarantee(parameters.epsilon, mechanism)
         self._columns = columns
@@ -412,8 +401,8 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         n_classes = check_integer(n_classes, "n_classes", least=2)
         check_priors(self.priors, n_classes)
         n_features = check_integer(n_features, "n_features", least=1)
-        columns = columns_for(parameters.columns, n_features, None, named=False)
-        return guarantee(parameters.epsilon, mechanism_for(parameters.epsilon, columns, n_classes, self.n_reported))
+        columns = parameters.columns.resolve(n_features, None, named=False)
+        return guarantee(parameters.epsilon, tables_mechanism(parameters.epsilon, columns, n_classes, self.n_reported))
 
     def _fixed_cost(self) -> PrivacyCost:
         epsilon = check_epsilon(self.epsilon)
@@ -422,9 +411,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
     def _check_parameters(self) -> Parameters:
         return Parameters(
             epsilon=check_epsilon(self.epsilon),
-            columns=check_columns(
-                self.categorical_features, self.n_categories, "binned", self.n_bins, self.bin_edges, self.bounds
-            ),
+            columns=check_columns(self, n_bins=check_n_bins(self.n_bins)),
             alpha=check_positive(self.alpha, "alpha", least=1e-10),
             dependence=check_positive(self.dependence, "dependence", least=0.0, most=1.0),
         )

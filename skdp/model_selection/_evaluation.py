@@ -34,11 +34,11 @@ from ..accounting import (
 from ..checks.data import check_quietly, encode_labels, labels_of
 from ..checks.params import check_classes, check_integer, check_n_jobs
 from ..checks.silence import discreet
-from ..local._categories import entries_of
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, NoNoise, l2_mechanism
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..release.theorems import Theorem
 from ..release.units import Unit
+from ..schema.categories import entries_of
 from ..sensitivity import group_sensitivity
 from ._candidates import declared_classes, make_candidates
 from ._pricing import Prices, Sequence_, events_of, settle, within

@@ -26,11 +26,11 @@ from ..checks.silence import available_if, silence
 from ..checks.values import shown
 from ..checks.warn import warn
 from ..exceptions import NotEnoughDataError, PrivacyAssumptionWarning
-from ..local._categories import entries_of
 from ..mechanisms import NoiseSource
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..release.units import Unit
+from ..schema.categories import entries_of
 from ..sensitivity import group_sensitivity
 from ._candidates import Candidate, declared_classes, make_candidates
 from ._kinds import is_private

@@ -15,18 +15,21 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ..accounting import GaussianEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon, gaussian_mu
-from ..checks.params import check_choice, check_positive, real_numbers
+from ..checks.data import NUMBERS
+from ..checks.params import check_choice, check_positive
 from ..release.class_sums import moment_weight, noise_scale
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.units import Unit
-from ..schema.tables import NUMERIC, Columns, check_columns, columns_for
-from ..schema.tables import Parameters as ColumnParameters
+from ..schema.columns import Columns, ColumnSpec, check_columns
+from ..schema.grid import check_n_bins
+from ..solvers.table_rule import NaiveBayesPrediction, by_column, check_priors
 from ._model import Options, estimate, warn_of_declarations
-from ._prediction import DTYPES, NaiveBayesPrediction, by_column
 from ._sums import SUMS, Layout, plan, sums_by_class
 
 Array = NDArray[np.float64]
+
+NUMERIC = ("binned", "gaussian")
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Parameters:
 
     epsilon: float
     delta: float
-    columns: ColumnParameters
+    columns: ColumnSpec
     options: Options
     unit: Unit
 
@@ -150,7 +153,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LabelsMixin, BaseEstim
 
     _released = frozenset({"class_count_", "class_prior_", "feature_log_prob_", "theta_", "var_", "exponent_"})
     _public = frozenset({"bin_edges_", "_columns"})
-    _dtypes = DTYPES
+    _dtypes = NUMBERS
 
     def __init__(
         self,
@@ -215,7 +218,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LabelsMixin, BaseEstim
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Layout]:
         check_priors(self.priors, shape.n_classes)
-        columns = columns_for(parameters.columns, shape.n_features, shape.names, named=shape.is_read)
+        columns = parameters.columns.resolve(shape.n_features, shape.names, named=shape.is_read)
         layout = Layout(columns, shape.n_classes)
         return plan(parameters.epsilon, parameters.delta, layout, parameters.unit), layout
 
@@ -231,14 +234,14 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LabelsMixin, BaseEstim
         priors = check_priors(self.priors, shape.n_classes)
         theta = np.full((shape.n_classes, shape.n_features), np.nan)
         var = theta.copy()
-        theta[:, columns.gaussian] = columns.centre + columns.half * model.means
-        var[:, columns.gaussian] = columns.half**2 * model.variances
-        edges = [None if edges is None else edges.copy() for edges in columns.bin_edges()]
+        if layout.n_moments:
+            theta[:, columns.numeric] = columns.grid.centre + columns.grid.half * model.means
+            var[:, columns.numeric] = columns.grid.half**2 * model.variances
         return {
             "class_count_": model.counts,
             "class_prior_": model.counts / model.counts.sum() if priors is None else priors,
             "feature_log_prob_": by_column(columns, model.log_probabilities),
-            "bin_edges_": by_column(columns, edges),
+            "bin_edges_": columns.bin_edges(),
             "theta_": theta,
             "var_": var,
             "exponent_": model.exponent,
@@ -255,17 +258,12 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LabelsMixin, BaseEstim
         return PrivacyCost(epsilon, delta, (event,))
 
     def _check_parameters(self) -> Parameters:
+        n_bins = check_n_bins(self.n_bins)
+        binned = check_choice(self.numeric, "numeric", NUMERIC) == "binned"
         return Parameters(
             epsilon=check_epsilon(self.epsilon),
             delta=check_delta(self.delta),
-            columns=check_columns(
-                self.categorical_features,
-                self.n_categories,
-                check_choice(self.numeric, "numeric", NUMERIC),
-                self.n_bins,
-                self.bin_edges,
-                self.bounds,
-            ),
+            columns=check_columns(self, n_bins=n_bins if binned else 0),
             options=Options(
                 alpha=check_positive(self.alpha, "alpha", least=1e-10),
                 var_smoothing=check_positive(self.var_smoothing, "var_smoothing", least=0.0),
@@ -280,23 +278,11 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LabelsMixin, BaseEstim
 
 def gaussian_evidence(X: NDArray, columns: Columns, means: Array, variances: Array) -> Array:
     """Return log densities of the Gaussian columns together, by row and class."""
-    g = columns.gaussian
+    g = columns.unbinned
     if len(g) == 0:
         return np.zeros((len(X), len(means)))
-    values = np.clip(X[:, g], columns.lower[g], columns.upper[g])
+    values = np.clip(X[:, g], columns.grid.lower, columns.grid.upper)
     out = np.empty((len(X), len(means)))
     for k, (mean, variance) in enumerate(zip(means[:, g], variances[:, g], strict=True)):
         out[:, k] = -((values - mean) ** 2 / variance).sum(axis=1) / 2 - np.log(2 * np.pi * variance).sum() / 2
     return out
-
-
-def check_priors(priors: Any, n_classes: int) -> Array | None:
-    """Return public class probabilities, or None."""
-    if priors is None:
-        return None
-    array = real_numbers(priors)
-    if array is None or array.shape != (n_classes,):
-        raise ValueError(f"priors must hold one number for each of the {n_classes} classes")
-    if not np.all(array >= 0) or not math.isclose(array.sum(), 1.0, rel_tol=1e-9):
-        raise ValueError("priors must be at least 0 and add up to 1")
-    return array

@@ -17,7 +17,7 @@ from ..release.class_sums import class_sums_mechanism, in_real_units, largest_va
 from ..release.session import PrivacyGuarantee, Release
 from ..release.theorems import Theorem
 from ..release.units import ONE_RECORD, Unit
-from ..schema.tables import Columns, Reader
+from ..schema.columns import Columns, Encoder
 from ..sensitivity import sum_over_rows
 
 Array = NDArray[np.float64]
@@ -41,21 +41,21 @@ class Layout:
 
     @property
     def n_moments(self) -> int:
-        return len(self.columns.gaussian)
+        return len(self.columns.unbinned)
 
     @property
     def n_table_cells(self) -> int:
-        return int(self.columns.sizes.sum())
+        return int(self.columns.table_sizes.sum())
 
     @property
     def counts_records(self) -> bool:
         """Whether the records of a class are counted by themselves: each table counts them, too."""
-        return len(self.columns.sizes) == 0
+        return len(self.columns.table_sizes) == 0
 
     @property
     def n_touched(self) -> int:
         """Number of counts that a record adds to."""
-        return len(self.columns.sizes) + self.counts_records
+        return len(self.columns.table_sizes) + self.counts_records
 
     @property
     def width(self) -> int:
@@ -88,9 +88,9 @@ class _Statistic:
 
     def __init__(self, layout: Layout, bits: int | None) -> None:
         self._layout = layout
-        self._reader = Reader(layout.columns)
+        self._encoder = Encoder(layout.columns)
         self._bits = bits
-        self._offsets = np.concatenate([[0], np.cumsum(layout.columns.sizes)[:-1]]).astype(np.intp)
+        self._offsets = np.concatenate([[0], np.cumsum(layout.columns.table_sizes)[:-1]]).astype(np.intp)
         self._classes = np.arange(layout.n_classes)
 
     def __call__(self, X: NDArray, codes: NDArray[np.intp]) -> NDArray:
@@ -102,7 +102,7 @@ class _Statistic:
         if layout.counts_records:
             out[:, 0] = records
         else:
-            cells = self._reader.cells(X)
+            cells = self._encoder.cells(X)
             cells += self._offsets
             cells += (codes * layout.n_table_cells)[:, None]
             out[:, :n_counts] = np.bincount(cells.ravel(order="K"), minlength=n_classes * layout.n_table_cells).reshape(
@@ -110,7 +110,7 @@ class _Statistic:
             )
         if layout.n_moments:
             largest = largest_value(self._bits)
-            values = record_moments(self._reader.scaled(X, largest), self._bits)
+            values = record_moments(self._encoder.scaled(X, largest), self._bits)
             # The products are integers below 2**37 in all, so that doubles add them exactly.
             sums = (codes == self._classes[:, None]).astype(np.float64) @ values
             sums[:, layout.n_moments :] -= largest / 2 * records[:, None]

@@ -10,23 +10,14 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.params import check_choice, check_integer, increasing_edges, is_list
-from ..checks.values import shown
+from ..checks.params import check_choice, increasing_edges, is_list
 from ..schema.bins import Bins
+from ..schema.grid import check_grid, check_n_bins
 from ._base import Array, NumericTransformer, PublicTransformer, by_rows, norm_of_entries
-from ._grid import check_grid
 
 ENCODINGS = ("onehot", "ordinal")
 
-_MOST_BINS = 10**4
-
-
-def check_bins(n_bins: object) -> int:
-    """Return a number of bins."""
-    checked = check_integer(n_bins, "n_bins", least=2)
-    if checked > _MOST_BINS:
-        raise ValueError(f"n_bins must be at most {_MOST_BINS}, got {shown(n_bins)}")
-    return checked
+MOST_BINS = 10**4
 
 
 class BinTransformer(NumericTransformer):
@@ -208,10 +199,8 @@ class PublicBinner(BinTransformer, PublicTransformer):
         self._checked_encoding()
         if self.bin_edges is not None:
             return check_edges(self.bin_edges, n_features)
-        parameters = check_grid(self.bounds, check_bins(self.n_bins), self.scale, self.unit)
-        grid = parameters.grid(n_features)
-        positions = np.broadcast_to(np.arange(grid.n_cells + 1), (n_features, grid.n_cells + 1))
-        return list(grid.values(positions))
+        grid = check_grid(self.bounds, check_n_bins(self.n_bins, MOST_BINS), self.scale, self.unit)
+        return list(grid.of(n_features).every_edge())
 
     def _edges(self, n_features: int) -> list[Array]:
         return self._check(n_features)

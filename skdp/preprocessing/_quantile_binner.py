@@ -8,16 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..release.estimator import Records, RowsMixin, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..schema.grid import Grid, check_grid, check_n_bins
 from ._base import Array
-from ._binning import BinTransformer, check_bins
-from ._grid import Grid, GridParameters, check_grid
+from ._binning import MOST_BINS, BinTransformer
 from ._quantiles import QUANTILE_SCALES, QUANTILES, check_cells, quantile_plan, warn_of_one_cell
 
 
@@ -28,7 +26,7 @@ class Parameters:
     epsilon: float
     delta: float
     n_bins: int
-    grid: GridParameters
+    grid: Grid
 
     def plan(self, n_features: int) -> PrivacyGuarantee:
         levels = tuple(range(1, self.n_bins))
@@ -143,13 +141,12 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
         self.random_state = random_state
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Grid]:
-        grid = parameters.grid.grid(shape.n_features)
-        return parameters.plan(shape.n_features), grid
+        return parameters.plan(shape.n_features), parameters.grid.of(shape.n_features)
 
     def _measure(self, session: ReleaseSession, records: Records, parameters: Parameters, grid: Grid) -> dict[str, Any]:
         positions = grid.positions(session.release(QUANTILES, grid.shares(records.X)))
         warn_of_one_cell(positions)
-        return {"bin_edges_": _postprocess_edges(positions, grid)}
+        return {"bin_edges_": grid.edges(positions)}
 
     def _fixed_cost(self) -> PrivacyCost:
         # More columns share the same budget.
@@ -160,16 +157,10 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
         return Parameters(
             epsilon=check_epsilon(self.epsilon),
             delta=check_delta(self.delta),
-            n_bins=check_bins(self.n_bins),
+            n_bins=check_n_bins(self.n_bins, MOST_BINS),
             grid=check_grid(self.bounds, check_cells(self.grid_size), self.scale, self.unit, QUANTILE_SCALES),
         )
 
     def _edges(self, n_features: int) -> list[Array]:
         check_is_fitted(self, "privacy_")
         return list(self.bin_edges_)
-
-
-def _postprocess_edges(positions: NDArray, grid: Grid) -> Array:
-    """Return the values at released positions, between the bounds."""
-    ends = np.ones((len(positions), 1))
-    return grid.values(np.hstack([0 * ends, positions, grid.n_cells * ends]))

@@ -18,8 +18,8 @@ from ..mechanisms import NoiseSource, quantile_mechanism
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..release.theorems import Theorem
 from ..release.units import ONE_RECORD, Unit
+from ..schema.grid import SCALES, check_grid
 from ..sensitivity import cell_counts
-from ._grid import SCALES, check_grid
 
 Array = NDArray[np.float64]
 
@@ -175,13 +175,13 @@ def private_quantiles(
     accountant = check_accountant(accountant)
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     levels = _check_levels(quantiles)
-    parameters = check_grid(bounds, check_cells(grid_size), scale, unit, QUANTILE_SCALES)
+    grid = check_grid(bounds, check_cells(grid_size), scale, unit, QUANTILE_SCALES)
     counted = Unit.of(rows_per_group)
     source = NoiseSource(random_state)
     numbers = counted.numbers(groups, X)
     rows, single = _columns(X)
     rows, _, members = counted.members(numbers, rows)
-    grid = parameters.grid(rows.shape[1])
+    grid = grid.of(rows.shape[1])
     order = np.argsort(levels, axis=None)
     sought = tuple(np.ravel(levels)[order].tolist())
     plan = quantile_plan(QUANTILES, epsilon, delta, sought, _WHOLE, rows.shape[1], counted=counted)
@@ -213,10 +213,7 @@ def warn_of_one_cell(positions: Array) -> None:
 
 def check_cells(grid_size: object) -> int:
     """Return a number of cells."""
-    checked = check_integer(grid_size, "grid_size", least=2)
-    if checked > MOST_CELLS:
-        raise ValueError(f"grid_size must be at most {MOST_CELLS}, got {shown(grid_size)}")
-    return checked
+    return check_integer(grid_size, "grid_size", least=2, most=MOST_CELLS)
 
 
 def _dyadic_edges(exponents: Any) -> Array:

@@ -67,48 +67,56 @@ def check_n_categories(value: Any, n_columns: int, most: int) -> tuple[int, ...]
     return checked
 
 
+def check_pairs(value: Any) -> tuple[tuple[Any, Any], ...]:
+    """Return the pairs of columns that `interactions` names."""
+    if value is None:
+        return ()
+    if not is_list(value) or not all(is_list(pair) and len(pair) == 2 for pair in value):
+        raise ValueError("interactions must be a list of pairs of columns, by position or name")
+    return distinct_pairs((column_name(a, "interactions"), column_name(b, "interactions")) for a, b in value)
+
+
+def distinct_pairs(pairs: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, Any], ...]:
+    """Return pairs of different columns, or refuse them."""
+    found = tuple(pairs)
+    if any(a == b for a, b in found) or len({frozenset(pair) for pair in found}) < len(found):
+        raise ValueError("interactions must be pairs of different columns, each pair once")
+    return found
+
+
 def positions_of(
-    groups: Iterable[tuple[str, Sequence[Any]]], n_features: int, names: NDArray | None, named: bool = True
-) -> list[list[int]]:
-    """Return the positions of the columns that each parameter names; a column may occur once."""
+    groups: Sequence[tuple[str, Sequence[Any]]], n_features: int, names: NDArray | None, named: bool = True
+) -> dict[Any, int]:
+    """Return the position of each column that a parameter names; a column may occur once."""
     # Without `named`, the names of X are unknown, and a name stands for any column that is left: for a plan, it does
     # not matter which.
-    groups = list(groups)
     known = {} if names is None else {name: i for i, name in enumerate(names)}
     taken = {column for _, columns in groups for column in columns if not isinstance(column, str)}
     free = iter([i for i in range(n_features) if i not in taken])
-    found: list[list[int]] = []
+    found: dict[Any, int] = {}
     for parameter, columns in groups:
-        positions = []
         for column in columns:
             place = (known.get(column) if named else next(free, None)) if isinstance(column, str) else column
             if place is None or place >= n_features:
                 raise ValueError(f"{parameter} names the column {column!r}, which X does not have")
-            positions.append(int(place))
-        found.append(positions)
-    used = [place for positions in found for place in positions]
-    if len(set(used)) < len(used):
-        raise ValueError(f"a column may occur once only in {' and '.join(parameter for parameter, _ in groups)}")
+            found[column] = int(place)
+    if len(set(found.values())) < len(found):
+        raise ValueError(f"a column may occur once only in {' and '.join(name for name, used in groups if used)}")
     return found
 
 
 def bounds_of_columns(
     bounds: Any, n_features: int, used: NDArray[np.intp], numeric: NDArray[np.intp]
 ) -> tuple[Array, Array]:
-    """Return lower and upper bounds of shape (n_features,), which are 0 and 1 for columns that are not in `used`."""
+    """Return lower and upper bounds of the columns in `used`."""
     # `bounds` may be two numbers, or two sequences for all columns, for the numeric ones (`used` is among them), or for
     # those in `used`.
-    lower, upper = np.zeros(n_features), np.ones(n_features)
     if len(used) == 0:
-        return lower, upper
-    pair = check_bounds(bounds, "bounds", "the numeric features")
-    for columns in (used, numeric):
-        if pair[0].ndim and len(pair[0]) == len(columns) and np.all(np.isin(used, columns)):
-            everywhere = np.zeros(n_features), np.ones(n_features)
-            for end, given in zip(everywhere, pair, strict=True):
-                end[columns] = given
-            pair = everywhere
-            break
-    for end, given in zip((lower, upper), columns_of(pair, "bounds", n_features), strict=True):
-        end[used] = given[used]
-    return lower, upper
+        return np.empty(0), np.empty(0)
+    lower, upper = check_bounds(bounds, "bounds", "the numeric features")
+    if lower.ndim and len(lower) in (len(used), len(numeric)):
+        own = slice(None) if len(lower) == len(used) else np.searchsorted(numeric, used)
+    else:
+        lower, upper = columns_of((lower, upper), "bounds", n_features)
+        own = used
+    return lower[own], upper[own]

@@ -15,9 +15,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, check_delta, check_epsilon
-from ..checks.data import FLOATS
+from ..checks.data import NUMBERS
 from ..checks.params import check_bounds, check_integer
-from ..checks.values import shown
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource
 from ..release.class_sums import class_sums_mechanism, noise_scale
 from ..release.estimator import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
@@ -25,9 +24,9 @@ from ..release.mismatch import label_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..release.units import Unit
-from ..schema.tables import Parameters as ColumnParameters
-from ..schema.tables import check_columns, columns_for
-from ._grid import MOST_CELLS, Array, Grid, Target, check_size, default_bins, uniforms
+from ..schema.columns import ColumnSpec, check_columns
+from ..schema.grid import Grid, check_n_bins
+from ._axes import MOST_CELLS, Array, Axes, check_size, default_bins, uniforms
 
 COUNTS = "counts of cells"
 THEOREM = Theorem("Histograms", 1)
@@ -38,9 +37,6 @@ EXPECTED_N = 10_000
 #: The chance that an empty cell is taken for one with records is half the number of cells to minus this power.
 KEPT_POWER = 0.7
 
-#: Types that X may have without being copied; codes of categories are often integers.
-DTYPES = (*FLOATS, np.int64, np.int32, np.int16, np.int8)
-
 NONE, LABELS, NUMBER = "none", "labels", "number"
 
 
@@ -50,7 +46,7 @@ class Parameters:
 
     epsilon: float
     delta: float
-    columns: ColumnParameters
+    columns: ColumnSpec
     n_bins: int
     n_bins_y: int
     target: str
@@ -62,31 +58,30 @@ class Parameters:
     def mechanism(self, size: int) -> tuple[Mechanism, Any]:
         return class_sums_mechanism(self.epsilon, self.delta, 1, 0, size, self.unit.rows)
 
-    def grid(self, n_features: int, names: NDArray | None, n_classes: int | None, named: bool = True) -> Grid:
-        """Return the grid for data with so many columns and labels."""
-        columns = columns_for(self.columns, n_features, names, named)
+    def axes(self, n_features: int, names: NDArray | None, n_classes: int | None, named: bool = True) -> Axes:
+        """Return the axes for data with so many columns and labels."""
+        columns = self.columns.resolve(n_features, names, named)
         number = self.target == NUMBER
         n_bins, n_bins_y = self.n_bins, self.n_bins_y or self.n_bins
         if not n_bins or (number and not n_bins_y):
-            n_axes = (not n_bins) * len(columns.equal) + (number and not n_bins_y)
-            fixed = [*columns.n_categories, *(len(edges) - 1 for edges in columns.edges), n_classes or 1, n_bins_y or 1]
-            product = math.prod(int(n) for n in fixed)
+            n_axes = (not n_bins) * len(columns.numeric) + (number and not n_bins_y)
+            fixed = [n for n, kind in zip(columns.sizes, columns.kinds, strict=True) if kind is not None]
+            product = math.prod(fixed) * (n_classes or 1) * (n_bins_y or 1)
             chosen = default_bins(self.expected_n, noise_scale(self.mechanism(1)[0]), max(n_axes, 1), product)
             n_bins, n_bins_y = n_bins or chosen, n_bins_y or chosen
-        target = Target(n_classes or 0)
-        if number:
-            assert self.bounds_y is not None
-            lower, upper = (float(np.ravel(end)[0]) for end in self.bounds_y)
-            target = Target(n_bins_y, lower, upper)
-        return check_size(Grid(replace(columns, n_bins=n_bins), target))
+        columns = replace(columns, n_bins=n_bins, grid=replace(columns.grid, n_cells=n_bins))
+        if not number:
+            return check_size(Axes(columns, n_classes or 0))
+        assert self.bounds_y is not None
+        return check_size(Axes(columns, n_bins_y, Grid(*self.bounds_y, n_bins_y).of(1)))
 
-    def plan(self, grid: Grid) -> PrivacyGuarantee:
+    def plan(self, axes: Axes) -> PrivacyGuarantee:
         """Return the one release.
 
         A record is in one cell, and adds 1 to its count: the sensitivity is that of one count, in the L1 and in the L2
         norm (see ``class_sums_l1``).
         """
-        mechanism, event = self.mechanism(grid.size)
+        mechanism, event = self.mechanism(axes.size)
         releases = (Release(COUNTS, mechanism, 1.0, THEOREM),)
         return self.unit.stated(PrivacyGuarantee(self.epsilon, self.delta, (event,), releases))
 
@@ -113,8 +108,8 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
     """Counts records in the cells of a public grid, with noise, and makes data of the counts."""
 
     _released = frozenset({"counts_", "weights_", "estimator_"})
-    _public = frozenset({"bin_edges_", "_grid"})
-    _dtypes = DTYPES
+    _public = frozenset({"bin_edges_", "_axes"})
+    _dtypes = NUMBERS
 
     epsilon: float
     delta: float
@@ -136,20 +131,14 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
         target, classes, bounds_y = self._target()
         if bounds_y is not None and bounds_y[0].size != 1:
             raise ValueError("bounds_y must be a pair of numbers: y has one column")
+        n_bins = 0 if self.n_bins is None else check_n_bins(self.n_bins)
         n_bins_y = getattr(self, "n_bins_y", None)
         return Parameters(
             epsilon=check_epsilon(self.epsilon),
             delta=check_delta(self.delta),
-            columns=check_columns(
-                self.categorical_features,
-                self.n_categories,
-                "binned",
-                2 if self.n_bins is None else self.n_bins,
-                self.bin_edges,
-                self.bounds,
-            ),
-            n_bins=0 if self.n_bins is None else check_bins(self.n_bins, "n_bins"),
-            n_bins_y=0 if n_bins_y is None else check_bins(n_bins_y, "n_bins_y"),
+            columns=check_columns(self, n_bins=n_bins or 2),
+            n_bins=n_bins,
+            n_bins_y=0 if n_bins_y is None else check_integer(n_bins_y, "n_bins_y", least=2, most=MOST_CELLS),
             target=target,
             classes=classes,
             bounds_y=bounds_y,
@@ -168,24 +157,23 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
     def _declared_shape(self, parameters: Parameters, n_features: int, n_classes: int | None) -> Shape:
         return self._kind(parameters)._declared_shape(self, parameters, n_features, n_classes)
 
-    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Grid]:
-        grid = parameters.grid(shape.n_features, shape.names, shape.n_classes or None, named=shape.is_read)
-        return parameters.plan(grid), grid
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Axes]:
+        axes = parameters.axes(shape.n_features, shape.names, shape.n_classes or None, named=shape.is_read)
+        return parameters.plan(axes), axes
 
-    def _measure(self, session: ReleaseSession, records: Records, parameters: Parameters, grid: Grid) -> dict[str, Any]:
+    def _measure(self, session: ReleaseSession, records: Records, parameters: Parameters, axes: Axes) -> dict[str, Any]:
         mechanism, classes = session.mechanism(COUNTS), records.shape.classes
-        counts = session.release(COUNTS, grid.counts(records.X, records.y)).reshape(grid.shape)
+        counts = session.release(COUNTS, axes.counts(records.X, records.y)).reshape(axes.shape)
         if classes is not None:
             deviation = noise_scale(mechanism) * math.sqrt(counts.size / len(classes))
             by_class = counts.reshape(-1, len(classes)).sum(axis=0)
             parts = label_parts(classes, by_class, deviation)
             warn_of_mismatch(float(by_class.sum()), deviation * math.sqrt(len(classes)), parts, labels=True)
-        edges = grid.edges[: records.shape.n_features]
         return {
             "counts_": counts,
             "weights_": postprocess_weights(counts, mechanism),
-            "bin_edges_": [None if each is None else each.copy() for each in edges],
-            "_grid": grid,
+            "bin_edges_": axes.columns.bin_edges(),
+            "_axes": axes,
         }
 
     def _fixed_cost(self) -> PrivacyCost | None:
@@ -195,10 +183,10 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
 
     def _target_values(self, values: Array) -> NDArray | None:
         """Return y for the last axis's values."""
-        if not self._grid.target.n_cells:
+        if not self._axes.n_targets:
             return None
         last = values[:, -1]
-        return last if self._grid.target.numeric else self.classes_[last.astype(np.intp)]
+        return last if self._axes.target is not None else self.classes_[last.astype(np.intp)]
 
     def cells(self) -> tuple[Array, NDArray | None, Array]:
         """Return the synthetic data set: the centres of all cells that have weight, and their weights.
@@ -215,7 +203,7 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
         check_is_fitted(self, "privacy_")
         weights = self.weights_.ravel()
         kept = np.flatnonzero(weights)
-        values = self._grid.centres(kept)
+        values = self._axes.centres(kept)
         return values[:, : self.n_features_in_], self._target_values(values), weights[kept]
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, NDArray | None]:
@@ -247,16 +235,8 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
         ends = np.cumsum(weights)
         cells = np.searchsorted(ends, uniforms(n_samples, stream) * ends[-1], side="right")
         # Rounding may lead to the very end, beyond the last cell that has weight.
-        values = self._grid.points(np.minimum(cells, np.flatnonzero(weights)[-1]), stream)
+        values = self._axes.points(np.minimum(cells, np.flatnonzero(weights)[-1]), stream)
         return values[:, : self.n_features_in_], self._target_values(values)
-
-
-def check_bins(value: Any, name: str) -> int:
-    """Return a number of bins."""
-    bins = check_integer(value, name, least=2)
-    if bins > MOST_CELLS:
-        raise ValueError(f"{name} must be at most {MOST_CELLS}, got {shown(value)}")
-    return bins
 
 
 def checked_bounds_y(bounds_y: Any) -> tuple[Array, Array]:

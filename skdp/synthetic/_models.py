@@ -16,13 +16,13 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from ..checks.data import validate_quietly
+from ..checks.data import NUMBERS, validate_quietly
 from ..checks.params import check_classes, check_integer
 from ..checks.silence import available_if, silence, take_off_callbacks
 from ..mechanisms import NoiseSource
 from ..release.estimator import Shape
-from ._base import DTYPES, LABELS, NUMBER, HistogramBase, Parameters, checked_bounds_y
-from ._grid import Array, Grid
+from ._axes import Array, Axes
+from ._base import LABELS, NUMBER, HistogramBase, Parameters, checked_bounds_y
 from ._rehearsal import made_up_rows
 
 
@@ -79,7 +79,7 @@ class HistogramModel(HistogramBase):
                 f"{type(inner).__name__}.fit does not take sample_weight: set n_samples, to fit it to synthetic rows"
             )
 
-    def _fit_to_cells(self, X: Any, y: Any, groups: Any, default: Callable[[Grid], Any]) -> None:
+    def _fit_to_cells(self, X: Any, y: Any, groups: Any, default: Callable[[Axes], Any]) -> None:
         self._check_estimator()
         source = NoiseSource(self.random_state)
         self._fit(X, y, groups)
@@ -92,16 +92,16 @@ class HistogramModel(HistogramBase):
             return
         # Some versions of scikit-learn warn of their own calls of SciPy, which nobody asked the default model for.
         with config_context(enable_metadata_routing=False), silence():
-            self.estimator_ = fitted(default(self._grid), rows, targets, weights)
+            self.estimator_ = fitted(default(self._axes), rows, targets, weights)
 
-    def _rehearse(self, parameters: Parameters, shape: Shape, grid: Grid) -> None:
+    def _rehearse(self, parameters: Parameters, shape: Shape, axes: Axes) -> None:
         """Fit a clone of the estimator to made-up rows, so that one that cannot be fitted costs nothing."""
         if self.estimator is None:
             return
         trial = clone(self.estimator)
         # They are to hear of the fit alone.
         take_off_callbacks(trial)
-        values, classes = made_up_rows(grid, self.n_samples), shape.classes
+        values, classes = made_up_rows(axes, self.n_samples), shape.classes
         targets = values[:, -1] if classes is None else classes[values[:, -1].astype(np.intp)]
         weights = np.full(len(values), 100.0) if self.n_samples is None else None
         try:
@@ -117,12 +117,12 @@ class HistogramModel(HistogramBase):
         """Return the cells, with what a model cannot do without: a first row, and one record of each label."""
         y: Any
         X, y, weights = self.cells()
-        grid = self._grid
-        if grid.target.numeric:
+        axes = self._axes
+        if axes.target is not None:
             if len(X):
                 return X, y, weights
-            middle = grid.centres(np.array([grid.size // 2]))[:, : self.n_features_in_]
-            return middle, np.array([(grid.target.lower + grid.target.upper) / 2]), np.ones(1)
+            middle = axes.centres(np.array([axes.size // 2]))[:, : self.n_features_in_]
+            return middle, axes.target.centre, np.ones(1)
         missing = np.setdiff1d(self.classes_, y)
         if len(missing) == 0:
             return X, y, weights
@@ -131,7 +131,7 @@ class HistogramModel(HistogramBase):
         if not shares.any():
             shares[len(shares) // 2] = 1.0
         kept = np.flatnonzero(shares)
-        places = grid.centres(kept * grid.target.n_cells)[:, : self.n_features_in_]
+        places = axes.centres(kept * axes.n_targets)[:, : self.n_features_in_]
         return (
             np.concatenate([X, np.tile(places, (len(missing), 1))]),
             np.concatenate([y, np.repeat(missing, len(kept))]),
@@ -142,7 +142,7 @@ class HistogramModel(HistogramBase):
         """Return synthetic rows, with one row more for each label that was not drawn."""
         y: Any
         X, y = self._drawn(n_samples, source)
-        if self._grid.target.numeric:
+        if self._axes.target is not None:
             return X, y
         missing = np.setdiff1d(self.classes_, y)
         # The first rows that were drawn are as good as any others.
@@ -151,7 +151,7 @@ class HistogramModel(HistogramBase):
 
     def _rows(self, X: Any) -> NDArray:
         check_is_fitted(self, "estimator_")
-        rows: NDArray = validate_quietly(self, X, dtype=list(DTYPES), reset=False)
+        rows: NDArray = validate_quietly(self, X, dtype=list(NUMBERS), reset=False)
         return rows
 
     def predict(self, X: Any) -> NDArray:
@@ -172,13 +172,14 @@ class HistogramModel(HistogramBase):
         return predictions
 
 
-def encoded(grid: Grid, model: Any) -> Any:
+def encoded(axes: Axes, model: Any) -> Any:
     """Return a pipeline that encodes categories, scales numbers, and ends in `model`."""
-    c = grid.columns
-    if len(c.categorical) == 0:
+    c = axes.columns
+    if not c.categorical:
         return make_pipeline(StandardScaler(), model)
-    one_hot = OneHotEncoder(categories=[np.arange(n) for n in c.n_categories], handle_unknown="ignore")
-    columns = ColumnTransformer([("categories", one_hot, c.categorical.tolist())], remainder=StandardScaler())
+    codes = [np.arange(c.sizes[j]) for j in c.categorical]
+    one_hot = OneHotEncoder(categories=codes, handle_unknown="ignore")
+    columns = ColumnTransformer([("categories", one_hot, list(c.categorical))], remainder=StandardScaler())
     return make_pipeline(columns, model)
 
 
@@ -334,7 +335,7 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        self._fit_to_cells(X, y, groups, lambda grid: encoded(grid, LogisticRegression(max_iter=1000)))
+        self._fit_to_cells(X, y, groups, lambda axes: encoded(axes, LogisticRegression(max_iter=1000)))
         return self
 
     @available_if(_has("predict_proba"))
@@ -541,5 +542,5 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        self._fit_to_cells(X, y, groups, lambda grid: encoded(grid, LinearRegression()))
+        self._fit_to_cells(X, y, groups, lambda axes: encoded(axes, LinearRegression()))
         return self

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.data import validate_quietly
+from ..checks.data import NUMBERS, validate_quietly
 from ..checks.params import check_classes
-from ._base import DTYPES, LABELS, NONE, NUMBER, HistogramBase, checked_bounds_y
-from ._grid import Array
+from ._axes import Array
+from ._base import LABELS, NONE, NUMBER, HistogramBase, checked_bounds_y
 
 
 class NoisyHistogram(HistogramBase):
@@ -188,10 +188,10 @@ class NoisyHistogram(HistogramBase):
             cells, so that no density is 0. Rows with values that are no category have the least that any cell has.
         """
         check_is_fitted(self, "privacy_")
-        X = validate_quietly(self, X, dtype=list(DTYPES), reset=False)
-        grid = self._grid
-        weights = self.weights_.sum(axis=-1) if grid.target.n_cells else self.weights_
-        logarithms = np.log((weights + 1 / weights.size) / (weights.sum() + 1) / grid.volumes()).ravel()
-        place, inside = grid.places(X)
-        density: Array = np.where(inside, logarithms[place // max(grid.target.n_cells, 1)], logarithms.min())
+        X = validate_quietly(self, X, dtype=list(NUMBERS), reset=False)
+        axes = self._axes
+        weights = self.weights_.sum(axis=-1) if axes.n_targets else self.weights_
+        logarithms = np.log((weights + 1 / weights.size) / (weights.sum() + 1) / axes.volumes()).ravel()
+        place, inside = axes.places(X)
+        density: Array = np.where(inside, logarithms[place // max(axes.n_targets, 1)], logarithms.min())
         return density

@@ -11,22 +11,19 @@ from sklearn.utils.validation import check_is_fitted
 from ..checks.data import validate_quietly
 from ..checks.params import check_integer
 from ..checks.silence import DiscreetMethods
-from ..checks.values import shown
 
 Array = NDArray[np.float64]
 
 #: Rows that are routed at once.
 ROUTED = 8192
 
+#: Tables of places have one entry for each tree and category.
+MOST_CATEGORIES = 2**16
+
 
 def check_optional(value: object, name: str, least: int, most: int) -> int | None:
     """Return an integer within limits, or None."""
-    if value is None:
-        return None
-    checked = check_integer(value, name, least=least)
-    if checked > most:
-        raise ValueError(f"{name} must be at most {most}, got {shown(value)}")
-    return checked
+    return None if value is None else check_integer(value, name, least=least, most=most)
 
 
 class TreeClassifier(DiscreetMethods):

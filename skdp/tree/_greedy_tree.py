@@ -19,19 +19,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ..accounting import PrivacyCost, PrivacyEvent, check_delta, check_epsilon
 from ..checks.params import check_boolean, check_choice, check_integer
-from ..checks.values import shown
 from ..mechanisms import coordinate_variance
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.mismatch import label_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..schema.bins import Bins
+from ..schema.columns import Columns, ColumnSpec, check_columns
 from ..sensitivity import sum_over_rows
-from ._base import ROUTED, TreeClassifier, check_optional
-from ._columns import ColumnParameters, check_columns, columns_for
+from ._base import MOST_CATEGORIES, ROUTED, TreeClassifier, check_optional
 from ._counts import choice_mechanism, count_mechanism, leaf_counts
 from ._smoothing import class_distributions, few_records
-from ._structure import Columns
 
 Array = NDArray[np.float64]
 
@@ -103,20 +101,21 @@ class Candidates:
         return int(self.counts.sum())
 
     @cached_property
+    def thresholds(self) -> dict[int, Array]:
+        """Evenly spaced thresholds by numeric feature."""
+        grid = replace(self.columns.grid, n_cells=self.n_thresholds + 1)
+        # Where bounds are next to each other, rounding would lead out of them.
+        inner = np.minimum(grid.every_edge()[:, 1:-1], np.nextafter(grid.upper, grid.lower)[:, None])
+        return dict(zip(self.columns.numeric.tolist(), np.maximum.accumulate(inner, axis=1), strict=True))
+
+    @cached_property
     def _numeric(self) -> dict[int, Bins]:
-        return {j: Bins(self.thresholds(j), right=False) for j in np.flatnonzero(~self.columns.categorical).tolist()}
+        return {j: Bins(own, right=False) for j, own in self.thresholds.items()}
 
     def bins(self, X: NDArray) -> Iterator[NDArray[np.intp]]:
         """Yield the bins of records, of shape (n_rows,), feature by feature."""
         for j, values in enumerate(np.ascontiguousarray(X.T)):
-            yield self._numeric[j](values) if j in self._numeric else self.columns.codes(values, j)
-
-    def thresholds(self, feature: int) -> Array:
-        lower, upper = self.columns.lower[feature], self.columns.upper[feature]
-        places = np.arange(1, self.n_thresholds + 1) / (self.n_thresholds + 1)
-        # Where bounds are next to each other, rounding would lead out of them.
-        values = np.clip(lower * (1 - places) + upper * places, lower, np.nextafter(upper, lower))
-        return np.maximum.accumulate(values)
+            yield self._numeric[j](values) if j in self._numeric else self.columns.cells(j, values)
 
     def children(self, histogram: Array) -> tuple[Array, Array]:
         """Return class counts of the children of all candidates, from counts of shape (n_nodes, n_bins, n_classes)."""
@@ -135,11 +134,11 @@ class Candidates:
         """Return features, thresholds and categories of chosen candidates; the latter -1 for numeric features."""
         features = np.repeat(np.arange(self.columns.n_features), self.counts)
         places = np.arange(self.n_candidates) - np.repeat(np.cumsum(self.counts) - self.counts, self.counts)
-        numeric = ~self.columns.categorical[features]
         thresholds = np.zeros(self.n_candidates)
-        for j in np.flatnonzero(~self.columns.categorical).tolist():
-            thresholds[features == j] = self.thresholds(j)
-        return features[chosen], thresholds[chosen], np.where(numeric, -1, places)[chosen]
+        for j, own in self.thresholds.items():
+            thresholds[features == j] = own
+            places[features == j] = -1
+        return features[chosen], thresholds[chosen], places[chosen]
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +252,7 @@ class Parameters:
 
     epsilon: float
     delta: float
-    columns: ColumnParameters
+    columns: ColumnSpec
     max_depth: int
     n_thresholds: int
     criterion: str
@@ -409,7 +408,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         self.random_state = random_state
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Columns]:
-        columns = columns_for(parameters.columns, shape.n_features, shape.names, named=shape.is_read)
+        columns = parameters.columns.resolve(shape.n_features, shape.names, named=shape.is_read)
         return make_plan(parameters, shape.n_classes), columns
 
     def _measure(
@@ -444,15 +443,12 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
 
     def _check_parameters(self) -> Parameters:
         depth = check_optional(self.max_depth, "max_depth", 0, 12)
-        thresholds = check_integer(self.n_thresholds, "n_thresholds", least=1)
-        if thresholds > 4095:
-            raise ValueError(f"n_thresholds must be at most 4095, got {shown(self.n_thresholds)}")
         return Parameters(
             epsilon=check_epsilon(self.epsilon),
             delta=check_delta(self.delta),
-            columns=check_columns(self.bounds, self.categorical_features, self.n_categories),
+            columns=check_columns(self, most=MOST_CATEGORIES),
             max_depth=_DEPTH if depth is None else depth,
-            n_thresholds=thresholds,
+            n_thresholds=check_integer(self.n_thresholds, "n_thresholds", least=1, most=4095),
             criterion=check_choice(self.criterion, "criterion", CRITERIA),
             prune=check_boolean(self.prune, "prune"),
         )

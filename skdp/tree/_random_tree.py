@@ -48,13 +48,12 @@ from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.mismatch import column_part, label_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Reserved
 from ..release.theorems import Theorem
-from ..sensitivity import cell_counts
-from ._base import ROUTED, TreeClassifier, check_optional
-from ._columns import ColumnParameters, check_columns, columns_for
+from ..schema.columns import Columns, ColumnSpec, check_columns
+from ._base import MOST_CATEGORIES, ROUTED, TreeClassifier, check_optional
 from ._counts import choice_mechanism, class_counts, count_mechanism, leaf_counts
-from ._routes import Routes
+from ._growth import grow
 from ._smoothing import class_distributions, log_odds, scores
-from ._structure import Columns, Forest, grow
+from ._structure import Forest, Routes
 from ._weights import (
     LENGTHS,
     SCALES,
@@ -115,7 +114,7 @@ class Parameters:
 
     epsilon: float
     delta: float
-    columns: ColumnParameters
+    columns: ColumnSpec
     n_estimators: int | None
     max_depth: int | None
     max_features: int | None
@@ -293,19 +292,6 @@ def make_plan(parameters: Parameters, n_features: int, n_classes: int, n_numeric
     return Plan(shares.guarantee(), rest, trees)
 
 
-def grid_counts(columns: Columns, X: NDArray) -> Array:
-    """Count the records in the cells of each numeric column's grid; one record is in one cell of each column."""
-    numeric = np.flatnonzero(~columns.categorical)
-    lower = columns.lower[numeric]
-    rate = _GRID / (columns.upper[numeric] - lower)
-
-    def places(rows: NDArray) -> NDArray:
-        with np.errstate(over="ignore"):
-            return (rows[:, numeric] - lower) * rate
-
-    return cell_counts(places, X, len(numeric), _GRID)
-
-
 def leaf_scores(route: Routes, table: Array, X: NDArray) -> Iterator[Array]:
     """Look up the scores of rows, of shape (n_scores, n_rows), tree by tree."""
     for values, leaves in zip(table, route(X), strict=True):
@@ -315,16 +301,6 @@ def leaf_scores(route: Routes, table: Array, X: NDArray) -> Iterator[Array]:
 def node_scores(leaves: Array, inner: Array, prior: Array) -> Array:
     """Return the scores of leaves and inner nodes, numbered as routes number them."""
     return scores(np.concatenate([leaves, inner], axis=1), prior)
-
-
-def _postprocess_cuts(columns: Columns, edges: Array) -> dict[int, Array]:
-    """Return, by numeric feature, values that count as evenly spaced: its bounds, and the cut points between them."""
-    out = {}
-    for feature, cuts in zip(np.flatnonzero(~columns.categorical).tolist(), edges, strict=True):
-        lower, upper = columns.lower[feature], columns.upper[feature]
-        places = np.concatenate([[0.0], cuts, [_GRID]]) / _GRID
-        out[feature] = np.clip(lower * (1 - places) + upper * places, lower, upper)
-    return out
 
 
 def _postprocess_rows(counts: Array, spread: float) -> float:
@@ -360,7 +336,7 @@ def _warn_of_counts(
     one. Therefore trees that split by one categorical column alone show how many records have its codes. Noise is
     independent from leaf to leaf. Where there were class counts before, labels were compared by them.
     """
-    categorical = set(np.flatnonzero(forest.columns.categorical).tolist() if forest.depth else [])
+    categorical = set(forest.places if forest.depth else [])
     trees: dict[tuple[int, ...], list[int]] = {}
     for tree, (seen, n_seen) in enumerate(zip(forest.features, forest.n_seen, strict=True)):
         trees.setdefault(tuple(sorted(categorical & set(seen[:n_seen].tolist()))), []).append(tree)
@@ -558,8 +534,8 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         return X, codes, None, shape
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Columns, Plan]]:
-        columns = columns_for(parameters.columns, shape.n_features, shape.names, named=shape.is_read)
-        plan = make_plan(parameters, shape.n_features, shape.n_classes, int(np.sum(~columns.categorical)))
+        columns = parameters.columns.resolve(shape.n_features, shape.names, named=shape.is_read)
+        plan = make_plan(parameters, shape.n_features, shape.n_classes, len(columns.numeric))
         return plan.guarantee, (columns, plan)
 
     def _measure(
@@ -572,7 +548,8 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
             X, codes = X[known], codes[known]
         warps = {}
         if plan.mechanism(_CUTS) is not None:
-            warps = _postprocess_cuts(columns, session.release(_CUTS, grid_counts(columns, X)))
+            cuts = session.release(_CUTS, columns.grid.counts(X, columns.numeric))
+            warps = dict(zip(columns.numeric.tolist(), columns.grid.edges(cuts), strict=True))
         trees, first = plan.trees, None
         counter = plan.mechanism(_CLASSES)
         if trees is None and counter is not None:
@@ -643,7 +620,7 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         return Parameters(
             epsilon=check_epsilon(self.epsilon),
             delta=check_delta(self.delta),
-            columns=check_columns(self.bounds, self.categorical_features, self.n_categories),
+            columns=check_columns(self, n_cells=_GRID, most=MOST_CATEGORIES),
             n_estimators=check_optional(self.n_estimators, "n_estimators", 1, 10_000),
             max_depth=check_optional(self.max_depth, "max_depth", 0, 16),
             max_features=check_optional(self.max_features, "max_features", 1, 10_000),

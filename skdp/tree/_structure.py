@@ -1,4 +1,4 @@
-"""Random trees, drawn from public numbers alone: bounds, numbers of categories, and a seed that is no secret.
+"""The structure of random trees, and the way of rows through it. A leaf depends on the bins of a tree's features only.
 
 All trees of a forest have one depth and are stored as one set of arrays. Node ``i`` of a level has the nodes ``2 i``
 and ``2 i + 1`` of the next for its children. A tree sees a few of the features. A categorical feature is put into a
@@ -7,46 +7,25 @@ random order, by tree, and then split like a number: what goes left is a random 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mechanisms import BitStream
-from ._routes import Routes
+from ..schema.bins import Bins
+from ..schema.categories import cells_of_codes
 
 Array = NDArray[np.float64]
 
 # Fewer rows do not pay for tables for routing.
 _FEWEST = 1024
 
-#: A numeric split lies in this part of its cell, so that no branch is spent on a sliver.
-CENTRAL = (0.25, 0.75)
+#: Most entries of a tree's table: one for each combination of bins between the tree's own thresholds.
+_MOST_ENTRIES = 4096
 
-
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """Hold what is public about the columns of X; for categories, bounds are 0 and the last code."""
-
-    lower: Array
-    upper: Array
-    # `n_categories` is 0 for numeric columns.
-    n_categories: NDArray[np.intp]
-
-    @property
-    def n_features(self) -> int:
-        return len(self.lower)
-
-    @property
-    def categorical(self) -> NDArray[np.bool_]:
-        return self.n_categories > 0
-
-    def codes(self, values: NDArray, feature: int) -> NDArray[np.intp]:
-        """Return codes of categories, and their number for what is none."""
-        unknown = int(self.n_categories[feature])
-        codes = np.clip(values, -1, unknown).astype(np.intp)
-        codes[(codes != values) | (codes < 0)] = unknown
-        return codes
+#: Most features of such a tree: to find the bins of more takes as long as to walk down.
+_MOST_SEEN = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +36,6 @@ class Forest:
     # `n_seen` of them, and `slots` the position in that list of the feature that a node splits, level by level. Values
     # up to a threshold go left; it is infinite where a cell is not split. `places` gives, by categorical feature, the
     # place of each category in the order of each tree, and NaN at the end for other values.
-    columns: Columns
     features: NDArray[np.intp]
     n_seen: NDArray[np.intp]
     slots: NDArray[np.intp]
@@ -119,84 +97,131 @@ class Forest:
         return f"{names[feature]} not in {codes}", f"{names[feature]} in {codes}"
 
 
-def uniforms(shape: tuple[int, ...], stream: BitStream) -> Array:
-    """Draw uniform numbers in (0, 1)."""
-    words = stream.words(int(np.prod(shape))) >> np.uint64(11)
-    return ((words.astype(np.float64) + 0.5) * 2.0**-53).reshape(shape)
+class Routes:
+    """Find the leaves of rows, tree by tree, with tables if `tables` is True, which pays for many rows."""
 
+    # Each feature is put into bins once, between the thresholds of all trees. Trees with one or two features look up
+    # the leaf; in the others, rows walk down level by level. A row stays in the first node that splits a column in
+    # which it has no category. Inner nodes are numbered level by level after the leaves.
+    def __init__(self, forest: Forest, tables: bool) -> None:
+        self._forest = forest
+        self._bins: dict[int, Bins] = {}
+        # By tree: its table, and for each of its features the part of the entry's position that follows from the bin.
+        self._tables: dict[int, tuple[NDArray[np.intp], list[tuple[int, NDArray[np.intp]]]]] = {}
+        if tables and forest.depth:
+            self._prepare()
 
-def deal(n_features: int, n_seen: list[int], stream: BitStream) -> NDArray[np.intp]:
-    """Deal features to trees, from decks that hold each once; return them sorted, of shape (n_trees, most_seen)."""
-    # In trees that get fewer features than others, the last one is repeated.
-    out = np.empty((len(n_seen), max(n_seen)), dtype=np.intp)
-    deck: list[int] = []
-    for row, wanted in zip(out, n_seen, strict=True):
-        hand: list[int] = []
-        while len(hand) < wanted:
-            if all(f in hand for f in deck):
-                deck += np.argsort(uniforms((n_features,), stream)).tolist()
-            card = next(f for f in deck if f not in hand)
-            deck.remove(card)
-            hand.append(card)
-        hand.sort()
-        row[:] = hand + hand[-1:] * (len(row) - wanted)
-    return out
+    def __call__(self, X: NDArray) -> Iterator[NDArray[np.intp]]:
+        """Yield for each tree the leaf of each row, or the inner node in which the row stays."""
+        # Values beyond the bounds go where the bounds go. The caller may write into the arrays.
+        forest = self._forest
+        across = np.ascontiguousarray(X.T)
+        known: dict[int, NDArray[np.intp]] = {}
 
+        def code(feature: int) -> NDArray[np.intp]:
+            if feature not in known:
+                bins, values = self._bins.get(feature), across[feature]
+                known[feature] = self._codes(feature, values) if bins is None else bins(values)
+            return known[feature]
 
-def grow(columns: Columns, n_seen: list[int], depth: int, stream: BitStream, warps: dict[int, Array]) -> Forest:
-    """Draw a forest from the public stream."""
-    # `warps` holds, by numeric feature, increasing values that count as evenly spaced; other features have only bounds.
-    n_trees, most_seen = len(n_seen), max(n_seen)
-    features = deal(columns.n_features, n_seen, stream)
-    n_categories = columns.n_categories[features]
-    places = {}
-    for f in np.flatnonzero(columns.categorical).tolist():
-        order = np.argsort(uniforms((n_trees, int(columns.n_categories[f])), stream), axis=1)
-        places[f] = np.hstack([np.argsort(order, axis=1), np.full((n_trees, 1), np.nan)])
-    seen = np.arange(most_seen) < np.array(n_seen)[:, None]
-    # Cells in units in which numbers lie between 0 and 1, and categories are whole numbers.
-    lower = np.zeros((n_trees, 1, most_seen))
-    upper = np.where(n_categories > 0, n_categories, 1.0)[:, None, :]
-    used = np.zeros((n_trees, 1, most_seen))
-    trees = np.arange(n_trees)[:, None]
-    slots, cuts = [], []
-    for level in range(depth):
-        cells = np.arange(2**level)[None, :]
-        free = seen[:, None, :] & ((n_categories == 0)[:, None, :] | (upper - lower >= 2))
-        # A feature that was used least on the way, by lot.
-        lot = np.where(free, used + uniforms(used.shape, stream), np.inf)
-        slot = lot.argmin(axis=2)
-        low, high = lower[trees, cells, slot], upper[trees, cells, slot]
-        place = CENTRAL[0] + (CENTRAL[1] - CENTRAL[0]) * uniforms(slot.shape, stream)
-        cut = low + (high - low) * place
-        # Half of the categories go left; of an odd number, either half.
-        half = np.floor((low + high) / 2 + (place > 0.5) * 0.5)
-        cut = np.where(n_categories[trees, slot] > 0, np.clip(half, low + 1, np.maximum(high - 1, low + 1)), cut)
-        cut = np.where(free[trees, cells, slot], cut, np.inf)
-        slots.append(slot)
-        cuts.append(cut)
-        used = np.array(used)
-        used[trees, cells, slot] += 1
-        left_upper, right_lower = upper.copy(), lower.copy()
-        left_upper[trees, cells, slot] = np.minimum(cut, high)
-        right_lower[trees, cells, slot] = np.minimum(cut, high)
-        lower = np.stack([lower, right_lower], axis=2).reshape(n_trees, -1, most_seen)
-        upper = np.stack([left_upper, upper], axis=2).reshape(n_trees, -1, most_seen)
-        used = np.stack([used, used], axis=2).reshape(n_trees, -1, most_seen)
-    slot = np.concatenate([*slots, np.empty((n_trees, 0), dtype=np.intp)], axis=1)
-    cut = np.concatenate([*cuts, np.empty((n_trees, 0))], axis=1)
-    thresholds = _thresholds(columns, features[trees, slot], cut, warps)
-    return Forest(columns, features, np.array(n_seen, dtype=np.intp), slot, thresholds, places)
+        for t in range(forest.n_trees):
+            if t not in self._tables:
+                yield self._walk(t, across, code)
+                continue
+            table, parts = self._tables[t]
+            if not parts:
+                yield np.full(len(X), table[0])
+                continue
+            leaves = parts[0][1].take(code(parts[0][0]))
+            for feature, part in parts[1:]:
+                leaves += part.take(code(feature))
+            yield table.take(leaves) if len(parts) > 1 else leaves
 
+    def _codes(self, feature: int, values: NDArray) -> NDArray[np.intp]:
+        # The last place is that of other values.
+        return cells_of_codes(values, np.intp(self._forest.places[feature].shape[1] - 1))
 
-def _thresholds(columns: Columns, features: NDArray[np.intp], cut: Array, warps: dict[int, Array]) -> Array:
-    """Map cuts to thresholds in units of the data."""
-    # Places of categories are whole numbers from 0, and those below the cut go left.
-    out = cut - 0.5
-    for f in np.flatnonzero(~columns.categorical).tolist():
-        here = (features == f) & np.isfinite(cut)
-        known = warps.get(f, np.array([columns.lower[f], columns.upper[f]]))
-        values = np.interp(cut[here], np.linspace(0.0, 1.0, len(known)), known)
-        # Below the upper bound, so that what lies beyond goes where the bound itself goes.
-        out[here] = np.minimum(values, np.nextafter(columns.upper[f], columns.lower[f]))
-    return out
+    def _walk(self, t: int, across: NDArray, code: Callable[[int], NDArray[np.intp]]) -> NDArray[np.intp]:
+        forest, n_rows = self._forest, across.shape[1]
+        seen = [
+            forest.places[f][t].take(code(f)) if f in forest.places else across[f]
+            for f in forest.features[t, : forest.n_seen[t]].tolist()
+        ]
+        values = np.concatenate(seen) if len(seen) > 1 else seen[0]
+        rows = np.arange(n_rows)
+        node = np.zeros(n_rows, dtype=np.intp)
+        stays = np.full(n_rows, -1) if np.isnan(values).any() else None
+        for level in range(forest.depth):
+            slots = forest.level(forest.slots, level)[t]
+            thresholds = forest.level(forest.thresholds, level)[t]
+            if level == 0 or len(seen) == 1:
+                start = int(slots[0]) * n_rows
+                reached = values[start : start + n_rows]
+            else:
+                reached = values.take((slots * n_rows).take(node) + rows)
+            # As an array, since NumPy 1 compares single precision with a number in single precision.
+            known = thresholds.take(node) if level else thresholds[:1]
+            right = reached > known
+            if stays is not None:
+                forest.stay(stays, level, node, reached, known)
+            node += node
+            node += right
+        return node if stays is None else np.where(stays < 0, node, stays)
+
+    def _prepare(self) -> None:
+        forest = self._forest
+        split = np.isfinite(forest.thresholds)
+        which = np.arange(forest.features.shape[1])[:, None]
+        counts = np.stack([(split & (forest.slots == s)).sum(axis=1) for s in which[:, 0]], axis=1)
+        # One more bin for what is no category.
+        extra = np.isin(forest.features, list(forest.places)) & (counts > 0)
+        few = (np.count_nonzero(counts, axis=1) <= _MOST_SEEN) & (
+            np.prod(counts + 1.0 + extra, axis=1) <= _MOST_ENTRIES
+        )
+        trees = np.flatnonzero(few)
+        if len(trees) == 0:
+            return
+        counts, slots, features = counts[trees], forest.slots[trees], forest.features[trees]
+        # The thresholds of each tree's features, increasing; what is beyond the last one is in the last bin.
+        own = np.where(slots[:, None] == which, forest.thresholds[trees][:, None], np.inf)
+        own = np.concatenate([np.sort(own, axis=2)[:, :, : counts.max()], np.full((*counts.shape, 2), np.inf)], axis=2)
+        extra = extra[trees]
+        np.put_along_axis(own, counts[:, :, None] + 1, np.where(extra, np.nan, np.inf)[:, :, None], axis=2)
+        sizes = counts + 1 + extra
+        strides = np.cumprod(sizes, axis=1) // sizes
+        tables = self._leaves_of_bins(trees, own, sizes, strides)
+
+        for f in np.unique(features[counts > 0]).tolist():
+            at = np.argwhere((features == f) & (counts > 0)).tolist()
+            ends = np.unique(np.concatenate([own[i, s, : counts[i, s]] for i, s in at]))
+            if f not in forest.places:
+                self._bins[f] = Bins(ends, right=False)
+            for i, s in at:
+                t = int(trees[i])
+                values = forest.places[f][t] if f in forest.places else np.append(ends, np.inf)
+                bins = np.searchsorted(own[i, s, : counts[i, s]], values) + np.isnan(values)
+                part = bins * strides[i, s]
+                self._tables.setdefault(t, (tables[i], []))[1].append((f, part))
+        for table, parts in self._tables.values():
+            if len(parts) == 1:
+                parts[0] = parts[0][0], table.take(parts[0][1])
+        for i in np.flatnonzero(counts.sum(axis=1) == 0).tolist():
+            self._tables[int(trees[i])] = tables[i], []
+
+    def _leaves_of_bins(
+        self, trees: NDArray[np.intp], own: Array, sizes: NDArray[np.intp], strides: NDArray[np.intp]
+    ) -> NDArray[np.intp]:
+        """Walk down with the largest value of each bin, for all combinations of bins of a tree's features."""
+        forest = self._forest
+        entries = np.arange(sizes.prod(axis=1).max())
+        bins = entries // strides[:, :, None] % sizes[:, :, None]
+        values = np.take_along_axis(own, bins, axis=2)
+        node = np.zeros((len(trees), len(entries)), dtype=np.intp)
+        stays = np.full(node.shape, -1)
+        for level in range(forest.depth):
+            slots = np.take_along_axis(forest.level(forest.slots, level)[trees], node, axis=1)
+            thresholds = np.take_along_axis(forest.level(forest.thresholds, level)[trees], node, axis=1)
+            reached = np.take_along_axis(values, slots[:, None], axis=1)[:, 0]
+            forest.stay(stays, level, node, reached, thresholds)
+            node = 2 * node + (reached > thresholds)
+        return np.where(stays < 0, node, stays)

@@ -8,11 +8,12 @@ import pytest
 from scipy import integrate, special
 
 from skdp.accounting import GAUSSIAN_RATIO, gaussian_mu
-from skdp.additive import _columns, _engines, _plans, _terms
-from skdp.additive._columns import Columns
+from skdp.additive import _engines, _plans, _terms
 from skdp.additive._gradients import CellGradients
 from skdp.additive._terms import Layout
-from skdp.preprocessing._grid import Grid
+from skdp.schema.categories import Categories
+from skdp.schema.columns import Columns
+from skdp.schema.grid import Grid
 from skdp.sensitivity import clip_rows
 from skdp.solvers.clipped_gradients import ClippedGradients
 from skdp.solvers.losses import Huber, LogLoss, SoftmaxLogLoss
@@ -21,9 +22,8 @@ SIZES = (2, 5, 3)
 
 
 def columns(sizes=SIZES, pairs=((0, 1),), categorical=(2,)):
-    lists = _columns.check_categories
-    kinds = tuple(lists(size, 1)[0] if j in categorical else np.arange(size + 1.0) for j, size in enumerate(sizes))
-    return Columns(kinds, 4, Grid(np.zeros(0), np.ones(0), 4, "linear", 1.0), pairs)
+    kinds = tuple(Categories.codes(size) if j in categorical else np.arange(size + 1.0) for j, size in enumerate(sizes))
+    return Columns(kinds, Grid(np.zeros(0), np.ones(0), 4), pairs=pairs)
 
 
 def random_codes(rng, n, sizes=SIZES):

@@ -17,7 +17,6 @@ from skdp.accounting import Relation
 from skdp.exceptions import BudgetError
 from skdp.local._naive_bayes import best_channel, pair_codes
 from skdp.mechanisms import HadamardChannel, KaryChannel
-from skdp.schema.tables import columns_for
 from tests.local.test_transformers import Odd, OddText
 from tests.naive_bayes.test_nursery import CATEGORIES, nursery
 
@@ -160,7 +159,7 @@ def test_labels_of_another_shape_are_refused():
 def test_undeclared_labels_are_no_cell_of_any_table():
     X, y = survey(40)
     y[5] = y[17] = -1
-    columns = columns_for(model()._check_parameters().columns, 3, None)
+    columns = model()._check_parameters().columns.resolve(3, None)
     codes = pair_codes(X, y, columns)
     assert np.all((codes == -1) == (y == -1)[:, None])
 

@@ -6,6 +6,7 @@ Every stochastic test has a false-alarm probability of 1e-6 and a fixed seed.
 import math
 import tracemalloc
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,8 @@ from skdp.naive_bayes import _model, _sums
 from skdp.naive_bayes._sums import Layout, plan, sums_by_class
 from skdp.release.class_sums import moment_weight, noise_scale
 from skdp.release.session import ReleaseSession
-from skdp.schema.tables import Reader, check_columns, columns_for
+from skdp.schema.columns import Encoder, check_columns
+from skdp.solvers import tables
 from tests.estimators import NAIVE_BAYES, name_of, released
 from tests.naive_bayes.data import MIXED, mixed
 
@@ -168,12 +170,12 @@ def test_a_class_without_records_is_defined_and_rare(estimator, epsilon):
 
 
 def test_exponent_is_that_of_as_many_equal_features():
-    assert _model.exponent(np.full(5, 0.3), 0.25) == pytest.approx(1 / (1 + 0.25 * 4))
-    assert _model.exponent(np.array([0.3, 0, 0, 0]), 0.25) == 1
-    assert _model.exponent(np.zeros(7), 0.25) == 1
-    assert _model.exponent(np.array([]), 0.25) == 1
-    assert _model.exponent(np.full(5, 0.3), 0) == 1
-    assert 1 / 1.8 < _model.exponent(np.array([0.3, 0.3, 0.01]), 0.75) + 1e-12 < 1
+    assert tables.exponent(np.full(5, 0.3), 0.25) == pytest.approx(1 / (1 + 0.25 * 4))
+    assert tables.exponent(np.array([0.3, 0, 0, 0]), 0.25) == 1
+    assert tables.exponent(np.zeros(7), 0.25) == 1
+    assert tables.exponent(np.array([]), 0.25) == 1
+    assert tables.exponent(np.full(5, 0.3), 0) == 1
+    assert 1 / 1.8 < tables.exponent(np.array([0.3, 0.3, 0.01]), 0.75) + 1e-12 < 1
 
 
 def test_exponent_is_the_best_for_equally_correlated_gaussian_evidence():
@@ -181,7 +183,7 @@ def test_exponent_is_the_best_for_equally_correlated_gaussian_evidence():
     m, rho, v = 6, 0.3, 0.8
     covariance = v * ((1 - rho) * np.eye(m) + rho)
     best = np.linalg.solve(covariance, np.full(m, v))
-    np.testing.assert_allclose(best, _model.exponent(np.ones(m), rho))
+    np.testing.assert_allclose(best, tables.exponent(np.ones(m), rho))
 
 
 def test_copies_of_a_feature_make_naive_bayes_too_sure_and_dependence_mends_it():
@@ -208,18 +210,18 @@ def test_projection_is_the_nearest_point():
     rng = np.random.default_rng(0)
     cells = rng.normal(size=(3, 2, 5))
     totals = np.array([2.0, 0.7])
-    out = _model.onto_simplex(cells, totals)
+    out = tables.onto_simplex(cells, totals)
     np.testing.assert_allclose(out.sum(axis=-1), np.tile(totals, (3, 1)))
     assert out.min() >= 0
     for _ in range(300):
         other = rng.dirichlet(np.ones(5), size=(3, 2)) * totals[:, None]
         assert np.all(((other - cells) ** 2).sum(-1) >= ((out - cells) ** 2).sum(-1) - 1e-12)
     flat = np.full((1, 1, 4), 2.0)
-    np.testing.assert_allclose(_model.onto_simplex(flat, np.array([8.0])), flat)
+    np.testing.assert_allclose(tables.onto_simplex(flat, np.array([8.0])), flat)
 
 
 def test_counts_of_classes_combine_all_tables():
-    columns = columns_for(check_columns([0], 3, "binned", 16, None, (0, 1)), 2, None)
+    columns = columns_of(2, n_bins=16, bounds=(0, 1), categorical_features=[0], n_categories=3)
     layout = Layout(columns, 2)
     rng = np.random.default_rng(0)
     truth = np.zeros((2, layout.width))
@@ -239,7 +241,7 @@ def test_smoothing_removes_noise_and_leaves_structure():
     spike = np.where(bins == 0, 9000.0, 10.0)
     for truth, gain in ((bell, 0.5), (spike, 1.02)):
         cells = truth + rng.normal(0, 60, size=(200, 1, 16))
-        out, left = _model.smoothed(cells, np.array([truth.sum()]), 60.0)
+        out, left = tables.smoothed(cells, np.array([truth.sum()]), 60.0)
         assert ((out - truth) ** 2).mean() < gain * ((cells - truth) ** 2).mean()
         assert np.all(left <= 60)
 
@@ -247,15 +249,13 @@ def test_smoothing_removes_noise_and_leaves_structure():
 # --- what one record can change -----------------------------------------------------------------------------------
 
 
+def columns_of(n_features, n_bins=0, **given):
+    return check_columns(SimpleNamespace(**given), n_bins=n_bins).resolve(n_features, None)
+
+
 def setting(delta, numeric, epsilon=1.0, n_classes=3, **parameters):
     given = {**MIXED, **parameters}
-    columns = columns_for(
-        check_columns(
-            given["categorical_features"], given["n_categories"], numeric, 16, given["bin_edges"], given["bounds"]
-        ),
-        5,
-        None,
-    )
+    columns = columns_of(5, n_bins=16 if numeric == "binned" else 0, **given)
     layout = Layout(columns, n_classes)
     return layout, plan(epsilon, delta, layout).releases[0].mechanism
 
@@ -687,8 +687,8 @@ def test_categorical_columns_in_any_order(form):
 
 def test_values_below_the_bounds_are_counted_in_the_lowest_bin():
     X = np.array([[-3.0], [-1e300], [0.01], [0.99], [5.0], [1e300]])
-    parameters = check_columns(None, None, "binned", 4, None, (0, 1))
-    assert Reader(columns_for(parameters, 1, None)).cells(X).ravel().tolist() == [0, 0, 0, 3, 3, 3]
+    columns = columns_of(1, n_bins=4, bounds=(0, 1))
+    assert Encoder(columns).cells(X).ravel().tolist() == [0, 0, 0, 3, 3, 3]
 
 
 def test_tables_that_say_nothing_are_nothing_to_warn_of():
@@ -712,9 +712,8 @@ def test_attributes_are_not_what_the_model_reads_by():
     X, y = mixed()
     model = DPNaiveBayes(**MIXED, classes=[0, 1, 2]).fit(X, y)
     before = model.predict_proba(X)
-    parameters = model._columns
     model.bin_edges_[4][1] += 0.5
-    np.testing.assert_array_equal(model._columns.edges[0], parameters.edges[0])
+    np.testing.assert_array_equal(model._columns.kinds[4], [0, 1, 10, 100, 1000])
     model.bin_edges_[4][1] -= 0.5
     np.testing.assert_array_equal(model.predict_proba(X), before)
 
@@ -739,7 +738,7 @@ def test_every_sum_gets_noise(delta, numeric, monkeypatch):
 
 
 def test_sums_beyond_what_doubles_hold_are_clipped(monkeypatch):
-    columns = columns_for(check_columns(None, None, "gaussian", 4, None, (0, 1)), 2, None)
+    columns = columns_of(2, bounds=(0, 1))
     layout = Layout(columns, 2)
     mechanism = plan(1.0, 1e-5, layout).releases[0].mechanism
     for size in (2**48, 2**49 + 1, 2**53 + 1, 2**62):

@@ -13,8 +13,8 @@ from skdp.accounting import GaussianEvent, PureEvent, gaussian_mu
 from skdp.exceptions import BudgetError, ResolutionWarning, SeededNoiseWarning
 from skdp.mechanisms import NoiseSource
 from skdp.preprocessing import private_bounds, private_quantiles
-from skdp.preprocessing._grid import check_grid
 from skdp.preprocessing._quantiles import QUANTILE_SCALES
+from skdp.schema.grid import check_grid
 
 RNG = np.random.default_rng(0)
 SKEWED = np.exp(RNG.normal(8, 2, size=(20_000, 2)))
@@ -36,7 +36,7 @@ SKEWED = np.exp(RNG.normal(8, 2, size=(20_000, 2)))
     ],
 )
 def test_records_are_counted_between_the_edges_that_are_returned(bounds, scale):
-    grid = check_grid(bounds, 64, scale, 2.0, QUANTILE_SCALES).grid(2)
+    grid = check_grid(bounds, 64, scale, 2.0, QUANTILE_SCALES).of(2)
     edges = grid.values(np.tile(np.arange(65), (2, 1)))
     assert edges[0, 0] == bounds[0]
     assert edges[0, -1] == bounds[1]
@@ -52,7 +52,7 @@ def test_records_are_counted_between_the_edges_that_are_returned(bounds, scale):
 
 
 def test_one_record_is_in_one_cell_of_each_column():
-    grid = check_grid((0, 1e6), 100, "symlog", 1.0).grid(2)
+    grid = check_grid((0, 1e6), 100, "symlog", 1.0).of(2)
     one = grid.counts(SKEWED[:500])
     other = grid.counts(SKEWED[:501])
     np.testing.assert_array_equal((other - one).sum(axis=1), 1)

@@ -40,8 +40,8 @@ from skdp import (
 from skdp.exceptions import PrivacyAssumptionWarning
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism
 from skdp.synthetic import _base
+from skdp.synthetic._axes import default_bins
 from skdp.synthetic._base import postprocess_weights, threshold
-from skdp.synthetic._grid import default_bins
 from skdp.synthetic._rehearsal import made_up_rows
 from tests.statistics import accept, chi_square, chi_square_integers
 
@@ -107,7 +107,7 @@ def test_blocks_and_order_of_rows_do_not_matter(monkeypatch):
     whole = NoisyHistogram(epsilon=INF, **LABELS).fit(X, y).counts_
     order = np.random.default_rng(0).permutation(len(y))
     np.testing.assert_array_equal(NoisyHistogram(epsilon=INF, **LABELS).fit(X[order], y[order]).counts_, whole)
-    monkeypatch.setattr("skdp.synthetic._grid._LEAST_ROWS", 7)
+    monkeypatch.setattr("skdp.synthetic._axes._LEAST_ROWS", 7)
     np.testing.assert_array_equal(NoisyHistogram(epsilon=INF, **LABELS).fit(X, y).counts_, whole)
 
 
@@ -536,8 +536,8 @@ def test_rehearsals_have_rows_of_every_label_and_few_of_them(n_samples, n_classe
         {"categorical_features": [0, 1], "n_categories": 1},
     ):
         histogram = NoisyHistogram(**parameters, classes=range(n_classes)).fit(np.empty((0, 2)), [])
-        rows = made_up_rows(histogram._grid, n_samples)
-        np.testing.assert_array_equal(rows, made_up_rows(histogram._grid, n_samples))
+        rows = made_up_rows(histogram._axes, n_samples)
+        np.testing.assert_array_equal(rows, made_up_rows(histogram._axes, n_samples))
         assert np.unique(rows[:, 2]).tolist() == list(range(n_classes))
         assert np.ptp(np.bincount(rows[:, 2].astype(int))) == 0
         assert len(rows) <= max(200, 10 * n_classes) + 2 * n_classes

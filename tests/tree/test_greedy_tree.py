@@ -18,13 +18,12 @@ from skdp.mechanisms import GroupChoices, NoiseSource
 from skdp.tree import _greedy_tree, export_text
 from skdp.tree._greedy_tree import Candidates, Splits, histogram, score_sensitivity, split_scores
 from skdp.tree._smoothing import few_records
-from skdp.tree._structure import Columns
 from tests.statistics import accept, chi_square, reject
-from tests.tree.data import MIXED, mixed
+from tests.tree.data import MIXED, columns_of, mixed
 
 FALSE_ALARM = 1e-6
 INF = math.inf
-COLUMNS = Columns(np.array([0.0, 0, 0, 0]), np.array([1.0, 3, 1, 2]), np.array([0, 4, 0, 3]))
+COLUMNS = columns_of([0, 4, 0, 3])
 NOTHING = Splits(np.empty(0, dtype=np.intp), np.empty(0), np.empty(0, dtype=np.intp), np.empty(0, dtype=bool))
 
 
@@ -67,7 +66,7 @@ def test_scores_are_those_of_a_naive_loop(criterion):
 
 
 def test_two_categories_are_one_candidate():
-    columns = Columns(np.zeros(2), np.ones(2), np.array([2, 1]))
+    columns = columns_of([2, 1])
     assert Candidates(columns, 9).n_candidates == 2
 
 
@@ -95,7 +94,7 @@ def test_scores_move_within_the_claimed_range_and_in_one_direction(criterion, n_
 
 # --- the exact law of a choice ------------------------------------------------------------------------------------
 
-TINY = Columns(np.zeros(1), np.ones(1), np.zeros(1, dtype=np.intp))
+TINY = columns_of([0])
 RECORDS = [(x, y) for x in (0.1, 0.4, 0.6, 0.9) for y in (0, 1)]
 
 

@@ -22,10 +22,10 @@ from skdp.release.session import ReleaseSession
 from skdp.sensitivity import exact_sum
 from skdp.tree import _random_tree, export_text
 from skdp.tree._counts import leaf_counts, leaf_counts_l1, leaf_counts_l2
+from skdp.tree._growth import grow
 from skdp.tree._random_tree import Shares, leaf_scores, make_plan, plan_trees
-from skdp.tree._routes import Routes
 from skdp.tree._smoothing import LARGEST_LOG_ODDS, class_distributions, log_odds, scores
-from skdp.tree._structure import Columns, grow
+from skdp.tree._structure import Routes
 from skdp.tree._weights import (
     Line,
     Step,
@@ -37,11 +37,11 @@ from skdp.tree._weights import (
     probabilities,
     record_terms,
 )
-from tests.tree.data import MIXED, mixed
+from tests.tree.data import MIXED, columns_of, mixed
 
 FALSE_ALARM = 1e-6
 INF = math.inf
-COLUMNS = Columns(np.array([0.0, 0, 0, 0]), np.array([1.0, 3, 1, 2]), np.array([0, 4, 0, 3]))
+COLUMNS = columns_of([0, 4, 0, 3])
 
 
 def leaves_and_prior(counts, reachable, noise, few_trees=False):
@@ -69,7 +69,7 @@ def naive_leaf(forest, tree, row):
         feature = forest.features[tree, forest.slots[tree, i]]
         value = row[feature]
         if feature in forest.places:
-            n = forest.columns.n_categories[feature]
+            n = COLUMNS.n_categories[feature]
             known = value == int(value) and 0 <= value < n
             if not known and np.isfinite(forest.thresholds[tree, i]):
                 return forest.n_leaves + i

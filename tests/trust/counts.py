@@ -8,9 +8,9 @@ import numpy as np
 
 from skdp import DPNaiveBayes, HistogramClassifier, HistogramRegressor, NoisyHistogram
 from skdp.naive_bayes import _naive_bayes
-from skdp.schema.tables import Reader
+from skdp.schema.columns import Encoder
 from skdp.synthetic import _base
-from skdp.synthetic._grid import Grid
+from skdp.synthetic._axes import Axes
 from tests.trust.preprocessing import class_sums
 from tests.trust.subjects import RUNS_AT_3, Subject, replaced
 
@@ -37,8 +37,8 @@ def one_number(model):
 
 
 def unclipped(original):
-    def scaled(reader, X, largest=1.0):
-        return X[:, reader._columns.gaussian] * largest
+    def scaled(encoder, X, largest=1.0):
+        return X[:, encoder.columns.numeric] * largest
 
     return scaled
 
@@ -82,7 +82,7 @@ BAYES = [
             "noise for one moment": one_moment,
             "counts are public": counts_are_public,
             "no noise for squares": no_squares,
-            "no clip": (lambda: replaced(Reader, "scaled", unclipped), {"pair": partial(at_bounds, size=4.0)}),
+            "no clip": (lambda: replaced(Encoder, "scaled", unclipped), {"pair": partial(at_bounds, size=4.0)}),
             "a record counts in all classes": all_classes,
         },
     ),
@@ -147,7 +147,7 @@ def histogram(kind, with_target, **parameters):
         run_floor={(3.0, 0.0): 0.4},
         mutants={
             "noise of half a count": noise_of_a_half,
-            "margins besides": lambda: replaced(Grid, "counts", counted_in_margins),
+            "margins besides": lambda: replaced(Axes, "counts", counted_in_margins),
         },
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.data import label_key
+from ..checks.data import LABEL_KINDS, label_key, validate_quietly
 from ..checks.params import check_classes, check_integer
 from ..checks.values import shown
 from ..mechanisms import UNKNOWN
@@ -18,8 +18,6 @@ from ..mechanisms import UNKNOWN
 Integers = NDArray[np.int64]
 
 _MOST = 10**6
-
-_KINDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "U": "text", "S": "bytes"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,17 +27,35 @@ class Categories:
     values: NDArray
     ascending: NDArray
     order: NDArray[np.intp]
+    coded: bool = False  # Whether the values are 0, 1, ...
+
+    @classmethod
+    def codes(cls, size: int) -> Categories:
+        """Return categories that are coded 0, 1, ..."""
+        values = np.arange(size)
+        return cls(values, values, values, coded=True)
+
+    @property
+    def size(self) -> int:
+        return len(self.values)
+
+    def cells(self, column: NDArray) -> NDArray[np.intp]:
+        """Return the positions of entries in `values`, and the number of categories for what is none."""
+        if self.coded and column.dtype.kind in "if":
+            return cells_of_codes(column, np.intp(self.size))
+        found = self.encode(column)
+        return np.where(found == UNKNOWN, self.size, found).astype(np.intp, copy=False)
 
     def encode(self, column: NDArray) -> Integers:
         """Return the positions of entries in `values`; -1 for an entry that is no category."""
         # Each entry is read by itself and none is refused, because a refusal would disclose it. A number is compared by
         # its value alone, also if it was rounded to single precision: its type depends on other entries.
-        kind, own = (_KINDS.get(array.dtype.kind) for array in (column, self.ascending))
+        kind, own = (LABEL_KINDS.get(array.dtype.kind) for array in (column, self.ascending))
         if column.dtype.kind in "mM":
             return np.full(len(column), UNKNOWN, dtype=np.int64)
         if kind is None or own is None:
             positions = {label_key(label): i for i, label in enumerate(self.values.tolist())}
-            if own == "numbers":
+            if own == "number":
                 for number, i in zip(self._singles.tolist(), self.order.tolist(), strict=True):
                     positions.setdefault(("number", number), i)
             return np.array([self._position(entry, positions) for entry in column.tolist()], dtype=np.int64)
@@ -49,15 +65,15 @@ class Categories:
             with np.errstate(all="ignore"):
                 column = column.astype(np.float64)
         codes = self._find(self.ascending, column)
-        if own == "numbers" and not np.array_equal(self._singles, self.ascending):
+        if own == "number" and not np.array_equal(self._singles, self.ascending):
             codes = np.where(codes == UNKNOWN, self._find(self._singles, column), codes)
         return codes
 
     def holds_other_types(self, column: NDArray) -> bool:
         """Tell whether an entry is text where the categories are numbers, or a number where they are text."""
-        own = _KINDS.get(self.ascending.dtype.kind) or _kind_of(self.ascending.tolist()[0])
-        kind = _KINDS.get(column.dtype.kind)
-        if kind == "numbers" and own != "numbers":
+        own = LABEL_KINDS.get(self.ascending.dtype.kind) or _kind_of(self.ascending.tolist()[0])
+        kind = LABEL_KINDS.get(column.dtype.kind)
+        if kind == "number" and own != "number":
             return not bool(np.all(np.isnan(column)))
         if kind is not None:
             return kind != own and len(column) > 0
@@ -90,13 +106,45 @@ class Categories:
             return UNKNOWN
 
 
+def cells_of_codes(values: NDArray, sizes: NDArray[np.intp] | np.intp) -> NDArray[np.intp]:
+    """Return codes 0, 1, ... as they are, and the number of categories for any other value."""
+    # Other values are first moved to the two numbers next to the categories, so that they can be cast.
+    with np.errstate(invalid="ignore"):
+        inside = np.clip(values, -1, sizes)
+        codes = inside.astype(np.intp)
+    other = codes != inside
+    other |= codes < 0
+    np.copyto(codes, sizes, where=other)
+    return codes
+
+
 def _kind_of(entry: Any) -> str | None:
-    """Return the kind of an entry as `_KINDS` has it; None for one that is missing, or of a further type."""
+    """Return the kind of an entry as `LABEL_KINDS` has it; None for one that is missing, or of a further type."""
     try:
-        return {"number": "numbers", "text": "text", "bytes": "bytes"}.get(label_key(entry)[0])
+        kind = label_key(entry)[0]
+        return kind if kind in LABEL_KINDS.values() else None
     except Exception:
         # An object may do anything when it is asked for its value.
         return None
+
+
+def read_entries(estimator: Any, X: Any, *, reset: bool) -> NDArray:
+    """Validate rows of any entries: what is missing, or of another kind, is none of the categories."""
+    X = entries_of(X)
+    # NumPy converts a list to a type that holds all of its entries, so that one entry decides how the others are read.
+    dtype = None if has_one_type(X) else object
+    rows: NDArray = validate_quietly(
+        estimator, X, dtype=dtype, ensure_all_finite=False, ensure_min_samples=0, reset=reset, times=True
+    )
+    return rows
+
+
+def has_one_type(X: Any) -> bool:
+    """Tell whether the rows are already of one type."""
+    dtypes: Any = getattr(X, "dtypes", None)
+    if hasattr(dtypes, "__iter__"):
+        return all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes)
+    return hasattr(X, "__array__") or hasattr(X, "shape")
 
 
 def entries_of(X: Any) -> Any:
@@ -146,7 +194,7 @@ def check_categories(value: Any, n_features: int, *, least: int = 2) -> tuple[Ca
             "code book. They are never read from the data, because that would be a release"
         )
     if np.isscalar(value):
-        every = [_one(value, least)] * n_features
+        every = [check_list(value, least)] * n_features
     else:
         entries = _listed(value)
         if all(isinstance(entry, str) or np.isscalar(entry) for entry in entries):
@@ -157,9 +205,9 @@ def check_categories(value: Any, n_features: int, *, least: int = 2) -> tuple[Ca
                     "categories: write a list for each column, "
                     f"[{numbers}] * {n_features} or [{', '.join(f'range({number})' for number in numbers)}]"
                 )
-            every = [_one(entries, least)] * n_features
+            every = [check_list(entries, least)] * n_features
         else:
-            every = [_one(entry, least) for entry in entries]
+            every = [check_list(entry, least) for entry in entries]
     if len(every) != n_features:
         raise ValueError(f"categories must hold one list for each of the {n_features} columns, or one for all")
     return tuple(every)
@@ -180,15 +228,12 @@ def _may_be_a_number_of_categories(entry: Any) -> bool:
     return isinstance(entry, int | np.integer) and not isinstance(entry, bool) and int(entry) >= 2
 
 
-def _one(value: Any, least: int) -> Categories:
+def check_list(value: Any, least: int) -> Categories:
+    """Return the categories of one column, for their number or a list of them."""
     if isinstance(value, str):
         raise ValueError(f"categories must be a number, a list, or a list of them, got {shown(value)}")
     if np.isscalar(value):
-        n = check_integer(value, "categories", least=least)
-        if n > _MOST:
-            raise ValueError(f"categories must be at most {_MOST} for a column, got {shown(value)}")
-        values = np.arange(n)
-        return Categories(values, values, values)
+        return Categories.codes(check_integer(value, "categories", least=least, most=_MOST))
     listed = _listed(value)
     ascending = check_classes(listed, "categories", least=least)
     if ascending is None or ascending.dtype.kind not in "biufU":

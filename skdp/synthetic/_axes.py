@@ -1,4 +1,4 @@
-"""The public grid of a joint histogram: which cell each record falls into, and what the cells stand for.
+"""The public axes of a joint histogram: which cell each record falls into, and what the cells stand for.
 
 Each record is read by itself. Values beyond the bounds belong to the outermost bins. A record with a value that is no
 category, or with an unknown label, is in no cell.
@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..mechanisms import BitStream
-from ..schema.tables import Columns, Reader
+from ..schema.columns import Columns, Encoder
+from ..schema.grid import Grid
 from ..sensitivity import sum_over_rows
 
 Array = NDArray[np.float64]
@@ -35,45 +36,18 @@ BINS = 1.5
 _LEAST_ROWS, _MOST_ROWS = 2**11, 2**17
 
 
-@dataclass(frozen=True)
-class Target:
-    """What y is: a label among several, or a number in equal bins; its number of cells is 0 if there is none."""
-
-    n_cells: int = 0
-    lower: float = 0.0
-    upper: float = 0.0
-
-    @property
-    def numeric(self) -> bool:
-        return self.upper > self.lower
-
-    def cells(self, y: NDArray) -> NDArray[np.intp]:
-        if not self.numeric:
-            return y
-        with np.errstate(over="ignore", under="ignore"):
-            place = (np.asarray(y, dtype=np.float64) - self.lower) * (self.n_cells / (self.upper - self.lower))
-        cells: NDArray[np.intp] = np.clip(place, 0, self.n_cells - 1).astype(np.intp)
-        return cells
-
-    @property
-    def edges(self) -> Array | None:
-        return np.linspace(self.lower, self.upper, self.n_cells + 1) if self.numeric else None
-
-
 @dataclass(frozen=True, eq=False)
-class Grid:
+class Axes:
     """Axes of a histogram: the columns of X in their order, then y, if it is counted. All of it is public."""
 
     columns: Columns
-    target: Target
+    n_targets: int = 0  # Cells of y: labels, or bins of a number.
+    target: Grid | None = None  # The bins of a number.
 
-    @cached_property
+    @property
     def shape(self) -> tuple[int, ...]:
         """Number of cells of each axis."""
-        c = self.columns
-        sizes = np.concatenate([c.n_categories, [c.n_bins] * len(c.equal), [len(edges) - 1 for edges in c.edges]])
-        axes = sizes[np.argsort(c.tables)].astype(int).tolist()
-        return (*axes, self.target.n_cells) if self.target.n_cells else tuple(axes)
+        return (*self.columns.sizes, self.n_targets) if self.n_targets else self.columns.sizes
 
     @property
     def size(self) -> int:
@@ -82,17 +56,17 @@ class Grid:
     @cached_property
     def edges(self) -> list[Array | None]:
         """Edges of the bins of each axis; None for categories and labels."""
-        by_table = self.columns.bin_edges()
-        edges = [by_table[table] for table in np.argsort(self.columns.tables)]
-        return [*edges, self.target.edges] if self.target.n_cells else edges
+        t = self.target
+        last = None if t is None else np.linspace(t.lower[0], t.upper[0], t.n_cells + 1)
+        return [*self.columns.bin_edges(), *([last] if self.n_targets else [])]
 
     def places(self, X: NDArray) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return the number of each row's cell, the first of those that differ in y, and whether it is in any."""
         c = self.columns
         strides = np.cumprod([1, *self.shape[:0:-1]], dtype=np.intp)[::-1]
-        cells = Reader(c).cells(X)
+        cells = Encoder(c).cells(X)
         n_categorical = len(c.categorical)
-        inside = np.all(cells[:, :n_categorical] < c.n_categories, axis=1)
+        inside = np.all(cells[:, :n_categorical] < c.table_sizes[:n_categorical] - 1, axis=1)
         return np.where(inside, cells @ strides[: c.n_features][c.tables], 0), inside
 
     def counts(self, X: NDArray, y: NDArray | None) -> Array:
@@ -101,7 +75,7 @@ class Grid:
         def block(rows: NDArray, *targets: NDArray) -> NDArray:
             place, inside = self.places(rows)
             if targets:
-                place += self.target.cells(targets[0])
+                place += targets[0] if self.target is None else self.target.cells(targets[0][:, None])[:, 0]
             return np.bincount(place[inside], minlength=self.size)
 
         # Where there are many cells, blocks are large, too: each has a histogram of its own.
@@ -142,14 +116,14 @@ def uniforms(n: int, stream: BitStream) -> Array:
     return (stream.words(n) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def check_size(grid: Grid) -> Grid:
-    """Refuse a grid that is too large."""
-    if len(grid.shape) > _MOST_AXES or grid.size > MOST_CELLS:
+def check_size(axes: Axes) -> Axes:
+    """Refuse a histogram that is too large."""
+    if len(axes.shape) > _MOST_AXES or axes.size > MOST_CELLS:
         raise ValueError(
-            f"the histogram would have {' x '.join(map(str, grid.shape))} cells, and may have {MOST_CELLS}, on "
+            f"the histogram would have {' x '.join(map(str, axes.shape))} cells, and may have {MOST_CELLS}, on "
             f"{_MOST_AXES} axes: it is for few columns. Choose columns, or lower n_bins and n_categories"
         )
-    return grid
+    return axes
 
 
 def default_bins(expected_n: int, noise: float, n_axes: int, fixed: int) -> int:

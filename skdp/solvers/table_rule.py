@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,12 @@ from numpy.typing import NDArray
 from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.data import FLOATS, validate_quietly
+from ..checks.data import NUMBERS, validate_quietly
+from ..checks.params import real_numbers
 from ..checks.silence import DiscreetMethods
-from ..schema.tables import Columns, Reader
+from ..schema.columns import Columns, Encoder
 
 Array = NDArray[np.float64]
-
-#: Types that X may have without being copied; codes of categories are often integers.
-DTYPES = (*FLOATS, np.int64, np.int32, np.int16, np.int8)
 
 # Rows whose probabilities are computed at once, and their cells, at most.
 _PREDICTED_ROWS, _PREDICTED_CELLS = 4096, 2**17
@@ -39,10 +38,10 @@ class NaiveBayesPrediction(DiscreetMethods):
     def _joint_log_scores(self, X: Any) -> Array:
         """Logarithms of probabilities of classes given rows, each row's up to a constant."""
         check_is_fitted(self, "privacy_")
-        X = validate_quietly(self, X, dtype=list(DTYPES), reset=False)
+        X = validate_quietly(self, X, dtype=list(NUMBERS), reset=False)
         with np.errstate(divide="ignore"):
             prior = np.log(self.class_prior_)
-        columns, reader = self._columns, Reader(self._columns)
+        columns, encoder = self._columns, Encoder(self._columns)
         tables = [table_for_reading(self.feature_log_prob_[c], self.bin_edges_[c]) for c in columns.tables]
         firsts = np.cumsum([0, *map(len, tables)])[:-1]
         by_class = np.ascontiguousarray(np.vstack([*tables, np.empty((0, len(prior)))]).T)
@@ -52,7 +51,7 @@ class NaiveBayesPrediction(DiscreetMethods):
             rows = slice(start, start + size)
             evidence = self._number_evidence(X[rows])
             if tables:
-                cells = reader.cells(X[rows])
+                cells = encoder.cells(X[rows])
                 cells += firsts
                 for own, table in zip(evidence.T, by_class, strict=True):
                     own += table.take(cells).sum(axis=1)
@@ -120,3 +119,15 @@ def table_for_reading(log_probabilities: Array, edges: Array | None) -> Array:
     """Return a table by cell and class. A cell for unknown values, which categories have, says nothing."""
     by_cell = log_probabilities.T
     return by_cell if edges is not None else np.vstack([by_cell, np.zeros(by_cell.shape[1])])
+
+
+def check_priors(priors: Any, n_classes: int) -> Array | None:
+    """Return public class probabilities, or None."""
+    if priors is None:
+        return None
+    array = real_numbers(priors)
+    if array is None or array.shape != (n_classes,):
+        raise ValueError(f"priors must hold one number for each of the {n_classes} classes")
+    if not np.all(array >= 0) or not math.isclose(array.sum(), 1.0, rel_tol=1e-9):
+        raise ValueError("priors must be at least 0 and add up to 1")
+    return array

@@ -1,0 +1,299 @@
+"""The columns of a table, as far as they are public, and the cell that each entry falls into.
+
+A column holds categories, which are codes 0, 1, ... or values of any kind; or numbers, in bins with edges of their own,
+or between bounds. Each record is read by itself, so that neighbouring data sets stay neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checks.data import FLOATS, check_quietly
+from ..checks.params import check_bounds, increasing_edges, is_list
+from ..release.class_sums import scaled
+from .bins import Bins
+from .categories import Categories, cells_of_codes, check_list
+from .grid import MOST_CELLS, Grid
+from .names import (
+    bounds_of_columns,
+    check_n_categories,
+    check_pairs,
+    column_name,
+    distinct_pairs,
+    named_columns,
+    positions_of,
+)
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int32]
+Kind = Categories | Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The kind of each column, by position. All of it is public, but for edges that were released."""
+
+    # A kind is categories, edges of bins, or None for a number between the bounds of `grid`, which has one column for
+    # each of these. Such a number has `n_bins` cells, or none if that is 0. Tables are listed in the order of
+    # `categorical`, numbers between bounds, `uneven`.
+    kinds: tuple[Kind, ...]
+    grid: Grid
+    n_bins: int = 0
+    categorical: tuple[int, ...] = ()
+    uneven: tuple[int, ...] = ()
+    pairs: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def n_features(self) -> int:
+        return len(self.kinds)
+
+    @cached_property
+    def numeric(self) -> NDArray[np.intp]:
+        """Numbers between the bounds of the grid."""
+        return np.array([j for j, kind in enumerate(self.kinds) if kind is None], dtype=np.intp)
+
+    @property
+    def unbinned(self) -> NDArray[np.intp]:
+        """Numbers that have no cells."""
+        return self.numeric[: 0 if self.n_bins else None]
+
+    @property
+    def ordered(self) -> tuple[bool, ...]:
+        """Whether neighbouring cells are alike."""
+        return tuple(not isinstance(kind, Categories) for kind in self.kinds)
+
+    @cached_property
+    def n_categories(self) -> NDArray[np.intp]:
+        """Numbers of categories; 0 for other columns."""
+        return np.where(self.ordered, 0, self.sizes).astype(np.intp)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers of cells, without the one for what is in none."""
+        return tuple(
+            kind.size if isinstance(kind, Categories) else self.n_bins if kind is None else len(kind) - 1
+            for kind in self.kinds
+        )
+
+    @cached_property
+    def tables(self) -> NDArray[np.intp]:
+        """The columns that have cells."""
+        even = self.numeric if self.n_bins else ()
+        return np.array([*self.categorical, *even, *self.uneven], dtype=np.intp)
+
+    @cached_property
+    def table_sizes(self) -> NDArray[np.intp]:
+        """Cells of each table. A categorical column has one more, for values that are no category."""
+        sizes: NDArray[np.intp] = np.array(self.sizes, dtype=np.intp)[self.tables]
+        return sizes + (np.arange(len(sizes)) < len(self.categorical))
+
+    def bin_edges(self) -> list[Array | None]:
+        """Return copies of the edges of each column's bins; None for categories, and for numbers without bins."""
+        found = [None if kind is None or isinstance(kind, Categories) else kind.copy() for kind in self.kinds]
+        if self.n_bins:
+            even = np.linspace(self.grid.lower, self.grid.upper, self.n_bins + 1, axis=-1)
+            for j, edges in zip(self.numeric, even, strict=True):
+                found[j] = edges.copy()
+        return found
+
+    def with_edges(self, edges: Iterable[tuple[int, Array]]) -> Columns:
+        """Return the columns, with edges of bins at these positions; they leave the grid."""
+        own = {int(j): every for j, every in edges}
+        left = [k for k, j in enumerate(self.numeric) if j not in own]
+        return replace(
+            self,
+            kinds=tuple(own.get(j, kind) for j, kind in enumerate(self.kinds)),
+            grid=replace(self.grid, lower=self.grid.lower[left], upper=self.grid.upper[left]),
+            uneven=tuple(dict.fromkeys([*self.uneven, *own])),
+        )
+
+    def cells(self, j: int, entries: NDArray) -> NDArray[np.intp]:
+        """Return the cell of each entry of a column; what is in none has the number after the last."""
+        kind = self.kinds[j]
+        if isinstance(kind, Categories):
+            return kind.cells(entries)
+        assert kind is not None
+        return Bins(kind[1:-1], right=True)(entries)
+
+    def codes(self, X: list[NDArray]) -> Codes:
+        """Return the cell of each entry, by column and row; what is in none has the number after the last."""
+        out = np.empty((len(X), len(X[0])), dtype=np.int32)
+        for j, entries in enumerate(X):
+            out[j] = self.cells(j, entries)
+        return out
+
+    def split(self, rows: NDArray) -> list[NDArray]:
+        """Return the columns of a table one by one: numbers as such, and categories as they are."""
+        out, numeric = list(rows.T), np.flatnonzero(self.ordered)
+        if 0 < len(numeric) < len(out):
+            numbers = check_quietly(rows[:, numeric], dtype=list(FLOATS), ensure_min_samples=0)
+            for j, column in zip(numeric, numbers.T, strict=True):
+                out[j] = column
+        return out
+
+    def refuse_other_types(self, X: list[NDArray], names: NDArray | None) -> None:
+        """Refuse a column that holds text where `categories` declares numbers, or numbers where it declares text."""
+        # One entry of another type is enough to refuse. How other entries are read does not depend on it.
+        for j, (kind, entries) in enumerate(zip(self.kinds, X, strict=True)):
+            if isinstance(kind, Categories) and kind.holds_other_types(entries):
+                name = j if names is None else str(names[j])
+                raise TypeError(
+                    f"categories declares categories of another type for the column {name!r} than X holds: numbers for "
+                    "text, or text for numbers. Declare the categories as the column has them, for instance with a "
+                    "list of texts in place of a number of codes. Nothing was charged"
+                )
+
+    def labels(self, j: int) -> list[str]:
+        """Return what the cells of a column are called."""
+        kind = self.kinds[j]
+        if isinstance(kind, Categories):
+            return [str(value) for value in kind.values.tolist()]
+        assert kind is not None
+        names = [f"{low:.6g} to {high:.6g}" for low, high in pairwise(kind)]
+        # Values beyond the outer edges are counted there.
+        if len(names) > 1:
+            names[0], names[-1] = f"below {kind[1]:.6g}", f"{kind[-2]:.6g} and above"
+        return names
+
+
+class Encoder:
+    """Reads blocks of rows of numbers, in which categories are coded."""
+
+    # It is not kept with the columns, because tables for searching would disclose that there were many records.
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self._categorical = np.array(columns.categorical, dtype=np.intp)
+        self._n_categories = columns.n_categories[self._categorical]
+        kinds = [(j, columns.kinds[j]) for j in columns.uneven]
+        self._uneven = [(j, Bins(kind[1:-1], right=True)) for j, kind in kinds if isinstance(kind, np.ndarray)]
+
+    def _take(self, X: NDArray, which: NDArray[np.intp]) -> NDArray:
+        return X if np.array_equal(which, np.arange(X.shape[1])) else X[:, which]
+
+    def cells(self, X: NDArray) -> NDArray[np.intp]:
+        """Return the cell of each record in each table, of shape (n_rows, n_tables)."""
+        c = self.columns
+        parts: list[NDArray[np.intp]] = []
+        if len(self._categorical):
+            parts.append(cells_of_codes(self._take(X, self._categorical), self._n_categories))
+        if c.n_bins and len(c.numeric):
+            parts.append(c.grid.cells(self._take(X, c.numeric)))
+        if self._uneven:
+            parts.append(np.column_stack([bins(X[:, j]) for j, bins in self._uneven]))
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate(parts, axis=1) if parts else np.empty((len(X), 0), dtype=np.intp)
+
+    def scaled(self, X: NDArray, largest: float = 1.0) -> Array:
+        """Return numbers without bins, with their bounds mapped to -`largest` and `largest`, and clipped there."""
+        c = self.columns
+        return scaled(self._take(X, c.unbinned), c.grid.centre, c.grid.half, largest)
+
+
+@dataclass(frozen=True)
+class ColumnSpec:
+    """What a user says about columns, checked; they are still named as the user named them."""
+
+    parameter: str  # The one that names categorical columns.
+    mask_length: int | None
+    categories: tuple[tuple[Any, Categories], ...]
+    edges: tuple[tuple[Any, Array], ...]
+    pairs: tuple[tuple[Any, Any], ...]
+    bounds: tuple[Array, Array] | None
+    n_bins: int
+    n_cells: int
+    scale: str
+    unit: float
+
+    @property
+    def named(self) -> list[Any]:
+        """Columns that have categories or edges."""
+        return [name for name, _ in (*self.categories, *self.edges)]
+
+    def resolve(self, n_features: int, names: NDArray | None, named: bool = True) -> Columns:
+        """Return the kind of each of `n_features` columns."""
+        # Without `named`, names stand for any columns that are left: for a plan, it does not matter which.
+        if self.mask_length not in (None, n_features):
+            raise ValueError(f"{self.parameter} is a mask of {self.mask_length} columns, and there are {n_features}")
+        own, n_categorical = self.named, len(self.categories)
+        others = [column for column in dict.fromkeys(c for pair in self.pairs for c in pair) if column not in own]
+        groups = [(self.parameter, own[:n_categorical]), ("bin_edges", own[n_categorical:]), ("interactions", others)]
+        place = positions_of(groups, n_features, names, named)
+        kinds: list[Kind] = [None] * n_features
+        declared: list[tuple[Any, Kind]] = [*self.categories, *self.edges]
+        for name, kind in declared:
+            kinds[place[name]] = kind
+        categorical, uneven = ([place[name] for name in some] for some in (own[:n_categorical], own[n_categorical:]))
+        numeric = np.setdiff1d(np.arange(n_features), categorical)
+        rest = np.setdiff1d(numeric, uneven)
+        lower, upper = bounds_of_columns(self.bounds, n_features, rest, numeric)
+        grid = Grid(lower, upper, self.n_cells, self.scale, self.unit)
+        pairs = distinct_pairs((place[a], place[b]) for a, b in self.pairs)
+        return Columns(tuple(kinds), grid, self.n_bins, tuple(categorical), tuple(uneven), pairs)
+
+
+def check_columns(
+    estimator: Any,
+    *,
+    n_bins: int = 0,
+    n_cells: int | None = None,
+    scale: str = "linear",
+    unit: float = 1.0,
+    most: int = MOST_CELLS,
+) -> ColumnSpec:
+    """Check the parameters that say what the columns are, as far as that goes without their number."""
+    # Numbers between bounds have `n_bins` cells, or none if that is 0; the grid may be finer.
+    categories = getattr(estimator, "categories", None)
+    if categories is None:
+        parameter = "categorical_features"
+        mask_length, columns = named_columns(getattr(estimator, parameter, None), parameter)
+        counts = check_n_categories(getattr(estimator, "n_categories", None), len(columns), most)
+        by_size = {size: Categories.codes(size) for size in set(counts)}
+        declared = tuple((name, by_size[size]) for name, size in zip(columns, counts, strict=True))
+    else:
+        parameter, mask_length, declared = "categories", None, _check_categories(categories, most)
+    edges = _check_bin_edges(getattr(estimator, "bin_edges", None))
+    taken = [name for name, _ in (*declared, *edges)]
+    if len(set(taken)) < len(taken):
+        raise ValueError(f"a column may occur once only in {parameter}{' and bin_edges together' if edges else ''}")
+    pairs = check_pairs(getattr(estimator, "interactions", None))
+    if pairs and len({type(name) for name in [*taken, *(c for pair in pairs for c in pair)]}) > 1:
+        raise ValueError("interactions, categories and bin_edges must all hold positions, or all hold names")
+    bounds = None if estimator.bounds is None else check_bounds(estimator.bounds, "bounds", "the numeric features")
+    cells = n_bins if n_cells is None else n_cells
+    return ColumnSpec(parameter, mask_length, declared, edges, pairs, bounds, n_bins, cells, scale, unit)
+
+
+def _check_categories(value: Any, most: int) -> tuple[tuple[Any, Categories], ...]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"categories must map columns to lists of categories, got {type(value).__name__}")
+    checked = []
+    for name, listed in value.items():
+        if not np.isscalar(listed) and not is_list(listed):
+            raise ValueError(f"categories must have a number or a list for each column; {name!r} has not")
+        one = check_list(listed, least=1)
+        if one.size > most:
+            raise ValueError(f"categories may be at most {most} for a column; {name!r} has more")
+        checked.append((column_name(name, "categories"), one))
+    return tuple(checked)
+
+
+def _check_bin_edges(value: Any) -> tuple[tuple[Any, Array], ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, Mapping):
+        raise TypeError(f"bin_edges must map columns to edges, got {type(value).__name__}")
+    checked = []
+    for name, edges in value.items():
+        array = increasing_edges(edges)
+        if array is None:
+            raise ValueError(f"bin_edges must have two finite edges or more for a column, increasing; {name!r} has not")
+        checked.append((column_name(name, "bin_edges"), array))
+    return tuple(checked)

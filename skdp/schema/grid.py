@@ -1,0 +1,138 @@
+"""Public grids between public bounds: evenly spaced, evenly in logarithms for one sign or both, or half of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checks.params import check_bounds, check_choice, check_integer, check_positive, columns_of
+from ..sensitivity import PARTS, cell_counts, spread_counts
+
+Array = NDArray[np.float64]
+
+SCALES = ("linear", "log", "symlog")
+
+#: Cells of a column, at most, and of all columns with codes together.
+MOST_CELLS = 10**6
+
+#: With "auto", values are told apart down to this share of the largest bound.
+_FINEST = 2.0**-24
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Cells between bounds, the same number for each column. All of it is public."""
+
+    lower: Array
+    upper: Array
+    n_cells: int
+    scale: str = "linear"
+    unit: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.scale == "log" and not np.all(self.lower > 0):
+            raise ValueError('bounds must be positive with scale="log"; scale="symlog" takes zero and both signs')
+
+    def of(self, n_columns: int) -> Grid:
+        """Return the grid with one lower and one upper bound for each of so many columns."""
+        lower, upper = columns_of((self.lower, self.upper), "bounds", n_columns)
+        return replace(self, lower=lower, upper=upper)
+
+    @property
+    def centre(self) -> Array:
+        """Middles of the bounds."""
+        return self.lower / 2 + self.upper / 2
+
+    @property
+    def half(self) -> Array:
+        """Half widths of the bounds."""
+        return self.upper / 2 - self.lower / 2
+
+    def _warp(self, values: Any) -> Any:
+        """Map values to where cells are evenly spaced."""
+        if self.scale == "log":
+            return np.log(values)
+        return np.arcsinh(values / self.unit) if self.scale == "symlog" else values
+
+    def _unwarp(self, values: Array) -> Array:
+        if self.scale == "log":
+            return np.exp(values)
+        return np.sinh(values) * self.unit if self.scale == "symlog" else values
+
+    @cached_property
+    def _half_even(self) -> Array:
+        """Edges for "auto", of shape (n_columns, n_cells + 1): half of them evenly spaced, half by logarithms."""
+        n_log = self.n_cells // 2
+        even = np.linspace(self.lower, self.upper, self.n_cells - n_log + 2, axis=1)
+        unit = np.minimum(self.unit, _FINEST * np.maximum(np.abs(self.lower), np.abs(self.upper)))
+        ends = np.arcsinh(self.lower / unit), np.arcsinh(self.upper / unit)
+        logs = np.sinh(np.linspace(*ends, n_log + 1, axis=1)) * unit[:, None]
+        inner = np.sort(np.hstack([even[:, 1:-1], logs[:, 1:-1]]), axis=1)
+        return np.hstack([even[:, :1], np.clip(inner, even[:, :1], even[:, -1:]), even[:, -1:]])
+
+    def cells(self, X: NDArray) -> NDArray[np.intp]:
+        """Return the cell of each entry, of shape (n_rows, n_columns); values beyond are in the outer cells."""
+        if self.scale == "auto":
+            pairs = zip(self._half_even[:, 1:-1], X.T, strict=True)
+            return np.column_stack([np.searchsorted(edges, values, side="right") for edges, values in pairs])
+        start, end = self._warp(self.lower), self._warp(self.upper)
+        if self.scale != "linear":
+            X = np.clip(np.asarray(X, dtype=np.float64), self.lower, self.upper)
+        with np.errstate(over="ignore", under="ignore"):
+            places = np.subtract(self._warp(X), start, dtype=np.float64)
+            # Bounds may be so close that their logarithms are equal.
+            places *= self.n_cells / np.maximum(end - start, 1e-300)
+        np.maximum(places, 0.0, out=places)
+        np.minimum(places, self.n_cells - 1, out=places)
+        cells: NDArray[np.intp] = places.astype(np.intp)
+        return cells
+
+    def counts(self, X: NDArray, columns: NDArray[np.intp] | None = None) -> Array:
+        """Count the records in the cells of all columns of `X`, or of some, of shape (n_columns, n_cells)."""
+        every = slice(None) if columns is None else columns
+        return cell_counts(lambda rows: self.cells(rows[:, every]), X, len(self.lower), self.n_cells)
+
+    def shares(self, X: NDArray) -> Array:
+        """Count shares of records in parts of the cells, of shape (n_columns, `n_cells` times `PARTS`)."""
+        return spread_counts(self.counts(X))
+
+    def positions(self, parts: NDArray) -> Array:
+        """Return positions on the grid, in cells, from released positions in parts of cells."""
+        return np.asarray(parts, dtype=np.float64) / PARTS
+
+    def values(self, positions: NDArray) -> Array:
+        """Return the values at positions on the grid, in cells, by column: of shape (n_columns, n_positions)."""
+        if self.scale == "auto":
+            places = np.arange(self.n_cells + 1)
+            pairs = zip(positions, self._half_even, strict=True)
+            return np.array([np.interp(own, places, edges) for own, edges in pairs])
+        shares = np.asarray(positions, dtype=np.float64) / self.n_cells
+        lower, upper = self.lower[:, None], self.upper[:, None]
+        between = self._unwarp(self._warp(lower) * (1 - shares) + self._warp(upper) * shares)
+        between = np.clip(between, lower, upper)
+        ends = np.where(shares <= 0, lower, upper)
+        return np.where((shares <= 0) | (shares >= 1), ends, between)
+
+    def edges(self, positions: NDArray) -> Array:
+        """Return the values at positions on the grid, between the bounds, which are the first and the last edge."""
+        ends = np.ones((len(positions), 1))
+        return self.values(np.hstack([0 * ends, positions, self.n_cells * ends]))
+
+    def every_edge(self) -> Array:
+        """Return the edges of all cells, of shape (n_columns, n_cells + 1)."""
+        return self.values(np.broadcast_to(np.arange(self.n_cells + 1), (len(self.lower), self.n_cells + 1)))
+
+
+def check_grid(bounds: Any, n_cells: int, scale: object, unit: object, scales: tuple[str, ...] = SCALES) -> Grid:
+    """Check the parameters of a grid, which `Grid.of` adapts to the number of columns."""
+    lower, upper = check_bounds(bounds, "bounds", "the features")
+    return Grid(lower, upper, n_cells, check_choice(scale, "scale", scales), check_positive(unit, "unit"))
+
+
+def check_n_bins(value: object, most: int = MOST_CELLS) -> int:
+    """Return the number of bins of numbers between bounds."""
+    return check_integer(value, "n_bins", least=2, most=most)
