@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from ..accounting import GaussianEvent, PrivacyCost, PrivacyEvent, PureEvent, ch
 from ..checks.data import NUMBERS
 from ..checks.params import check_choice, check_positive
 from ..release.class_sums import moment_weight, noise_scale
-from ..release.estimator import LabelsMixin, Records, Shape
+from ..release.estimator import GroupsMixin, LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.units import Unit
 from ..schema.columns import Columns, ColumnSpec, check_columns
@@ -43,7 +43,7 @@ class Parameters:
     unit: Unit
 
 
-class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LabelsMixin, BaseEstimator):
+class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMixin, BaseEstimator):
     r"""Differentially private naive Bayes, for categorical and numeric features together.
 
     Counts of categories and bins by class, and moments of Gaussian features by class, are released with noise, once. It
@@ -191,30 +191,6 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LabelsMixin, BaseEstim
         self.rows_per_group = rows_per_group
         self.accountant = accountant
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
-        """Fit the model, and spend epsilon and delta.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite features. Numeric ones are clipped to `bounds`.
-        y : array-like of shape (n_samples,)
-            Labels. With declared `classes`, rows with other labels are left out.
-        groups : array-like of shape (n_samples,), default=None
-            Which group each row belongs to, by a number or a text; for `rows_per_group`.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        return self._fit(X, y, groups)
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Layout]:
         check_priors(self.priors, shape.n_classes)
