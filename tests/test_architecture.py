@@ -2,6 +2,7 @@
 
 import ast
 import configparser
+import graphlib
 import subprocess
 import sys
 import tomllib
@@ -67,6 +68,18 @@ def test_imports_point_down(path):
         parts = name.split(".")
         if parts[0] == "skdp" and len(parts) > 1 and parts[1] != room and parts[1] in FLOOR:
             assert FLOOR[parts[1]] < FLOOR[room], f"{path.name} imports {name}"
+
+
+def test_there_is_no_circle_of_files():
+    files = {}
+    for path in SOURCES:
+        name = ".".join(("skdp", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+        files[name] = path
+    graph = {name: {other for other in imports(path) if other in files} for name, path in files.items()}
+    # A package that holds a module is no import of its own.
+    graph = {name: others - {name, name.rpartition(".")[0]} for name, others in graph.items()}
+    assert graph["skdp.tree._growth"] >= {"skdp.tree._structure"}
+    graphlib.TopologicalSorter(graph).prepare()
 
 
 def private_crossings():
