@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import PrivacyEvent, PureEvent
-from ..linear_model._calibration import Calibration
 from ..mechanisms import (
     Mechanism,
     NoNoise,
@@ -24,6 +23,7 @@ from ..release.mismatch import column_part, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..schema.columns import Codes, Columns
+from ..solvers.calibration import Calibration
 
 Array = NDArray[np.float64]
 

@@ -17,12 +17,12 @@ from sklearn.base import RegressorMixin
 
 from ..accounting import PrivacyCost
 from ..checks.data import regression_data, single_target
-from ..linear_model._calibration import Calibration, Line
 from ..linear_model._sgd_derivatives import Residual
 from ..linear_model._targets import Targets
 from ..release.estimator import Records, Shape, TargetsMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.columns import Codes, Columns
+from ..solvers.calibration import Calibration, Line
 from ._base import AdditiveModel, Parameters
 from ._engines import GradientEngine, MomentEngine
 from ._plans import Before, release_cells

@@ -18,8 +18,8 @@ from ..release.callbacks import reported
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import augmented_norm, clip_rows, row_products
+from ..solvers.calibration import Calibration
 from ..solvers.descent import GRADIENTS, Course
-from ._calibration import Calibration
 from ._logistic import INTERCEPT_CONSTANT
 from ._sgd_derivatives import Derivative
 from ._sgd_gradients import MOST_WEIGHT, ClippedGradients, boxed

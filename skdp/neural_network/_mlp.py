@@ -34,13 +34,13 @@ from ..checks.params import (
     is_list,
 )
 from ..checks.values import shown
-from ..linear_model._calibration import Calibration, Line
 from ..mechanisms import BitStream, SampledGaussianMechanism, rounded_normal
 from ..release.callbacks import CallbackSupportMixin, reported, with_callbacks
 from ..release.estimator import LabelsMixin, ManyTargetsMixin, PrivateEstimator, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import clip_rows, row_products, step_of, truncate
+from ..solvers.calibration import Calibration, Line
 from ..solvers.descent import GRADIENTS, Course
 from ._gradients import (
     ACTIVATIONS,
@@ -109,7 +109,11 @@ class Parameters:
         rate, labels = self.learning_rate, loss.out_activation != "identity"
         if rate is None:
             n_steps = self.course.n_steps
-            rate = adam_rate(noise / self.clipping.norm, n_steps, labels) if self.solver == "adam" else sgd_rate(noise, n_steps)
+            rate = (
+                adam_rate(noise / self.clipping.norm, n_steps, labels)
+                if self.solver == "adam"
+                else sgd_rate(noise, n_steps)
+            )
         return Descent(self.solver, rate, self.momentum, self.alpha, self.average, decay=not labels)
 
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skdp import BudgetAccountant, DPAdditiveClassifier, DPAdditiveRegressor, ObjPertLogReg, allocate
 from skdp.accounting import gaussian_mu
-from skdp.linear_model._calibration import SHARE
+from skdp.solvers.calibration import SHARE
 
 INF = math.inf
 

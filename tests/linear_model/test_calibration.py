@@ -8,8 +8,8 @@ import pytest
 from skdp.accounting import gaussian_mu
 from skdp.additive import DPAdditiveRegressor
 from skdp.linear_model import DPSGDRegressor
-from skdp.linear_model._calibration import LABEL, PURE_SHARE, SHARE, Calibration, Line, chosen_line, weights_in_cells
 from skdp.neural_network import DPMLPRegressor
+from skdp.solvers.calibration import LABEL, PURE_SHARE, SHARE, Calibration, Line, chosen_line, weights_in_cells
 
 
 def test_a_record_moves_the_weights_by_one_at_most():

@@ -338,7 +338,12 @@ def one_file(entries):
 
 #: Ways to a table in which the type of a column depends on all of its entries, or not.
 WAYS = (
-    *(one_array, one_file, lambda entries: [[entry] for entry in entries], lambda entries: pd.DataFrame({"a": entries})),
+    *(
+        one_array,
+        one_file,
+        lambda entries: [[entry] for entry in entries],
+        lambda entries: pd.DataFrame({"a": entries}),
+    ),
     *(lambda entries: list(one_array(entries)), lambda entries: one_array(entries).astype(object)),
 )
 

@@ -10,11 +10,11 @@ from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier
 
 from skdp import DPMLPClassifier, DPMLPRegressor
-from skdp.linear_model._calibration import LABEL, Calibration, Line
 from skdp.neural_network._gradients import GradientSums, Layout
 from skdp.neural_network._mlp import initial_normals, scaled_rows
 from skdp.neural_network._optimizers import Descent, initial_weights, sgd_rate
 from skdp.release.session import ReleaseSession
+from skdp.solvers.calibration import LABEL, Calibration, Line
 from tests.difficult import difficult
 from tests.linear_model.data import blobs
 
@@ -407,7 +407,13 @@ def test_targets_that_fill_little_of_their_bounds(seed):
     gaps = []
     for k in range(4):
         model = DPMLPRegressor(
-            (16,), epsilon=1.0, delta=1e-6, data_norm=5**0.5, bounds_y=table.target_bounds, expected_n=2000, random_state=k
+            (16,),
+            epsilon=1.0,
+            delta=1e-6,
+            data_norm=5**0.5,
+            bounds_y=table.target_bounds,
+            expected_n=2000,
+            random_state=k,
         )
         errors = (y[3000:] - model.fit(X[:3000], y[:3000]).predict(X[3000:])) ** 2
         gaps.append(np.mean((y[3000:] - mean) ** 2 - errors) / variance)

@@ -10,10 +10,10 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 
 from skdp import DPMLPClassifier, DPMLPRegressor, DPSGDClassifier, DPSGDRegressor
 from skdp.audit._bounds import proportion_limits
-from skdp.linear_model import _calibration
 from skdp.linear_model._sgd_gradients import ClippedGradients
 from skdp.mechanisms import PoissonSampler, SampledGaussianMechanism
 from skdp.neural_network._gradients import Clipping, GradientSums
+from skdp.solvers import calibration
 from skdp.solvers import descent as _descent
 from skdp.solvers.descent import COUNT_SHARE, GRADIENTS, Course
 from tests.trust.measured import HOPELESS, loss_of
@@ -122,7 +122,7 @@ def one_noise_for_all():
 
 def long_weights():
     """Ten times the weights of predictions and targets that the noise is for."""
-    return replaced(_calibration, "weights_in_cells", lambda true: lambda f, t: 10 * true(f, t))
+    return replaced(calibration, "weights_in_cells", lambda true: lambda f, t: 10 * true(f, t))
 
 
 def realised_mean():

@@ -45,10 +45,11 @@ def weights_in_cells(predictions: NDArray, targets: NDArray) -> Array:
     """Divide each record among six cells, and return the sum of the records' weights in each.
 
     With :math:`u` and :math:`v`, the prediction and the target mapped from [-1, 1] to [0, 1], the weights are the
-    products of :math:`(1-u)^2, 2u(1-u), u^2` and :math:`1-v, v`. They are not negative and their sum is 1. Rounded
-    down to multiples of :math:`2^{-20}`, they stay so, with a sum of at most 1. A prediction is a public function of
-    its record. Therefore adding or removing a record moves the sums by at most 1, in L1 norm and in L2 norm, and a
-    record in a corner attains both. With k targets, the bounds are k and the square root of k. Sums of such multiples are exact in doubles.
+    products of :math:`(1-u)^2, 2u(1-u), u^2` and :math:`1-v, v`. They are not negative and their sum is 1. Rounded down
+    to multiples of :math:`2^{-20}`, they stay so, with a sum of at most 1. A prediction is a public function of its
+    record. Therefore adding or removing a record moves the sums by at most 1, in L1 norm and in L2 norm, and a record
+    in a corner attains both. With k targets, the bounds are k and the square root of k. Sums of such multiples are
+    exact in doubles.
     """
     # Differences of infinite numbers are no numbers, and no record may make the sums so.
     u, v = (
