@@ -25,23 +25,27 @@ from sklearn.pipeline import Pipeline, make_pipeline
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from skdp.additive import DPAdditiveClassifier
+from skdp.additive import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.cluster import DPKMeans, SampleAggKMeans
 from skdp.decomposition import DPPCA, ExpMechPCA
 from skdp.ensemble import PATEClassifier, SampleAggregate
 from skdp.linear_model import (
     DPSGDClassifier,
+    DPSGDRegressor,
     ExpMechERM,
+    FunctionalMechLinReg,
     FunctionalMechLogReg,
+    ObjPertLogReg,
     ObjPertSVC,
+    OutputPertLogReg,
     OutputPertSVC,
 )
 from skdp.local import LocalDPNaiveBayes
 from skdp.naive_bayes import DPNaiveBayes
-from skdp.neural_network import DPMLPClassifier
+from skdp.neural_network import DPMLPClassifier, DPMLPRegressor
 from skdp.preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler
 from skdp.synthetic import HistogramClassifier, HistogramRegressor
-from skdp.tree import DPGreedyTree
+from skdp.tree import DPGreedyTree, DPRandomTree
 from tests.difficult import KINDS, difficult
 from tests.made_up import made_up
 
@@ -115,6 +119,13 @@ CASES = {
         "accuracy", ANY, None,
         lambda t, b: FunctionalMechLogReg(**b, **bounded(t), **labels(t), calibration="taylor"),
     ),
+    "FunctionalMechLinReg": (
+        "r2", ANY, None, lambda t, b: FunctionalMechLinReg(**b, **bounded(t), bounds_y=t.target_bounds),
+    ),
+    "ObjPertLogReg": ("accuracy", ANY, None, lambda t, b: scaled(t, ObjPertLogReg(**b, **normed(t), **labels(t)))),
+    "OutputPertLogReg": (
+        "accuracy", ANY, None, lambda t, b: scaled(t, OutputPertLogReg(**b, **normed(t), **labels(t))),
+    ),
     "ObjPertSVC": ("accuracy", ANY, None, lambda t, b: scaled(t, ObjPertSVC(**b, **normed(t), **labels(t)))),
     "OutputPertSVC": ("accuracy", ANY, None, lambda t, b: scaled(t, OutputPertSVC(**b, **normed(t), **labels(t)))),
     "DPSGDClassifier": (
@@ -123,6 +134,16 @@ CASES = {
     "DPSGDClassifier, hinge": (
         "accuracy", APPROXIMATE, None,
         lambda t, b: scaled(t, DPSGDClassifier(**b, **normed(t), **labels(t), loss="hinge")),
+    ),
+    "DPSGDRegressor": (
+        "r2", APPROXIMATE, None,
+        lambda t, b: scaled(t, DPSGDRegressor(**b, **normed(t), bounds_y=t.target_bounds)),
+    ),
+    "DPMLPRegressor": (
+        "r2", APPROXIMATE, None,
+        lambda t, b: scaled(
+            t, DPMLPRegressor((16,), **b, **normed(t), bounds_y=t.target_bounds, expected_n=2000)
+        ),
     ),
     "DPMLPClassifier": (
         "accuracy", APPROXIMATE, None,
@@ -135,6 +156,9 @@ CASES = {
     "DPAdditiveClassifier, gradient": (
         "accuracy", APPROXIMATE, None,
         lambda t, b: DPAdditiveClassifier(**b, **bounded(t), **labels(t), solver="gradient"),
+    ),
+    "DPAdditiveRegressor": (
+        "r2", ANY, None, lambda t, b: DPAdditiveRegressor(**b, **bounded(t), bounds_y=t.target_bounds),
     ),
     "DPNaiveBayes": ("accuracy", ANY, None, lambda t, b: DPNaiveBayes(**b, **bounded(t), **labels(t))),
     "DPNaiveBayes, dependence=0": (
@@ -150,6 +174,7 @@ CASES = {
         ),
     ),
     "DPGreedyTree": ("accuracy", ANY, None, lambda t, b: DPGreedyTree(**b, **bounded(t), **labels(t))),
+    "DPRandomTree": ("accuracy", ANY, None, lambda t, b: DPRandomTree(**b, **bounded(t), **labels(t))),
     "DPGreedyTree, max": (
         "accuracy", ANY, None, lambda t, b: DPGreedyTree(**b, **bounded(t), **labels(t), criterion="max"),
     ),

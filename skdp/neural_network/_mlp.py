@@ -11,15 +11,16 @@ from __future__ import annotations
 import math
 import numbers
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting import PrivacyCost, check_delta, check_epsilon
+from ..accounting import GaussianEvent, PrivacyCost, check_delta, check_epsilon
 from ..checks.data import validate_quietly
 from ..checks.params import (
     check_bounds,
@@ -37,6 +38,7 @@ from ..release.estimator import LabelsMixin, ManyTargetsMixin, PrivateEstimator,
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import clip_rows, row_products, step_of, truncate
+from ..solvers.calibration import Calibration, Line
 from ..solvers.descent import GRADIENTS, Course
 from ..solvers.linear_rule import LogOdds
 from ..solvers.losses import MOST_CLASSES, Huber, LogLoss, NetworkLoss, SoftmaxLogLoss
@@ -52,7 +54,7 @@ from ._gradients import (
     Layout,
     square_bits,
 )
-from ._optimizers import ADAM_WANDER, SOLVERS, Descent, initial_weights, sgd_rate
+from ._optimizers import SOLVERS, Descent, adam_rate, initial_weights, sgd_rate
 
 Array = NDArray[np.float64]
 
@@ -98,17 +100,21 @@ class Parameters:
     def layout(self, n_features: int, n_outputs: int) -> Layout:
         return Layout((n_features, *self.hidden, n_outputs))
 
-    def plan(self, layout: Layout) -> PrivacyGuarantee:
-        return self.course.plan(self.epsilon, self.delta, self.clipping.norm, layout.size, _THEOREM)
+    def plan(self, layout: Layout, last: Calibration | None) -> PrivacyGuarantee:
+        after = None if last is None else (last.release, cast(GaussianEvent, last.event))
+        return self.course.plan(self.epsilon, self.delta, self.clipping.norm, layout.size, _THEOREM, after)
 
     def descent(self, noise: float, loss: NetworkLoss) -> Descent:
         """Return what is done with gradients that have noise of a given standard deviation, on average over records."""
-        rate = self.learning_rate
+        rate, labels = self.learning_rate, loss.out_activation != "identity"
         if rate is None:
             n_steps = self.course.n_steps
-            adam = ADAM_WANDER[loss.out_activation] / math.sqrt(n_steps)
-            rate = adam if self.solver == "adam" else sgd_rate(noise, n_steps)
-        return Descent(self.solver, rate, self.momentum, self.alpha, self.average)
+            rate = (
+                adam_rate(noise / self.clipping.norm, n_steps, labels)
+                if self.solver == "adam"
+                else sgd_rate(noise, n_steps)
+            )
+        return Descent(self.solver, rate, self.momentum, self.alpha, self.average, decay=not labels)
 
 
 def _hidden(value: Any) -> tuple[int, ...]:
@@ -152,17 +158,36 @@ def input_scale(n_features: int, data_norm: float) -> float:
 
 
 def _postprocess_weights(
-    weights: Array, layout: Layout, scale: float, targets: Scaling | None
+    weights: Array, layout: Layout, scale: float, targets: Scaling | None, lines: Sequence[Line] = ()
 ) -> tuple[list[Array], list[Array]]:
-    """Return weights and intercepts for rows and targets that are not scaled."""
+    """Return weights and intercepts for rows and targets that are not scaled, with a line after each output, if any."""
     parts = layout.parts(weights)
     coefs, intercepts = [part[:-1].copy() for part in parts], [part[-1].copy() for part in parts]
     coefs[0] *= scale
+    for j, line in enumerate(lines):
+        coefs[-1][:, j] *= line.slope
+        intercepts[-1][j] = line.slope * intercepts[-1][j] + line.shift
     if targets is not None:
         coefs[-1] *= targets.half
         intercepts[-1] *= targets.half
         intercepts[-1] += targets.centre
     return coefs, intercepts
+
+
+def _outputs(X: NDArray, coefs: list[Array], intercepts: list[Array], activation: str) -> Array:
+    """Return the outputs of a network, each row's independent of all other rows."""
+    out = np.empty((len(X), len(intercepts[-1])))
+    with np.errstate(all="ignore"):
+        for start in range(0, len(X), BLOCK_ROWS):
+            a = X[start : start + BLOCK_ROWS]
+            for coef, intercept in zip(coefs[:-1], intercepts[:-1], strict=True):
+                a = row_products(a, coef) + intercept
+                if activation == "tanh":
+                    np.tanh(a, out=a)
+                else:
+                    np.clip(a, 0.0, LARGEST["relu"], out=a)
+            out[start : start + BLOCK_ROWS] = row_products(a, coefs[-1]) + intercepts[-1]
+    return out
 
 
 def initial_normals(size: int, stream: BitStream) -> Array:
@@ -176,6 +201,7 @@ class Design:
 
     loss: NetworkLoss
     layout: Layout
+    last: Calibration | None
 
 
 class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
@@ -228,7 +254,14 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         loss = self._loss_of(shape)
         layout = parameters.layout(shape.n_features, loss.outputs)
-        return parameters.plan(layout), Design(loss, layout)
+        last = None
+        if parameters.epsilon < math.inf and self._calibrated():
+            last = Calibration.of(parameters.epsilon, parameters.delta, loss.outputs)
+        return parameters.plan(layout, last), Design(loss, layout, last)
+
+    def _calibrated(self) -> bool:
+        """Return whether predictions are corrected by a release after the steps."""
+        return False
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def _descend(
@@ -255,8 +288,8 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         )
         scale = input_scale(X.shape[1], parameters.data_norm)
 
-        def fitted() -> dict[str, Any]:
-            coefs, intercepts = _postprocess_weights(descent.result(), layout, scale, bounds)
+        def fitted(lines: Sequence[Line] = ()) -> dict[str, Any]:
+            coefs, intercepts = _postprocess_weights(descent.result(), layout, scale, bounds, lines)
             return {
                 **attributes,
                 "coefs_": coefs,
@@ -275,23 +308,16 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             gradient = release(sums.sum(sample, total))
             gradient *= share
             descent.step(gradient)
-        return fitted()
+        if design.last is None:
+            return fitted()
+        coefs, intercepts = _postprocess_weights(descent.result(), layout, scale, None)
+        outputs = _outputs(X, coefs, intercepts, parameters.activation)
+        return fitted(design.last.lines(session, outputs, targets))
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "coefs_")
         X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        out = np.empty((len(X), self.n_outputs_))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for start in range(0, len(X), BLOCK_ROWS):
-                a = X[start : start + BLOCK_ROWS]
-                for coef, intercept in zip(self.coefs_[:-1], self.intercepts_[:-1], strict=True):
-                    a = row_products(a, coef) + intercept
-                    if self._activation == "tanh":
-                        np.tanh(a, out=a)
-                    else:
-                        np.clip(a, 0.0, LARGEST["relu"], out=a)
-                out[start : start + BLOCK_ROWS] = row_products(a, self.coefs_[-1]) + self.intercepts_[-1]
-        return out
+        return _outputs(X, self.coefs_, self.intercepts_, self._activation)
 
 
 class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
@@ -518,7 +544,8 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         budget on a private count.
     learning_rate_init : float or "auto", default="auto"
         Of Adam: as a multiple, in each layer, of the standard deviation of its initial weights, one over the root of
-        the number of its inputs. Of SGD: as it is. ``"auto"`` takes formulas of public numbers.
+        the number of its inputs. It falls to 0 with the square of the share of steps that are left. Of SGD: as it is.
+        ``"auto"`` takes formulas of public numbers.
     momentum : float, default=0.9
         Of SGD.
     average : float, default=0.5
@@ -557,6 +584,8 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     -----
     **Privacy.** As for :class:`DPMLPClassifier`: each record adds a gradient of norm at most `max_grad_norm` to each
     sum that it is sampled for, and sums are released with Gaussian noise that is calibrated to all steps together.
+    With ``loss="squared_error"``, six sums of products of predictions and targets come last, for each target. They take
+    two per cent of the budget, and correct the mean and the size of the predictions.
 
     References
     ----------
@@ -626,6 +655,9 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         n_targets = shape.n_targets or 1
         self._targets(n_targets)
         return Huber(_THRESHOLDS[check_choice(self.loss, "loss", LOSSES)], n_targets)
+
+    def _calibrated(self) -> bool:
+        return self.loss == "squared_error"
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design

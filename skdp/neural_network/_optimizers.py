@@ -19,8 +19,11 @@ _BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8
 
 #: Adam's learning rate times the root of the number of steps, by the activation of the outputs: about how far noise
 #: alone takes a weight, as a multiple of the standard deviation of its layer's initial weights. A step then means the
-#: same for layers of every width. Labels bear more of it than squared errors.
-ADAM_WANDER = {"logistic": 3.0, "softmax": 3.0, "identity": 1.0}
+#: same for layers of every width.
+ADAM_WANDER = 3.0
+
+# Where the noise of all steps, per record and clipping bound, adds up to this, squared errors take half such steps.
+_HALF_AT = 4.0
 
 #: SGD's learning rate without noise, and how far noise alone may take a weight in all steps together.
 SGD_RATE = 0.5
@@ -42,6 +45,12 @@ def initial_weights(layout: Layout, normals: Array) -> Array:
     return weights
 
 
+def adam_rate(noise: float, n_steps: int, labels: bool) -> float:
+    """Return the default learning rate of Adam, from public numbers; for targets it decreases with the noise."""
+    rate = ADAM_WANDER / math.sqrt(n_steps)
+    return rate if labels else rate / (1 + noise * math.sqrt(n_steps) / _HALF_AT)
+
+
 def sgd_rate(noise: float, n_steps: int) -> float:
     """Return the default learning rate of SGD, from public numbers; it decreases with the noise in a mean gradient."""
     wander = noise * math.sqrt(n_steps)
@@ -60,6 +69,7 @@ class Descent:
     momentum: float
     alpha: float
     average: float  # Share of the last iterates whose average is the result; 0 for the last iterate.
+    decay: bool = False  # Whether Adam's steps get shorter.
 
     def start(self, layout: Layout, weights: Array, n_steps: int) -> _Course:
         """Begin at a point, for `n_steps` steps to come."""
@@ -107,7 +117,9 @@ class _Course:
             np.sqrt(spare, out=spare)
             spare += _EPSILON
             np.divide(first, spare, out=spare)
-            spare *= 1 / (1 - _BETA_1**t)
+            # Steps of Adam have one size, so that targets would be missed by it.
+            left = 1 - (t - 1) / self._n_steps if self._rule.decay else 1.0
+            spare *= left**2 / (1 - _BETA_1**t)
         else:
             self._first *= self._rule.momentum
             self._first += gradient

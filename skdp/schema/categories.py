@@ -19,6 +19,9 @@ Integers = NDArray[np.int64]
 
 _MOST = 10**6
 
+# As pandas reads them.
+_TRUTHS = {text: value for value in (True, False) for text in (str(value), str(value).lower(), str(value).upper())}
+
 
 @dataclass(frozen=True, eq=False)
 class Categories:
@@ -49,25 +52,38 @@ class Categories:
     def encode(self, column: NDArray) -> Integers:
         """Return the positions of entries in `values`; -1 for an entry that is no category."""
         # Each entry is read by itself and none is refused, because a refusal would disclose it. A number is compared by
-        # its value alone, also if it was rounded to single precision: its type depends on other entries.
+        # its value alone, also if it was rounded to single precision or written as text: its type depends on other
+        # entries.
         kind, own = (LABEL_KINDS.get(array.dtype.kind) for array in (column, self.ascending))
         if column.dtype.kind in "mM":
             return np.full(len(column), UNKNOWN, dtype=np.int64)
-        if kind is None or own is None:
-            positions = {label_key(label): i for i, label in enumerate(self.values.tolist())}
-            if own == "number":
-                for number, i in zip(self._singles.tolist(), self.order.tolist(), strict=True):
-                    positions.setdefault(("number", number), i)
-            return np.array([self._position(entry, positions) for entry in column.tolist()], dtype=np.int64)
-        if kind != own:
+        if kind == own == "number":
+            if column.dtype.kind == "f":
+                with np.errstate(all="ignore"):
+                    column = column.astype(np.float64)
+            codes = self._find(self.ascending, column)
+            if not np.array_equal(self._singles, self.ascending):
+                codes = np.where(codes == UNKNOWN, self._find(self._singles, column), codes)
+            return codes
+        positions = self._positions()
+        if own == "text" and kind in ("number", "text") and not any(key[0] == "number" for key in positions):
+            # No number is among the categories.
+            if kind == "text":
+                return self._find(self.ascending, column)
             return np.full(len(column), UNKNOWN, dtype=np.int64)
-        if column.dtype.kind == "f":
-            with np.errstate(all="ignore"):
-                column = column.astype(np.float64)
-        codes = self._find(self.ascending, column)
-        if own == "number" and not np.array_equal(self._singles, self.ascending):
-            codes = np.where(codes == UNKNOWN, self._find(self._singles, column), codes)
-        return codes
+        return np.array([self._position(entry, positions) for entry in column.tolist()], dtype=np.int64)
+
+    def _positions(self) -> dict[tuple[str, Any], int]:
+        """Map what entries are compared by to the positions of the categories."""
+        labels = self.values.tolist()
+        positions = {_key(label): i for i, label in enumerate(labels)}
+        if len(positions) < len(labels):
+            # "7" and "007" are two categories, and neither is the number 7.
+            return {label_key(label): i for i, label in enumerate(labels)}
+        for (kind, value), i in list(positions.items()):
+            if kind == "number" and isinstance(value, float):
+                positions.setdefault((kind, float(_single(np.array(value)))), i)
+        return positions
 
     def holds_other_types(self, column: NDArray) -> bool:
         """Tell whether an entry is text where the categories are numbers, or a number where they are text."""
@@ -83,12 +99,7 @@ class Categories:
 
     @property
     def _singles(self) -> NDArray:
-        """The categories in single precision, in which 0.1 is another number; unless they would be 0 or infinite."""
-        if self.ascending.dtype.kind != "f":
-            return self.ascending
-        with np.errstate(all="ignore"):
-            rounded = self.ascending.astype(np.float32).astype(np.float64)
-        return np.where(np.isfinite(rounded) & (rounded != 0), rounded, self.ascending)
+        return _single(self.ascending) if self.ascending.dtype.kind == "f" else self.ascending
 
     def _find(self, ascending: NDArray, column: NDArray) -> Integers:
         places = np.searchsorted(ascending, column).clip(max=len(self.values) - 1)
@@ -100,7 +111,7 @@ class Categories:
                 entry = float(entry)
             if isinstance(entry, complex) and entry.imag == 0:
                 entry = entry.real
-            return positions.get(label_key(entry), UNKNOWN)
+            return positions.get(label_key(entry), positions.get(_key(entry), UNKNOWN))
         except Exception:
             # An object may do anything when it is compared.
             return UNKNOWN
@@ -116,6 +127,31 @@ def cells_of_codes(values: NDArray, sizes: NDArray[np.intp] | np.intp) -> NDArra
     other |= codes < 0
     np.copyto(codes, sizes, where=other)
     return codes
+
+
+def _single(numbers: NDArray) -> NDArray:
+    """Round numbers to single precision, in which 0.1 is another number; unless they would be 0 or infinite."""
+    with np.errstate(all="ignore"):
+        rounded = numbers.astype(np.float32).astype(np.float64)
+    return np.where(np.isfinite(rounded) & (rounded != 0), rounded, numbers)
+
+
+def _key(entry: Any) -> tuple[str, Any]:
+    """Return the kind of an entry and its value, for text that is a number those of the number."""
+    # An array of numbers becomes one of text if one more entry is text, and so does a column of a file.
+    kind, value = label_key(entry)
+    if kind == "bytes" and value.isascii():
+        kind, value = "text", value.decode()
+    if kind != "text" or "_" in value:
+        return kind, value
+    if value in _TRUTHS:
+        return "number", _TRUTHS[value]
+    for read in (int, float):
+        try:
+            return "number", read(value)
+        except ValueError:
+            pass
+    return kind, value
 
 
 def _kind_of(entry: Any) -> str | None:

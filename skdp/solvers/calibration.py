@@ -45,10 +45,11 @@ def weights_in_cells(predictions: NDArray, targets: NDArray) -> Array:
     """Divide each record among six cells, and return the sum of the records' weights in each.
 
     With :math:`u` and :math:`v`, the prediction and the target mapped from [-1, 1] to [0, 1], the weights are the
-    products of :math:`(1-u)^2, 2u(1-u), u^2` and :math:`1-v, v`. They are not negative and their sum is 1. Rounded
-    down to multiples of :math:`2^{-20}`, they stay so, with a sum of at most 1. A prediction is a public function of
-    its record. Therefore adding or removing a record moves the sums by at most 1, in L1 norm and in L2 norm, and a
-    record in a corner attains both. Sums of such multiples are exact in doubles.
+    products of :math:`(1-u)^2, 2u(1-u), u^2` and :math:`1-v, v`. They are not negative and their sum is 1. Rounded down
+    to multiples of :math:`2^{-20}`, they stay so, with a sum of at most 1. A prediction is a public function of its
+    record. Therefore adding or removing a record moves the sums by at most 1, in L1 norm and in L2 norm, and a record
+    in a corner attains both. With k targets, the bounds are k and the square root of k. Sums of such multiples are
+    exact in doubles.
     """
     # Differences of infinite numbers are no numbers, and no record may make the sums so.
     u, v = (
@@ -77,19 +78,29 @@ class Calibration:
     event: PrivacyEvent
 
     @classmethod
-    def of(cls, epsilon: float, delta: float) -> Calibration:
+    def of(cls, epsilon: float, delta: float, n_targets: int = 1) -> Calibration:
         mechanism: Mechanism
         if delta > 0:
-            mechanism, event = l2_mechanism(epsilon, delta, SHARE, 1.0, 6)
+            mechanism, event = l2_mechanism(epsilon, delta, SHARE, math.sqrt(n_targets), 6 * n_targets)
             return cls(Release(LABEL, mechanism, SHARE, _THEOREM), event)
         part = pure_share(epsilon, PURE_SHARE)
-        return cls(Release(LABEL, l1_mechanism(part, 1.0, 6), PURE_SHARE, _THEOREM), PureEvent(part))
+        mechanism = l1_mechanism(part, float(n_targets), 6 * n_targets)
+        return cls(Release(LABEL, mechanism, PURE_SHARE, _THEOREM), PureEvent(part))
+
+    def lines(
+        self, session: ReleaseSession, predictions: NDArray, targets: NDArray, *, trusted: bool = True
+    ) -> list[Line]:
+        """Release the weights of private predictions and targets in scaled units, and return each column's line."""
+        mechanism = self.release.mechanism
+        weights = np.concatenate([weights_in_cells(*pair) for pair in zip(predictions.T, targets.T, strict=True)])
+        released = session.release(LABEL, within_reach(mechanism, weights))
+        noise = math.sqrt(coordinate_variance(mechanism))
+        return [chosen_line(own, noise, trusted) for own in released.reshape(-1, 6)]
 
     def line(self, session: ReleaseSession, predictions: NDArray, targets: NDArray, *, trusted: bool = True) -> Line:
-        """Release the weights of private predictions and targets in scaled units, and return the line they support."""
-        mechanism = self.release.mechanism
-        released = session.release(LABEL, within_reach(mechanism, weights_in_cells(predictions, targets)))
-        return chosen_line(released, math.sqrt(coordinate_variance(mechanism)), trusted)
+        """Return the line of a single target."""
+        (line,) = self.lines(session, predictions[:, None], targets[:, None], trusted=trusted)
+        return line
 
 
 def _errors(line: Line) -> Array:

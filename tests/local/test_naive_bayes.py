@@ -128,6 +128,21 @@ def test_one_records_label_is_never_refused_and_does_not_decide_how_others_are_r
     model().fit(X[:1], form([odd]))
 
 
+@pytest.mark.parametrize("classes", [[0, 1, 2], [0.5, 1.0, 7.0], [False, True], ["a", "b"], [b"a", b"b"], ["1", "02"]])
+def test_one_text_does_not_decide_how_other_rows_of_an_array_are_read(classes):
+    X, _ = survey(40)
+    y = np.resize(np.array(classes), 40)
+    local = model(classes=classes, random_state=9, n_reported="all")
+    before = local.randomize(X, y)[:-1]
+    numbers = [float(label) if label in ("1", "02") else label for label in y.tolist()[:-1]]
+    for odd in ("x", "1", ""):
+        for labels in (np.array([*y.tolist()[:-1], odd]), np.array([*numbers, odd]), np.array([*numbers, numbers[-1]])):
+            np.testing.assert_array_equal(local.randomize(X, labels)[:-1], before)
+    rows = X.astype(str)
+    rows[-1, 0] = " 2.5"
+    np.testing.assert_array_equal(local.randomize(rows, y)[:-1], before)
+
+
 @pytest.mark.parametrize("classes", [[0, 1, 2], ["a", "b", "c"], [b"a", b"b"], [False, True]])
 def test_labels_are_read_as_they_are(classes):
     X, _ = survey(6)

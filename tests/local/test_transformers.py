@@ -3,6 +3,7 @@
 A stochastic test refuses right code with probability 1e-6 at most, over the choice of its seed, which is fixed.
 """
 
+import io
 import math
 import pickle
 import warnings
@@ -308,9 +309,6 @@ def test_what_is_of_another_kind_is_no_category():
     times = np.array([["2020-01-01"], ["NaT"]], dtype="M8[ns]")
     steps = np.array([[0], [1]], dtype="m8[s]")
     for strange in (
-        np.array([["0"], ["1"]]),
-        [["0"], ["1"]],
-        np.array([[b"0"], [b"1"]]),
         times,
         times.tolist(),
         [[times[0, 0]], [times[1, 0]]],
@@ -323,10 +321,81 @@ def test_what_is_of_another_kind_is_no_category():
         pd.DataFrame({"a": pd.Categorical(times[:, 0])}),
     ):
         assert not numbers.fit_transform(strange).any()
-    for strange in ([[0], [1]], np.array([[0], [1]]), [[0j], [1j]], pd.DataFrame({"a": [0, 1]}), steps):
+    for strange in ([[2], ["x"]], np.array([[0.5], [2]]), [[1j], ["0_0"]], pd.DataFrame({"a": [2, None]}), steps):
         assert not text.fit_transform(strange).any()
+        assert not numbers.fit_transform(strange).any()
     for form in ([[0], [1], [1j]], list(np.array([[0], [1], [1j]])), pd.DataFrame({"a": [0, 1, 1j]})):
         np.testing.assert_array_equal(numbers.fit_transform(form), [[1, 0], [0, 1], [0, 0]])
+
+
+def one_array(entries):
+    return np.array([[entry] for entry in entries])
+
+
+def one_file(entries):
+    return pd.read_csv(io.StringIO("a\n" + "\n".join(map(str, entries)) + "\n"))
+
+
+#: Ways to a table in which the type of a column depends on all of its entries, or not.
+WAYS = (
+    *(
+        one_array,
+        one_file,
+        lambda entries: [[entry] for entry in entries],
+        lambda entries: pd.DataFrame({"a": entries}),
+    ),
+    *(lambda entries: list(one_array(entries)), lambda entries: one_array(entries).astype(object)),
+)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("categories", "entries"),
+    [
+        ([1, 2, 3], [3, 1, 2, 4, 1]),
+        ([0.1, 2.0, 2e10], [2e10, 0.1, 2.0, 0.2, 2]),
+        ([0.1, 2.0, 2e10], list(np.array([0.1, 2, 3], dtype=np.float32))),
+        ([False, True], [True, False, True]),
+        (["a", "b", "c"], ["a", "c", "d"]),
+        (["1", "2", "x"], [1, 2, 3, 1]),
+        (["007", "012", "3.5"], [7, 12, 3.5, 8]),
+        (["0.1", "0.2"], list(np.array([0.1, 0.2, 0.3], dtype=np.float32))),
+        (["True", "False"], [True, False, False]),
+    ],
+)
+def test_one_text_does_not_decide_how_other_entries_of_a_column_are_read(way, categories, entries):
+    one = UnaryEncoder([categories], epsilon=math.inf)
+    before = one.fit_transform(way(entries))
+    np.testing.assert_array_equal(one.fit_transform([[entry] for entry in entries]), before)
+    for odd in ("y", "", "nan", "2", " 2", "1e400", "٣", "9" * 5000, "é"):
+        np.testing.assert_array_equal(one.fit_transform(way([*entries, odd]))[: len(entries)], before)
+
+
+def test_text_is_the_number_that_it_says():
+    numbers = UnaryEncoder([[3, 0.1, 2**52 + 1]], epsilon=math.inf)
+    assert numbers.fit_transform([["3"], ["0.1"], [b"3"], [" 3.0"], ["3_0"]]).tolist() == [
+        *([1, 0, 0], [0, 1, 0], [1, 0, 0], [1, 0, 0], [0, 0, 0])
+    ]
+    exact = UnaryEncoder([[2**52, 2**52 + 1]], epsilon=math.inf)
+    for form in ([[str(2**52 + 1)]], np.array([[2**52 + 1]]), np.array([[2**52 + 1], ["x"]])):
+        assert exact.fit_transform(form)[0].tolist() == [0, 1]
+    # Two categories that are the same number are text.
+    codes = UnaryEncoder([["7", "007"]], epsilon=math.inf)
+    assert codes.fit_transform([["7"], ["007"], [7], ["7.0"]]).tolist() == [[1, 0], [0, 1], [0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", [LocalLaplace, PiecewiseMechanism])
+def test_one_text_does_not_decide_how_other_numbers_are_read(kind, way):
+    entries, one = [1, 0.25, 2, 3], kind((0, 4), epsilon=math.inf)
+    before = one.fit_transform(way(entries))
+    for odd in ("2", "x", "", "nan"):
+        try:
+            after = one.fit_transform(way([*entries, odd]))
+        except ValueError:
+            # The whole table is refused.
+            continue
+        np.testing.assert_array_equal(after[: len(entries)], before)
 
 
 def test_numbers_in_single_precision_are_the_categories_they_came_from():

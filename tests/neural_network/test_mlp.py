@@ -14,6 +14,8 @@ from skdp.neural_network._gradients import GradientSums, Layout
 from skdp.neural_network._mlp import initial_normals, scaled_rows
 from skdp.neural_network._optimizers import Descent, initial_weights, sgd_rate
 from skdp.release.session import ReleaseSession
+from skdp.solvers.calibration import LABEL, Calibration, Line
+from tests.difficult import difficult
 from tests.linear_model.data import blobs
 
 TINY = {"epsilon": 50.0, "data_norm": 4.0, "n_steps": 20, "random_state": 0}
@@ -104,13 +106,13 @@ def test_rows_are_multiples_of_a_step_and_short_enough():
     np.testing.assert_allclose(lengths, np.minimum(np.linalg.norm(X, axis=1) / 2, 1) * math.sqrt(7), atol=1e-4)
 
 
-@pytest.mark.parametrize("solver", ["adam", "sgd"])
+@pytest.mark.parametrize(("solver", "decay_of_steps"), [("adam", False), ("adam", True), ("sgd", False)])
 @pytest.mark.parametrize("average", [0.0, 0.3, 1.0])
-def test_descent_is_the_textbooks(solver, average):
+def test_descent_is_the_textbooks(solver, decay_of_steps, average):
     rng = np.random.default_rng(0)
     layout = Layout((3, 2, 1))
     start = initial_weights(layout, rng.normal(size=layout.size))
-    descent = Descent(solver, 0.1, 0.8, 0.3, average).start(layout, start.copy(), 10)
+    descent = Descent(solver, 0.1, 0.8, 0.3, average, decay_of_steps).start(layout, start.copy(), 10)
     w, first, second, path = start.copy(), 0.0, 0.0, []
     decay = np.concatenate([np.r_[np.ones(6), 0, 0], [1, 1, 0]])
     width = np.concatenate([np.full(8, 3.0), np.full(3, 2.0)])
@@ -120,7 +122,8 @@ def test_descent_is_the_textbooks(solver, average):
         if solver == "adam":
             g = gradient + 0.3 * decay * w
             first, second = 0.9 * first + 0.1 * g, 0.999 * second + 0.001 * g * g
-            w = w - 0.1 / np.sqrt(width) * (first / (1 - 0.9**t)) / (np.sqrt(second / (1 - 0.999**t)) + 1e-8)
+            rate = 0.1 * (1 - (t - 1) / 10) ** 2 if decay_of_steps else 0.1
+            w = w - rate / np.sqrt(width) * (first / (1 - 0.9**t)) / (np.sqrt(second / (1 - 0.999**t)) + 1e-8)
         else:
             # The proximal step of the penalty.
             first = 0.8 * first + gradient
@@ -376,6 +379,45 @@ def test_digits(digits, parameters, least):
     X, y, X_test, y_test = digits
     model = DPMLPClassifier(epsilon=3.0, data_norm=80.0, classes=range(10), random_state=0, n_steps=400)
     assert model.set_params(**parameters).fit(X, y).score(X_test, y_test) >= least
+
+
+def test_predictions_are_corrected_by_the_lines_of_the_last_release(monkeypatch):
+    X, _ = blobs()
+    Y = np.column_stack([X[:, 0], -X[:, 1]])
+    model = regressor(bounds_y=([-10, 0], [10, 40]))
+
+    def with_lines(*lines):
+        monkeypatch.setattr(Calibration, "lines", lambda self, session, f, t: session.release(LABEL, []) and lines)
+        return model.fit(X, Y).predict(X)
+
+    monkeypatch.setattr(ReleaseSession, "release", lambda self, label, values: [True])
+    plain = with_lines(Line(), Line())
+    corrected = with_lines(Line(0.5, 0.1), Line(2.0, -0.2))
+    expected = [0.5 * plain[:, 0] + 1.0, 2.0 * (plain[:, 1] - 20) + 20 - 4.0]
+    np.testing.assert_allclose(corrected, np.column_stack(expected), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_targets_that_fill_little_of_their_bounds(seed):
+    # A mean of four draws was -0.4 with steps of one length, and is 0.08.
+    table = difficult("heavy_tailed_target", 4500, seed)
+    lower, upper = table.bounds
+    X, y = 2 * (table.X - lower) / (upper - lower) - 1, table.target
+    mean, variance = y[:3000].mean(), max(y[3000:].var(), 4.0)
+    gaps = []
+    for k in range(4):
+        model = DPMLPRegressor(
+            (16,),
+            epsilon=1.0,
+            delta=1e-6,
+            data_norm=5**0.5,
+            bounds_y=table.target_bounds,
+            expected_n=2000,
+            random_state=k,
+        )
+        errors = (y[3000:] - model.fit(X[:3000], y[:3000]).predict(X[3000:])) ** 2
+        gaps.append(np.mean((y[3000:] - mean) ** 2 - errors) / variance)
+    assert np.mean(gaps) > -0.1, gaps
 
 
 def test_a_curve_is_learnt():

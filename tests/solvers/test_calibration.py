@@ -8,7 +8,8 @@ import pytest
 from skdp.accounting import gaussian_mu
 from skdp.additive import DPAdditiveRegressor
 from skdp.linear_model import DPSGDRegressor
-from skdp.solvers.calibration import LABEL, PURE_SHARE, SHARE, Line, chosen_line, weights_in_cells
+from skdp.neural_network import DPMLPRegressor
+from skdp.solvers.calibration import LABEL, PURE_SHARE, SHARE, Calibration, Line, chosen_line, weights_in_cells
 
 
 def test_a_record_moves_the_weights_by_one_at_most():
@@ -64,6 +65,41 @@ def test_what_it_costs():
     plan = DPAdditiveRegressor(**common, bounds=(0, 1)).privacy_plan(n_features=3)
     assert plan.releases[-1].mechanism.scale * PURE_SHARE * 0.8 == pytest.approx(1, rel=1e-3)
     assert 0.8 * (1 - 1e-9) < math.fsum(event.epsilon for event in plan.events) <= 0.8
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_several_targets_have_lines_of_their_own_and_the_noise_of_all(delta):
+    given = []
+
+    class WithoutNoise:
+        def release(self, label, values):
+            given.append(values)
+            return values
+
+    rng = np.random.default_rng(4)
+    predictions = rng.uniform(-0.5, 0.5, (3000, 3))
+    targets = np.column_stack([predictions[:, 0], 0.5 - 0.3 * predictions[:, 1], 0.5 * predictions[:, 2]])
+    plan = Calibration.of(1e6, delta, 3)
+    lines = plan.lines(WithoutNoise(), predictions, targets)
+    assert [(line.slope, line.shift) for line in lines] == [
+        pytest.approx(line, abs=0.01) for line in ((1.0, 0.0), (0.0, 0.5), (0.5, 0.0))
+    ]
+    # A record whose predictions and targets are all at a corner attains the sensitivity.
+    corner = np.ones((1, 3))
+    plan.lines(WithoutNoise(), corner, corner)
+    moved = np.linalg.norm(given[-1]) if delta else np.abs(given[-1]).sum()
+    assert moved == pytest.approx(math.sqrt(3) if delta else 3)
+    assert moved <= plan.release.sensitivity <= moved * 1.001
+
+
+def test_networks_have_it_too():
+    common = {"epsilon": 0.8, "data_norm": 1.0, "bounds_y": ([0, 0], [1, 2]), "batch_size": 1.0}
+    last = DPMLPRegressor(**common).privacy_plan(n_features=3).releases[-1]
+    assert (last.label, last.share, last.mechanism.size) == (LABEL, SHARE, 12)
+    assert last.mechanism.scale * math.sqrt(SHARE / 2) * gaussian_mu(0.8, 1e-5) == pytest.approx(1, rel=1e-3)
+    for parameters in ({"loss": "huber"}, {"epsilon": math.inf}):
+        plan = DPMLPRegressor(**{**common, **parameters}).privacy_plan(n_features=3)
+        assert LABEL not in [release.label for release in plan.releases]
 
 
 @pytest.mark.parametrize("parameters", [{"loss": "huber"}, {"fit_intercept": False}, {"epsilon": math.inf}])

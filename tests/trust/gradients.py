@@ -290,7 +290,7 @@ SUBJECTS = [
         "DPMLPRegressor",
         partial(network, DPMLPRegressor, clipping="automatic"),
         nobody_and([[0.6, 0.8]], [[1.0, 1.0]]),
-        mutants=NETWORK,
+        mutants={**NETWORK, "weights of ten": long_weights},
         **{**FULL, "floor": 0.85},
     ),
 ]
