@@ -19,7 +19,7 @@ from skdp.local import (
     PiecewiseMechanism,
     RandomizedResponse,
     UnaryEncoder,
-    _categorical,
+    _base,
     _naive_bayes,
     _numeric,
 )
@@ -171,7 +171,7 @@ def naive_bayes(epsilon, delta):
 local = partial(Subject, claims=PURE, reading=reported, floor=0.999, runs={})
 
 coined = {"half the noise": twice_epsilon("mixture_weight"), "loaded coins": loaded_coins}
-divided = {"budget not divided among columns": undivided(_categorical)}
+divided = {"budget not divided among columns": undivided(_base)}
 numeric = {
     "budget not divided among columns": undivided(_numeric),
     "no clip": (partial(no_clipping, _numeric), {"pair": partial(numbers_apart, upper=10.0)}),
@@ -235,7 +235,7 @@ SUBJECTS = [
         labelled_rows,
         mutants={
             **coined,
-            "budget not divided among tables": undivided(_naive_bayes),
+            "budget not divided among tables": undivided(_base),
             "bare label": bare_label,
         },
     ),
