@@ -64,26 +64,49 @@ def choosing(decide):
         yield
 
 
+class _Enough(Exception):
+    """Those choices have been made that are looked at."""
+
+
+def first_choices(fit):
+    """Return a function that makes the choices of the first such release of a fit once more, and nothing else."""
+    release, found = ReleaseSession.release, []
+
+    def note(session, label, value):
+        mechanism = session._planned(label)
+        if isinstance(mechanism, CHOICES) and not found:
+            found.append((mechanism, np.array(value, dtype=float)))
+        return release(session, label, value)
+
+    with patch.object(ReleaseSession, "release", note):
+        fit()
+    mechanism, value = found[0]
+    return partial(mechanism.release, value, None)
+
+
 def all_laws(fit, most=math.inf):
-    """Return, by all that the first `most` choices may be, their laws: pairs of a mechanism and scores."""
+    """Return, by all that the first `most` choices may be, their laws: pairs of a mechanism and scores.
+
+    Where the law of the last of `most` is there and its choice is not, it may be any.
+    """
     found, waiting = {}, [()]
+    choose = fit if most == math.inf else first_choices(fit)
     while waiting:
         start = waiting.pop()
         path, laws = [], []
 
         def decide(mechanism, scores, own, start=start, path=path, laws=laws):
-            if len(path) == most:
-                return 0
-            if len(path) >= len(start):
-                waiting.extend((*path, other) for other in range(1, len(scores)) if len(path) + 1 < most)
-            path.append(start[len(path)] if len(path) < len(start) else 0)
             laws.append((mechanism, scores))
+            if len(laws) == most:
+                raise _Enough
+            if len(path) >= len(start):
+                waiting.extend((*path, other) for other in range(1, len(scores)))
+            path.append(start[len(path)] if len(path) < len(start) else 0)
             return path[-1]
 
-        with choosing(decide):
-            fit()
-        last = range(len(laws[-1][1])) if len(path) == most else path[-1:]
-        found.update({(*path[:-1], choice): laws for choice in last})
+        with choosing(decide), contextlib.suppress(_Enough):
+            choose()
+        found[tuple(path)] = laws
     return found
 
 
@@ -102,7 +125,7 @@ def laws_along(fit, pick):
 
 
 def log_probabilities(laws, sharpness):
-    """Return the logarithm of the probability of each sequence of choices."""
+    """Return the logarithms of the probabilities of all sequences of choices."""
     known = {}
 
     def law(mechanism, scores):
@@ -111,7 +134,11 @@ def log_probabilities(laws, sharpness):
             known[key] = log_law(mechanism, scores, sharpness)
         return known[key]
 
-    return {path: sum(law(*step)[k] for step, k in zip(steps, path, strict=True)) for path, steps in laws.items()}
+    found = []
+    for path, steps in laws.items():
+        made = sum(law(*step)[k] for step, k in zip(steps, path, strict=False))
+        found.append(np.atleast_1d(made + law(*steps[-1]) if len(path) < len(steps) else made))
+    return np.concatenate(found)
 
 
 def sharpness_of(made, error):
@@ -142,9 +169,10 @@ def sharpness_of(made, error):
 def epsilon_of_laws(one, other, copies, mu, pure, delta):
     """Return the epsilon of choices by two laws, so many times, with a Gaussian release and with pure ones."""
     if delta == 0:
-        return copies * max(abs(one[path] - other[path]) for path in one) + sum(pure) + (math.inf if mu else 0.0)
+        return copies * np.abs(one - other).max() + sum(pure) + (math.inf if mu else 0.0)
     assert not pure
     found = []
+    one, other = (dict(enumerate(law)) for law in (one, other))
     for laws in ((one, other), (other, one)):
         whole = pld.from_two_probability_mass_functions(*laws, **LOW).self_compose(copies)
         if mu:
