@@ -13,7 +13,7 @@ from skdp.solvers import moments
 from tests.trust.gradients import clip_of_the_largest, long_weights, one_noise_for_all, steps_and_their_noise
 from tests.trust.measured import loss_of
 from tests.trust.perturbation import any_weight, perturbed
-from tests.trust.subjects import APPROXIMATE, ERROR, FIRST_SEED, PURE, TIMES, Reading, Subject, replaced
+from tests.trust.subjects import APPROXIMATE, ERROR, FIRST_SEED, PURE, RUNS_AT_1, TIMES, Reading, Subject, replaced
 from tests.trust.transcripts import transcript
 
 # Two columns, of two categories and of three: four features and the constant.
@@ -152,7 +152,7 @@ SUBJECTS = [
         reading=counts_and_objective,
         fits=120,
         floor=0.8,
-        runs={(1.0, 0.0): 150},
+        runs={(1.0, 0.0): RUNS_AT_1},
         mutants={
             "half of the sensitivity": half_sensitivity,
             "long rows": long_rows,
@@ -169,7 +169,7 @@ SUBJECTS = [
         reading=steps_and_their_noise,
         fits=40,
         floor=0.8,
-        runs={(1.0, 1e-5): 150},
+        runs={(1.0, 1e-5): RUNS_AT_1},
         mutants=COURSE,
     ),
     Subject(
@@ -191,7 +191,7 @@ SUBJECTS = [
         reading=steps_and_their_noise,
         fits=40,
         floor=0.8,
-        runs={(1.0, 1e-5): 150},
+        runs={(1.0, 1e-5): RUNS_AT_1},
         mutants=COURSE,
     ),
     Subject(
@@ -201,7 +201,7 @@ SUBJECTS = [
         claims=PURE,
         fits=100,
         floor=0.6,
-        runs={(1.0, 0.0): 150},
+        runs={(1.0, 0.0): RUNS_AT_1},
         mutants={
             "half of the sensitivity": half_of_the_moments,
             "half of the L1 sensitivity": half_of_the_sums,

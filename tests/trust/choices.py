@@ -64,7 +64,7 @@ def choosing(decide):
         yield
 
 
-class _Enough(Exception):
+class _EnoughError(Exception):
     """Those choices have been made that are looked at."""
 
 
@@ -98,13 +98,13 @@ def all_laws(fit, most=math.inf):
         def decide(mechanism, scores, own, start=start, path=path, laws=laws):
             laws.append((mechanism, scores))
             if len(laws) == most:
-                raise _Enough
+                raise _EnoughError
             if len(path) >= len(start):
                 waiting.extend((*path, other) for other in range(1, len(scores)))
             path.append(start[len(path)] if len(path) < len(start) else 0)
             return path[-1]
 
-        with choosing(decide), contextlib.suppress(_Enough):
+        with choosing(decide), contextlib.suppress(_EnoughError):
             choose()
         found[tuple(path)] = laws
     return found

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from skdp import DPKMeans, SampleAggKMeans
 from skdp.cluster import _refinement, _sample_aggregate
 from skdp.sensitivity import SUM_BITS, nearest
-from tests.trust.redrawn import FEW_RUNS, redrawn, row_count_kept, unseen_without_runs
+from tests.trust.redrawn import BY_RUNS, FEW_RUNS, redrawn, row_count_kept, unseen_without_runs
 from tests.trust.subjects import PURE, Subject, replaced
 
 BOUNDS = (-1, 1)
@@ -144,7 +144,7 @@ SUBJECTS = [
         reading=partial(redrawn, draws=40, histories=3),
         runs=FEW_RUNS,
         mutants={
-            "row count kept": partial(row_count_kept, DPKMeans),
+            "row count kept": (partial(row_count_kept, DPKMeans), BY_RUNS),
             "no clip": unclipped_cells,
             "division by true counts": (means_of_cells, {"pair": partial(corner, rows=0)}),
             "budget not divided": undivided,
@@ -159,7 +159,7 @@ SUBJECTS = [
         reading=partial(redrawn, draws=30, histories=3),
         runs=FEW_RUNS,
         mutants={
-            "row count kept": partial(row_count_kept, SampleAggKMeans),
+            "row count kept": (partial(row_count_kept, SampleAggKMeans), BY_RUNS),
             "no clip": unclipped_blocks,
             "budget not divided": undivided,
             "radius for diameter": radius_of_blocks,

@@ -13,7 +13,7 @@ import numpy as np
 from skdp import DPPCA, ExpMechPCA
 from skdp.decomposition import _exponential, _matrix, _moments
 from skdp.mechanisms import BinghamMechanism
-from tests.trust.redrawn import FEW_RUNS, half_noise, redrawn, row_count_kept, unseen_without_runs
+from tests.trust.redrawn import BY_RUNS, FEW_RUNS, half_noise, redrawn, row_count_kept, unseen_without_runs
 from tests.trust.subjects import PURE, RUNS_AT_3, Subject, replaced
 
 
@@ -153,7 +153,7 @@ SUBJECTS = [
         reading=drawn,
         runs=FEW_RUNS,
         mutants={
-            "row count kept": partial(row_count_kept, ExpMechPCA),
+            "row count kept": (partial(row_count_kept, ExpMechPCA), BY_RUNS),
             "half the noise": half_noise,
             "no clip": (unclipped, {"pair": partial(alike, norm=2.0)}),
             "budget not divided": all_for_each,
@@ -235,7 +235,7 @@ SUBJECTS = [
         reading=partial(redrawn, draws=150),
         runs=FEW_RUNS,
         mutants={
-            "row count kept": partial(row_count_kept, DPPCA),
+            "row count kept": (partial(row_count_kept, DPPCA), BY_RUNS),
             "no clip": (unclipped, {"pair": partial(lone, norm=2.0)}),
             "sum and count forgotten": partial(forgets, ("centred_moments_l2",), 1, 2),
         },

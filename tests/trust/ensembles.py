@@ -14,7 +14,7 @@ from skdp import PATEClassifier, SampleAggregate
 from skdp.ensemble import _pate, _sample_aggregate
 from skdp.mechanisms import GroupChoices
 from tests.ensemble.adversaries import MARK, Teacher, Turncoat
-from tests.trust.redrawn import FEW_RUNS, half_noise, redrawn, row_count_kept, unseen_without_runs
+from tests.trust.redrawn import BY_RUNS, FEW_RUNS, half_noise, redrawn, row_count_kept, unseen_without_runs
 from tests.trust.subjects import APPROXIMATE, PURE, RUNS_AT_3, Subject, replaced
 
 
@@ -230,7 +230,7 @@ SUBJECTS = [
         floor=0.85,
         runs=FEW_RUNS,
         mutants={
-            "row count kept": partial(row_count_kept, PATEClassifier),
+            "row count kept": (partial(row_count_kept, PATEClassifier), BY_RUNS),
             "half the noise": half_noise,
             "scores that only rise": monotone,
             "budget not divided": partial(every_choice_spends_all, _pate),
@@ -244,7 +244,7 @@ SUBJECTS = [
         reading=partial(redrawn, draws=100),
         runs=FEW_RUNS,
         mutants={
-            "row count kept": partial(row_count_kept, SampleAggregate),
+            "row count kept": (partial(row_count_kept, SampleAggregate), BY_RUNS),
             "no clip": unclipped,
             "radius for diameter": radius_for_diameter,
             "number of results forgotten": one_number,

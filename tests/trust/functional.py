@@ -17,7 +17,7 @@ from skdp.solvers import moments
 from skdp.solvers.losses import AbsoluteError, LogLoss
 from skdp.solvers.moments import Geometry
 from skdp.solvers.scaling import Scaling
-from tests.trust.subjects import ERROR, FIRST_SEED, PURE, TIMES, Reading, Subject, recorded_epsilon, replaced
+from tests.trust.subjects import ERROR, FIRST_SEED, PURE, RUNS_AT_1, TIMES, Reading, Subject, recorded_epsilon, replaced
 from tests.trust.transcripts import transcript
 
 # --- second moments -------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def moments_mutants(pair):
 REGRESSION = moments_mutants(record)
 
 # The runs are for what leaves a fit past its releases: of noise in so many moments, so few see nothing.
-GROSS = {(1.0, 0.0): 150}
+GROSS = {(1.0, 0.0): RUNS_AT_1}
 
 MOMENTS = [
     Subject(
@@ -251,7 +251,7 @@ def erm_subject(name, loss, fit_intercept, kind, mutants):
         reading=exact_law,
         floor=0.9,
         fits=140,
-        runs={(1.0, 0.0): 100},
+        runs={(1.0, 0.0): RUNS_AT_1},
         mutants={
             # A release without numbers that go in: the common one does not fit.
             "half the noise": cold,

@@ -21,6 +21,7 @@ from tests.trust.subjects import (
     APPROXIMATE,
     ERROR,
     FIRST_SEED,
+    RUNS_AT_1,
     TIMES,
     Reading,
     Subject,
@@ -164,7 +165,7 @@ FULL = {
     "reading": steps_and_their_noise,
     "floor": 0.93,
     "fits": 40,
-    "runs": {(1.0, 1e-5): 150},
+    "runs": {(1.0, 1e-5): RUNS_AT_1},
 }
 
 

@@ -24,7 +24,17 @@ from skdp.solvers import objective_perturbation, regularised
 from skdp.solvers.losses import LogLoss, MultinomialLogLoss
 from skdp.solvers.regularised import Geometry
 from tests.trust.measured import gamma_scale, gaussian_scale, loss_of
-from tests.trust.subjects import ERROR, FIRST_SEED, RUNS_AT_3, TIMES, Reading, Subject, recorded_epsilon, replaced
+from tests.trust.subjects import (
+    ERROR,
+    FIRST_SEED,
+    RUNS_AT_1,
+    RUNS_AT_3,
+    TIMES,
+    Reading,
+    Subject,
+    recorded_epsilon,
+    replaced,
+)
 from tests.trust.transcripts import transcript
 
 
@@ -377,7 +387,7 @@ SUBJECTS = [
         alone,
         fits=80,
         floor=0.9,
-        runs={(1.0, 0.0): 150},
+        runs={(1.0, 0.0): RUNS_AT_1},
         mutants={
             "half of the sensitivity": OUTPUT["half of the sensitivity"],
             "number of problems forgotten": one_problem,
@@ -418,7 +428,7 @@ SUBJECTS = [
         reading=perturbed,
         fits=80,
         floor=0.85,
-        runs={(1.0, 0.0): 150},
+        runs={(1.0, 0.0): RUNS_AT_1},
         mutants={
             **objective_mutants(MACHINE, 2.0, alone),
             "price forgotten": (price_forgotten, WIDE),

@@ -27,7 +27,7 @@ from skdp.checks.silence import silence
 from skdp.mechanisms import BinghamMechanism, GroupChoices, NoiseSource
 from skdp.release.session import ReleaseSession
 from tests.trust.measured import GAUSSIAN, epsilon_of, loss_of
-from tests.trust.subjects import ERROR, FIRST_SEED, TIMES, Reading, recorded_epsilon, replaced, scaled_noise
+from tests.trust.subjects import ERROR, FIRST_SEED, RUNS_AT_1, TIMES, Reading, recorded_epsilon, replaced, scaled_noise
 
 CHOICES = BinghamMechanism, GroupChoices
 _MOST_FACTOR = 64.0
@@ -259,7 +259,11 @@ def half_noise():
 
 
 #: A run that sees what leaves a fit past its releases; more often, it would see little more of the releases.
-FEW_RUNS = {(1.0, 0.0): 80}
+FEW_RUNS = {(1.0, 0.0): RUNS_AT_1}
+
+
+#: Of mutants that change no release.
+BY_RUNS = {"reading": None}
 
 
 def row_count_kept(kind):

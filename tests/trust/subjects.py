@@ -40,8 +40,8 @@ FIRST_SEED = int(os.environ.get("SKDP_AUDIT_SEED", "0"))
 PURE = ((0.1, 0.0), (1.0, 0.0), (3.0, 0.0))
 APPROXIMATE = ((0.1, 1e-5), (1.0, 1e-5), (3.0, 1e-5))
 
-#: As many as it takes for a total leak to be more than a claim of 3, at this probability of a false alarm.
-RUNS_AT_3 = 480
+#: As many as it takes for a total leak to be more than a claim of 1, or of 3, at this probability of a false alarm.
+RUNS_AT_1, RUNS_AT_3 = 80, 480
 
 #: How many fits show what the record moves, since it may depend on what was released before.
 _REPLAYED = 6
@@ -93,7 +93,7 @@ class Subject:
     fits: int = 200
     moves: Callable[..., Any] | None = None
     statistic: Callable[[Any], Any] | None = None
-    runs: dict = field(default_factory=lambda: {(1.0, 0.0): 150})
+    runs: dict = field(default_factory=lambda: {(1.0, 0.0): RUNS_AT_1})
     run_floor: dict = field(default_factory=dict)
     mutants: dict = field(default_factory=dict)
     survives: dict = field(default_factory=dict)
