@@ -13,7 +13,7 @@ from skdp.solvers import moments
 from tests.trust.gradients import clip_of_the_largest, long_weights, one_noise_for_all, steps_and_their_noise
 from tests.trust.measured import loss_of
 from tests.trust.perturbation import any_weight, perturbed
-from tests.trust.subjects import APPROXIMATE, ERROR, FIRST_SEED, PURE, RUNS_AT_1, TIMES, Reading, Subject, replaced
+from tests.trust.subjects import APPROXIMATE, ERROR, FIRST_SEED, PURE, RUNS_AT_1, Reading, Subject, replaced
 from tests.trust.transcripts import transcript
 
 # Two columns, of two categories and of three: four features and the constant.
@@ -52,7 +52,7 @@ def counts_and_objective(subject, epsilon, delta):
     model = subject.make(epsilon, delta)
     pair = subject.pair(model)
     noises = []
-    for k in range(subject.fits * TIMES):
+    for k in range(subject.taken(subject.fits)):
         found = next(iter(transcript(model.set_params(random_state=FIRST_SEED + k), pair[k % 2]).values()))
         noises.append((found.out - found.value).ravel())
     values = [next(iter(transcript(model, data).values())).value for data in pair]

@@ -17,7 +17,7 @@ from scipy import optimize, special
 from skdp.mechanisms import ExponentialMechanism, GridQuantiles, GroupChoices, PermuteAndFlip
 from skdp.release.session import ReleaseSession
 from tests.trust.measured import GAUSSIAN, loss_of
-from tests.trust.subjects import ERROR, FIRST_SEED, TIMES, Reading, recorded_epsilon
+from tests.trust.subjects import ERROR, FIRST_SEED, Reading, recorded_epsilon
 from tests.trust.transcripts import transcript
 
 #: Mechanisms whose releases are choices, made by `select`.
@@ -210,7 +210,7 @@ def choices(subject, epsilon, delta, *, telling, pick=None, most=math.inf, copie
 
     data = telling(estimator)
     with choosing(note):
-        for k in range(subject.fits * TIMES):
+        for k in range(subject.taken(subject.fits)):
             found = transcript(estimator.set_params(random_state=FIRST_SEED + k), data)
             for label, _, value, out in noisy(found):
                 noises.setdefault(label, []).append(np.ravel(out - value))

@@ -17,7 +17,7 @@ from skdp.solvers import moments
 from skdp.solvers.losses import AbsoluteError, LogLoss
 from skdp.solvers.moments import Geometry
 from skdp.solvers.scaling import Scaling
-from tests.trust.subjects import ERROR, FIRST_SEED, PURE, RUNS_AT_1, TIMES, Reading, Subject, recorded_epsilon, replaced
+from tests.trust.subjects import ERROR, FIRST_SEED, PURE, RUNS_AT_1, Reading, Subject, recorded_epsilon, replaced
 from tests.trust.transcripts import transcript
 
 # --- second moments -------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def exact_law(subject, epsilon, delta):
         return np.zeros(1)
 
     potentials = []
-    for k in range(subject.fits * TIMES):
+    for k in range(subject.taken(subject.fits)):
         model.set_params(random_state=FIRST_SEED + k)
         ((_, release),) = transcript(model, pair[k % 2], numbers=note).items()
         points[k % 2].append(release.out)

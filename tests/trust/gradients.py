@@ -22,7 +22,6 @@ from tests.trust.subjects import (
     ERROR,
     FIRST_SEED,
     RUNS_AT_1,
-    TIMES,
     Reading,
     Subject,
     measure,
@@ -211,7 +210,7 @@ def samples(subject, epsilon, delta):
         drawn.append(rows is None or n_rows - 1 in rows)
         return rows
 
-    for k in range(subject.fits * TIMES):
+    for k in range(subject.taken(subject.fits)):
         model.set_params(random_state=FIRST_SEED + k)
         found = transcript(model, pair[1], sample=note)
         noises += [np.ravel(release.out - release.value) for release in found.values()]

@@ -26,7 +26,7 @@ from skdp.local import (
 from skdp.mechanisms import LocalMechanism, channels
 from skdp.mechanisms.channels import KaryChannel, LatticeLaplaceChannel, Mixture, UnaryChannel, WindowChannel
 from tests.trust.measured import log_ratio
-from tests.trust.subjects import ERROR, FIRST_SEED, PURE, TIMES, Reading, Subject, no_clipping, replaced
+from tests.trust.subjects import ERROR, FIRST_SEED, PURE, Reading, Subject, no_clipping, replaced
 from tests.trust.transcripts import watched
 
 
@@ -83,7 +83,7 @@ def is_telling(channel, reports, code, other):
 def reported(subject, epsilon, delta):
     model = subject.make(epsilon, delta)
     pair = subject.pair(model)
-    n_rows = TIMES * (300_000 if epsilon < 1 else 40_000)
+    n_rows = subject.taken(300_000 if epsilon < 1 else 40_000)
     releases = [randomised(model.set_params(random_state=FIRST_SEED + i), pair[i], n_rows) for i in range(2)]
     mechanism = releases[0].mechanism
     codes = [release.value[0].astype(int) for release in releases]

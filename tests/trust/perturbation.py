@@ -29,7 +29,6 @@ from tests.trust.subjects import (
     FIRST_SEED,
     RUNS_AT_1,
     RUNS_AT_3,
-    TIMES,
     Reading,
     Subject,
     recorded_epsilon,
@@ -257,7 +256,7 @@ def perturbed(subject, epsilon, delta):
     pair = subject.pair(model)
     recorded = recorded_epsilon(model, pair[0], delta)
     noises, some = {}, []
-    for k in range(subject.fits * TIMES):
+    for k in range(subject.taken(subject.fits)):
         model.set_params(random_state=FIRST_SEED + k)
         found = transcript(model, pair[k % 2])
         some += [found] * (k < 4)

@@ -15,7 +15,7 @@ from skdp.preprocessing import _quantiles, _standard_scaler, private_bounds, pri
 from skdp.release import class_sums as _class_sums
 from tests.trust.choices import choices, half_noise, less_noise
 from tests.trust.groups import MOST, all_rows_count, one_row_more
-from tests.trust.subjects import ERROR, FIRST_SEED, PURE, RUNS_AT_3, TIMES, Reading, Subject, recorded_epsilon, replaced
+from tests.trust.subjects import ERROR, FIRST_SEED, PURE, RUNS_AT_3, Reading, Subject, recorded_epsilon, replaced
 
 # --- means and variances --------------------------------------------------------------------------------------------
 
@@ -317,7 +317,7 @@ def labels_told(subject, epsilon, delta):
     names = np.array([f"{i:03d}" for i in range(len(counts))])
     y = np.repeat(names, counts)
     hits = np.zeros(len(counts))
-    n_fits = subject.fits * TIMES
+    n_fits = subject.taken(subject.fits)
     for seed in range(FIRST_SEED, FIRST_SEED + n_fits):
         hits += np.isin(names, model.set_params(random_state=seed).fit(y).classes_)
 

@@ -27,7 +27,7 @@ from skdp.checks.silence import silence
 from skdp.mechanisms import BinghamMechanism, GroupChoices, NoiseSource
 from skdp.release.session import ReleaseSession
 from tests.trust.measured import GAUSSIAN, epsilon_of, loss_of
-from tests.trust.subjects import ERROR, FIRST_SEED, RUNS_AT_1, TIMES, Reading, recorded_epsilon, replaced, scaled_noise
+from tests.trust.subjects import ERROR, FIRST_SEED, RUNS_AT_1, Reading, recorded_epsilon, replaced, scaled_noise
 
 CHOICES = BinghamMechanism, GroupChoices
 _MOST_FACTOR = 64.0
@@ -217,16 +217,16 @@ def redrawn(subject, epsilon, delta, *, draws=100, histories=1, history=no_histo
     estimator = subject.make(epsilon, delta)
     pair = subject.pair(estimator)
     recorded = recorded_epsilon(estimator, pair[0], delta)
-    found = []
+    draws, found = subject.taken(draws, least=10), []
     for k in range(histories):
         seed = FIRST_SEED + k
-        visits = led(estimator, pair[0], seed, draws * TIMES, history)
+        visits = led(estimator, pair[0], seed, draws, history)
         handed = [visit.handed for visit in visits]
-        again = led(estimator, pair[1], seed, draws * TIMES, lambda number, *_, handed=handed: handed[number], side=1)
+        again = led(estimator, pair[1], seed, draws, lambda number, *_, handed=handed: handed[number], side=1)
         found.append((visits, again))
     fits = [visits for pair in found for visits in pair]
     if evidence is not None:
-        more = led(estimator, evidence(estimator), FIRST_SEED, 4 * draws * TIMES, history, side=2)
+        more = led(estimator, evidence(estimator), FIRST_SEED, 4 * draws, history, side=2)
         fits.append([visit for visit in more if isinstance(visit.mechanism, CHOICES)])
     by_label = {}
     for visit in (visit for visits in fits for visit in visits):

@@ -49,7 +49,6 @@ from tests.trust.subjects import (
     ERROR,
     FIRST_SEED,
     PURE,
-    TIMES,
     Reading,
     Subject,
     measure,
@@ -120,9 +119,9 @@ def law(scores, rate, bounded_range):
     return found
 
 
-def choice_rates(mechanism, stream, error):
-    """Return an estimate, and a lower limit, of how fast the worse of two is less likely."""
-    n, rates = CHOICES * TIMES, []
+def choice_rates(mechanism, stream, error, n):
+    """Return an estimate, and a lower limit, of how fast the worse of two is less likely, from n choices."""
+    rates = []
     # The nearer, if the worse one hardly ever comes.
     gaps = mechanism.scale / np.array([1, 4, 16])
     for gap in gaps:
@@ -137,6 +136,7 @@ class Seen:
     """Mechanisms, each asked for noise once."""
 
     delta: float
+    subject: Subject
     error: float = ERROR / 10
     noises: dict = field(default_factory=dict)
 
@@ -150,14 +150,16 @@ class Seen:
         if isinstance(mechanism, NoNoise):
             return HOPELESS, HOPELESS
         if mechanism not in self.noises:
-            zeros = np.zeros(NOISES * TIMES)
+            zeros = np.zeros(self.subject.taken(NOISES))
             self.noises[mechanism] = mechanism.release(zeros, self.stream(mechanism))
         return loss_of(mechanism, self.noises[mechanism], move, self.error)
 
     def laws(self, mechanism, scores, other):
         """Return, for estimate and lower limit, probabilities of the choices by scores and by others."""
         if mechanism not in self.noises:
-            self.noises[mechanism] = choice_rates(mechanism, self.stream(mechanism), self.error)
+            self.noises[mechanism] = choice_rates(
+                mechanism, self.stream(mechanism), self.error, self.subject.taken(CHOICES)
+            )
         return [[law(s, r, mechanism.bounded_range) for s in (scores, other)] for r in self.noises[mechanism]]
 
 
@@ -245,11 +247,12 @@ def all_runs_alike(mechanism, loss, gaussian, seen):
     """Return a lower limit from the event that not one run is of a kind that the record makes more likely."""
     if not loss:
         return 0.0
+    n = seen.subject.taken(RUNS)
     if "runs" not in seen.noises:
         stream = seen.stream("the number of runs")
-        draws = [_strategies.number_of_runs(mechanism.mean, mechanism.shape, stream) for _ in range(RUNS * TIMES)]
+        draws = [_strategies.number_of_runs(mechanism.mean, mechanism.shape, stream) for _ in range(n)]
         seen.noises["runs"] = np.array(draws)
-    pilot, counts = np.split(seen.noises["runs"], [RUNS * TIMES // 3])
+    pilot, counts = np.split(seen.noises["runs"], [n // 3])
     cdf = (stats.norm if gaussian else stats.laplace).cdf
 
     def limit(counts, place, deviations):
@@ -268,11 +271,11 @@ def searched(subject, epsilon, delta):
     without, larger = subject.pair(estimator)
     # The record comes first, so that others are not where they were.
     larger = tuple(np.roll(part, 1, axis=0) for part in larger)
-    seen = Seen(delta)
+    seen = Seen(delta, subject)
     estimates, limits = [], []
     with quickly():
         recorded = recorded_epsilon(estimator, without, delta)
-        for k in range(REPEATED * TIMES):
+        for k in range(subject.taken(REPEATED, least=1)):
             estimator.set_params(random_state=FIRST_SEED + k)
             with parts_kept():
                 found = transcript(estimator, without)

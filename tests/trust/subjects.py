@@ -68,6 +68,8 @@ class Subject:
         Part of the claim that this reading has to see.
     fits : int
         Number of fits that it takes.
+    part : float
+        It makes do with this part of its fits or draws.
     moves : callable, optional
         Maps the estimator, the pair and a transcript of a fit to D to what the record moves, by label, as a list of
         steps ``(mechanism, move)``. None repeats the fit on D_prime with the same released values.
@@ -91,12 +93,17 @@ class Subject:
     reading: Callable[..., Any] | None = field(default_factory=lambda: measure)
     floor: float = 0.9
     fits: int = 200
+    part: float = 1.0
     moves: Callable[..., Any] | None = None
     statistic: Callable[[Any], Any] | None = None
     runs: dict = field(default_factory=lambda: {(1.0, 0.0): RUNS_AT_1})
     run_floor: dict = field(default_factory=dict)
     mutants: dict = field(default_factory=dict)
     survives: dict = field(default_factory=dict)
+
+    def taken(self, n, least=4):
+        """Return how many of n fits or draws a reading takes, few of them at least."""
+        return TIMES * max(min(n, least), math.ceil(self.part * n))
 
     def readings(self, epsilon, delta):
         """Yield what there is to be read at a claim; the first is the subject's own."""
@@ -106,12 +113,11 @@ class Subject:
             yield run(self, epsilon, delta)
 
     def is_violated(self, epsilon, delta):
-        """Return whether a reading objects. A part of the fits mostly suffices to see a mutant."""
-        for part in (8, 3):
-            quick = replace(self, fits=max(12, math.ceil(self.fits / part)))
-            if quick.fits < self.fits and self.reading is not None and quick.reading(quick, epsilon, delta).violated:
-                return True
-        return any(reading.violated for reading in self.readings(epsilon, delta))
+        """Return whether a reading objects. A part of the fits or draws mostly suffices to see a mutant."""
+        parts = () if self.reading is None else (1 / 24, 1 / 8, 1 / 3)
+        return any(self.reading(replace(self, part=part), epsilon, delta).violated for part in parts) or any(
+            reading.violated for reading in self.readings(epsilon, delta)
+        )
 
     def all_mutants(self):
         """Return names of mutants, each with what breaks the library and the subject that it shows with."""
@@ -165,7 +171,7 @@ def measure(subject, epsilon, delta):
     pair = subject.pair(estimator)
     recorded = recorded_epsilon(estimator, pair[0], delta)
     noises, estimates, limits, all_moves = {}, [], [], []
-    for k in range(subject.fits * TIMES):
+    for k in range(subject.taken(subject.fits)):
         # Both data sets have to get the noise.
         data = pair[k % 2]
         estimator.set_params(random_state=FIRST_SEED + k)
