@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.base import is_classifier
 
-from tests.estimators import VARIANTS, classes_up_to, data_for, declared, every_output, name_of, needs_y, released
+from tests.estimators import THOROUGH, classes_up_to, data_for, declared, every_output, name_of, needs_y, released
 
 #: At a large budget, noise hardly matters; at a small one, other branches of the post-processing are taken.
 EPSILONS = (None, 1.0, float("inf"))
@@ -60,7 +60,7 @@ def digest_of(estimator, epsilon, n_classes):
 def digests(only=()):
     """Return the digests of all variants, or of some classes, by name, budget and number of classes."""
     found = {}
-    for estimator in VARIANTS:
+    for estimator in THOROUGH:
         if only and type(estimator).__name__ not in only:
             continue
         for epsilon in EPSILONS:

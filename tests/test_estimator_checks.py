@@ -5,7 +5,10 @@ import pytest
 from tests.checks import every_check, run
 from tests.estimators import ESTIMATORS, FREE, LOCAL, expected_failures
 
-pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyAssumptionWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyAssumptionWarning"),
+    pytest.mark.usefixtures("notes_of_modules_are_left"),
+]
 
 
 @every_check(ESTIMATORS + FREE + LOCAL, expected_failures)

@@ -13,6 +13,7 @@ from tests.estimators import data_for, declared, name_of, needs_y
 from tests.neighbours import COMPARED, IN_ALL_GROUPS, MOVED, inputs, records
 
 
+@pytest.mark.usefixtures("notes_of_modules_are_left")
 @pytest.mark.parametrize("estimator", COMPARED, ids=name_of)
 @pytest.mark.parametrize("epsilon", [0.5, 30.0])
 def test_no_release_moves_by_more_than_it_says(estimator, epsilon):

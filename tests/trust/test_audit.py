@@ -5,31 +5,26 @@ Each reading is wrong with a probability of at most 1e-6 (`subjects.ERROR`). See
 """
 
 import math
-from unittest.mock import patch
 
 import pytest
 
 from skdp.audit import epsilon_lower_bound
 from skdp.audit._runs import _PILOT
-from skdp.checks import silence
 from tests.trust.subjects import ERROR, run
 from tests.trust.table import SUBJECTS
 
 # Choices that are made on purpose may all be the same.
 SAME_CHOICES = "ignore:all released quantiles:skdp.exceptions.ResolutionWarning"
-pytestmark = [pytest.mark.audit, pytest.mark.filterwarnings(SAME_CHOICES)]
+pytestmark = [
+    pytest.mark.audit,
+    pytest.mark.filterwarnings(SAME_CHOICES),
+    pytest.mark.usefixtures("notes_of_modules_are_left"),
+]
 
 each_subject = pytest.mark.sample(by=lambda subject: subject.name)
 half_of_the_subjects = pytest.mark.sample(by=lambda subject: subject.name, every=2)
 # Runs take many fits.
 some_subjects = pytest.mark.sample(by=lambda subject: subject.name, every=5)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def notes_of_modules_are_left():
-    """Silence puts back what all modules note about warnings, which takes longer than many a fit."""
-    with patch.object(silence, "_namespaces", list):
-        yield
 
 
 def by_claims(pairs):
