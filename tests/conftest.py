@@ -6,29 +6,13 @@ import os
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 from unittest.mock import patch
-from weakref import WeakKeyDictionary
 
 import pytest
-from sklearn.base import BaseEstimator
 
 from skdp.checks import silence
 from tests import cpu_time, noise, sampling
 
 _HOOKS = (sampling.Plugin, noise.Plugin, cpu_time.Plugin)
-
-
-def read_signatures_once():
-    """scikit-learn reads the signature of a class whenever it looks at parameters: a third of the time of a search."""
-    read, known = BaseEstimator._get_param_names.__func__, WeakKeyDictionary()
-
-    def names(cls):
-        init, found = known.get(cls, (None, ()))
-        if init != id(cls.__init__):
-            found = read(cls)
-            known[cls] = id(cls.__init__), found
-        return list(found)
-
-    BaseEstimator._get_param_names = classmethod(names)
 
 
 def pytest_addoption(parser):
@@ -37,7 +21,6 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    read_signatures_once()
     for hooks in _HOOKS:
         config.pluginmanager.register(hooks(config), hooks.__module__)
 
