@@ -329,6 +329,25 @@ def _of_few_steps(estimator):
 
 VARIANTS = [_of_few_steps(estimator) for estimator in THOROUGH]
 
+
+def _boxed(estimator):
+    """A copy for two labels or targets in the box [-1, 1], at the default budget."""
+    parameters = {"epsilon": 1.0, "bounds": (-1.0, 1.0)}
+    if is_classifier(estimator):
+        parameters["classes"] = [0, 1]
+    if is_regressor(estimator):
+        parameters["bounds_y"] = (-1.0, 1.0)
+    return clone(estimator).set_params(**parameters)
+
+
+#: Estimators with `rows_per_group`; those that draw synthetic rows are left out.
+BY_GROUP = [
+    _boxed(estimator)
+    for estimator in ESTIMATORS
+    if hasattr(estimator, "rows_per_group") and hasattr(estimator, "bounds") and estimator.delta == 0
+    if getattr(estimator, "n_samples", None) is None
+]
+
 CLASSIFIERS = [estimator for estimator in VARIANTS if is_classifier(estimator)]
 
 #: For tests of what does not depend on the variant.

@@ -43,5 +43,11 @@ def test_what_the_reference_names_has_an_example(name):
     assert any(test.examples for test in own), "no example"
 
 
+def test_the_reference_lists_all_that_packages_of_estimators_offer():
+    packages = [importlib.import_module(f"skdp.{name}") for name in set(skdp._HOME.values()) - {"accounting"}]
+    listed = {name.rpartition(".")[2] for name in referenced()}
+    assert {name for package in packages for name in package.__all__} <= listed | SHOWN_ELSEWHERE
+
+
 def test_the_reference_is_read():
     assert {"skdp.linear_model.ObjPertLogReg", "skdp.accounting.BudgetAccountant"} <= set(referenced())

@@ -13,6 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 import skdp
 from skdp.exceptions import BudgetError
 from tests.ensemble.data import public_rows
+from tests.estimators import ONE_EACH, is_local, is_search
 
 N_CONFIGURATIONS = 500
 
@@ -23,88 +24,90 @@ SLOW |= {"DPAdditiveClassifier", "DPAdditiveRegressor"}
 
 EPSILON = [0.02, 0.3, 1.0, 4.0, 30.0, np.inf]
 DELTA = [0.0, 0.0, 1e-12, 1e-6, 1e-3, 0.1]
-NORM = {"data_norm": [0.5, 1.0, 8.0]}
-BOUNDS = {"bounds": [(-1.0, 1.0), (0.0, 5.0)]}
-BOUNDS_Y = {"bounds_y": [(-1.0, 1.0), (0.0, 100.0)]}
-CLASSES = {"classes": [None, [0, 1], [0, 1, 2]]}
-EXPECTED_N = {"expected_n": [None, 50, 10**4, 10**7]}
-CATEGORIES = {"categories": [None, {0: 3}, {0: 1}]}
 
-CHOICES = {
-    "DPPCA": NORM
-    | EXPECTED_N
-    | {
-        "n_components": [None, 1, 2, 5, 40],
-        "center": ["none", "private", "private", np.zeros(40)],
-        "centered_norm": [None, 0.3],
-        "solver": ["auto", "matrix", "bingham", "bingham"],
+#: Values of parameters that many estimators have.
+COMMON = {
+    "epsilon": [0.02, 0.3, 1.0, 4.0, 30.0, np.inf],
+    "delta": [0.0, 0.0, 1e-12, 1e-6, 1e-3, 0.1],
+    "data_norm": [0.5, 1.0, 8.0],
+    "bounds": [(-1.0, 1.0), (0.0, 5.0)],
+    "bounds_y": [(-1.0, 1.0), (0.0, 100.0)],
+    "classes": [None, [0, 1], [0, 1, 2]],
+    "expected_n": [None, 50, 10**4, 10**7],
+    "categories": [None, {0: 3}, {0: 1}],
+}
+
+_PCA = {
+    "n_components": [None, 1, 2, 5, 40],
+    "center": ["none", "private", "private", np.zeros(40)],
+    "centered_norm": [None, 0.3],
+}
+_MOMENTS = {"data_norm": [None, 1.0]}
+_WEIGHTS = {"C": ["auto", 0.1, 10.0]}
+_NETWORK = {"batch_size": [1.0, 0.1], "n_steps": [5, 60]}
+_CLUSTERS = {"n_clusters": [1, 2, 7]}
+
+#: Values of other parameters that a cost may depend on.
+OWN = {
+    "DPPCA": _PCA | {"solver": ["auto", "matrix", "bingham", "bingham"]},
+    "ExpMechPCA": _PCA | {"variance_share": [0.0, 0.1, 0.5]},
+    "DPAdditiveClassifier": {
+        "C": ["auto", 1.0],
+        "solver": ["auto", "gradient"],
+        "thresholds": ["uniform", "quantile"],
+        "n_bins": [2, 16],
     },
-    "ExpMechPCA": NORM
-    | EXPECTED_N
-    | {
-        "n_components": [None, 1, 2, 5, 40],
-        "center": ["none", "private", "private", np.zeros(40)],
-        "centered_norm": [None, 0.3],
-        "variance_share": [0.0, 0.1, 0.5],
-    },
-    "DPAdditiveClassifier": BOUNDS
-    | CLASSES
-    | CATEGORIES
-    | {"C": ["auto", 1.0], "solver": ["auto", "gradient"], "thresholds": ["uniform", "quantile"], "n_bins": [2, 16]},
-    "DPAdditiveRegressor": BOUNDS | BOUNDS_Y | CATEGORIES | {"thresholds": ["uniform", "quantile"], "n_bins": [2, 16]},
-    "DPGreedyTree": BOUNDS
-    | CLASSES
-    | {"max_depth": [None, 0, 3], "criterion": ["gini", "max"], "prune": [True, False]},
-    "DPRandomTree": BOUNDS
-    | CLASSES
-    | EXPECTED_N
-    | {
+    "DPAdditiveRegressor": {"thresholds": ["uniform", "quantile"], "n_bins": [2, 16]},
+    "DPGreedyTree": {"max_depth": [None, 0, 3], "criterion": ["gini", "max"], "prune": [True, False]},
+    "DPRandomTree": {
         "n_estimators": [None, 1, 5],
         "max_depth": [None, 0, 3],
         "max_features": [None, 1],
         "thresholds": ["uniform", "quantile"],
         "weights": ["equal", "newton"],
     },
-    "DPNaiveBayes": BOUNDS | CLASSES | {"numeric": ["binned", "gaussian"]},
-    "DPKMeans": BOUNDS | {"n_clusters": [1, 2, 7]},
-    "SampleAggKMeans": BOUNDS | {"n_clusters": [1, 2, 7], "n_blocks": [None, 5], "estimator": [None, KMeans(2)]},
-    "DPSGDClassifier": NORM | CLASSES | EXPECTED_N | {"batch_size": [None, 1.0, 0.1], "n_steps": [None, 5]},
-    "DPSGDRegressor": NORM | BOUNDS_Y | EXPECTED_N | {"batch_size": [None, 1.0, 0.1], "n_steps": [None, 5]},
-    "ExpMechERM": NORM | {"classes": [None, [0, 1]], "loss": ["log_loss"], "fit_intercept": [True, False]},
-    "FunctionalMechLinReg": BOUNDS
-    | BOUNDS_Y
-    | {"solver": ["ridge", "adassp"], "fit_intercept": [True, False], "data_norm": [None, 1.0]},
-    "FunctionalMechLogReg": BOUNDS | CLASSES | {"calibration": ["lda", "taylor"], "data_norm": [None, 1.0]},
-    "ObjPertLogReg": NORM | CLASSES | {"C": ["auto", 0.1, 10.0], "loss": ["log_loss", "huber"]},
-    "ObjPertSVC": NORM | CLASSES | {"C": ["auto", 0.1, 10.0]},
-    "OutputPertLogReg": NORM | CLASSES | {"C": ["auto", 0.1, 10.0], "loss": ["log_loss", "huber"]},
-    "OutputPertSVC": NORM | CLASSES | {"C": ["auto", 0.1, 10.0]},
-    "DPMLPClassifier": NORM | CLASSES | EXPECTED_N | {"batch_size": [1.0, 0.1], "n_steps": [5, 60]},
-    "DPMLPRegressor": NORM | BOUNDS_Y | EXPECTED_N | {"batch_size": [1.0, 0.1], "n_steps": [5, 60]},
-    "NoisyHistogram": BOUNDS | {"n_bins": [2, 3]},
-    "HistogramClassifier": BOUNDS | CLASSES | {"n_bins": [2, 3]},
-    "HistogramRegressor": BOUNDS | BOUNDS_Y | {"n_bins": [2, 3]},
-    "PATEClassifier": CLASSES
-    | EXPECTED_N
-    | {
+    "DPNaiveBayes": {"numeric": ["binned", "gaussian"]},
+    "DPKMeans": _CLUSTERS,
+    "SampleAggKMeans": _CLUSTERS | {"n_blocks": [None, 5], "estimator": [None, KMeans(2)]},
+    "DPSGDClassifier": {"batch_size": [None, 1.0, 0.1], "n_steps": [None, 5]},
+    "DPSGDRegressor": {"batch_size": [None, 1.0, 0.1], "n_steps": [None, 5]},
+    "ExpMechERM": {"classes": [None, [0, 1]], "loss": ["log_loss"], "bounds_y": [None], "fit_intercept": [True, False]},
+    "FunctionalMechLinReg": _MOMENTS | {"solver": ["ridge", "adassp"], "fit_intercept": [True, False]},
+    "FunctionalMechLogReg": _MOMENTS | {"calibration": ["lda", "taylor"]},
+    "ObjPertLogReg": _WEIGHTS | {"loss": ["log_loss", "huber"]},
+    "ObjPertSVC": _WEIGHTS,
+    "OutputPertLogReg": _WEIGHTS | {"loss": ["log_loss", "huber"]},
+    "OutputPertSVC": _WEIGHTS,
+    "DPMLPClassifier": _NETWORK,
+    "DPMLPRegressor": _NETWORK,
+    "NoisyHistogram": {"n_bins": [2, 3]},
+    "HistogramClassifier": {"n_bins": [2, 3]},
+    "HistogramRegressor": {"n_bins": [2, 3]},
+    "PATEClassifier": {
         "teacher": [GaussianNB()],
         "public_X": [public_rows],
         "n_teachers": [None, 4],
         "max_queries": [None, 7],
         "threshold": [None, 0.6],
     },
-    "SampleAggregate": BOUNDS
-    | {"estimator": [LinearRegression()], "n_blocks": [4, 20], "aggregator": ["mean", "median"]},
-    "DPStandardScaler": BOUNDS | {"clip": [1.0, 3.0]},
-    "DPQuantileBinner": BOUNDS | {"n_bins": [2, 10]},
+    "SampleAggregate": {"estimator": [LinearRegression()], "n_blocks": [4, 20], "aggregator": ["mean", "median"]},
+    "DPStandardScaler": {"clip": [1.0, 3.0]},
+    "DPQuantileBinner": {"n_bins": [2, 10]},
+}
+
+CHOICES = {
+    type(model): {name: values for name, values in COMMON.items() if name in model.get_params()}
+    | OWN.get(type(model).__name__, {})
+    for model in ONE_EACH
+    if not is_local(model) and not is_search(model)
 }
 
 
 def drawn(rng):
     """A configuration, which need not be a good one."""
-    name = rng.choice([name for name in CHOICES for _ in range(1 if name in SLOW else 4)])
-    options = CHOICES[name] | {"epsilon": EPSILON, "delta": DELTA}
-    return getattr(skdp, name)(**{key: values[rng.integers(len(values))] for key, values in options.items()})
+    kinds = [kind for kind in CHOICES for _ in range(1 if kind.__name__ in SLOW else 4)]
+    kind = kinds[rng.integers(len(kinds))]
+    return kind(**{key: values[rng.integers(len(values))] for key, values in CHOICES[kind].items()})
 
 
 def compared(model, rng):

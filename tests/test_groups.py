@@ -18,10 +18,7 @@ from skdp import (
     BudgetAccountant,
     DPNaiveBayes,
     DPStandardScaler,
-    FunctionalMechLinReg,
-    FunctionalMechLogReg,
     HistogramClassifier,
-    HistogramRegressor,
     NoisyHistogram,
     ObjPertLogReg,
     allocate,
@@ -36,7 +33,7 @@ from skdp.release.session import ReleaseSession
 from skdp.release.units import Unit, drawn_rows, group_numbers
 from skdp.sensitivity import group_sensitivity
 from skdp.solvers import moments
-from tests.estimators import VARIANTS, is_search, released
+from tests.estimators import BY_GROUP, released
 from tests.neighbours import MOVED
 from tests.statistics import accept, chi_square
 
@@ -44,18 +41,7 @@ BOX = {"bounds": (-1.0, 1.0)}
 LABELS = {"classes": [0, 1]}
 BINS = {**BOX, "n_bins": 3}
 
-GROUPED = [
-    NoisyHistogram(**BINS),
-    HistogramClassifier(**BINS, **LABELS),
-    HistogramRegressor(**BINS, bounds_y=(-1, 1)),
-    DPNaiveBayes(**BOX, **LABELS),
-    DPNaiveBayes(**BOX, **LABELS, numeric="gaussian"),
-    FunctionalMechLinReg(**BOX, bounds_y=(-1, 1)),
-    FunctionalMechLinReg(**BOX, bounds_y=(-1, 1), solver="adassp"),
-    FunctionalMechLogReg(**BOX, **LABELS),
-    DPStandardScaler(**BOX),
-]
-GROUPED = [clone(model).set_params(delta=delta) for model in GROUPED for delta in (0.0, 1e-5)]
+GROUPED = [clone(model).set_params(delta=delta) for model in BY_GROUP for delta in (0.0, 1e-5)]
 
 
 def name_of(model):
@@ -78,12 +64,6 @@ def targets(model, y):
 
 def grouped(model, rows=3, **parameters):
     return clone(model).set_params(rows_per_group=rows, **parameters)
-
-
-def test_every_estimator_with_the_parameter_is_here():
-    # Searches are in test_group_functions.
-    having = {type(model) for model in VARIANTS if "rows_per_group" in model.get_params() and not is_search(model)}
-    assert having == {type(model) for model in GROUPED}
 
 
 # --- who counts ------------------------------------------------------------------------------------------------------

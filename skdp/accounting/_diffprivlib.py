@@ -1,4 +1,4 @@
-"""diffprivlib's accountant, spending from ours.
+"""The bridge to diffprivlib: an accountant of diffprivlib that charges a budget of skdp.
 
 diffprivlib asks ``check`` whether a fit is affordable before it draws noise, and calls ``spend`` after it has; threads
 that check at the same time all get a yes. Here diffprivlib's own ``check`` makes the charge, in one step, and the

@@ -1,4 +1,4 @@
-r"""What happened, as data: the privacy losses that a fit consists of, and what is known about each.
+r"""Privacy events: the privacy losses that a fit consists of, and the bounds that are known for each.
 
 An event knows three things about its privacy loss, each of which composes by addition under a filter of its own: a
 pure epsilon, the square of a Gaussian-DP parameter, and the Rényi divergence of a given order. A statement that is

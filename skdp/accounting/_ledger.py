@@ -1,4 +1,4 @@
-"""Where an accountant keeps its records. A ledger checks and records in one step that nothing can come between."""
+"""Ledgers keep the records of an accountant. A ledger checks and records in one step that nothing can interrupt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has been spent, as exact sums: over events on all records, and over events on disjoint parts of them."""
+"""The running totals of a budget, as exact sums: of events on all records, and of events on disjoint parts of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a ledger: its sums and records, in one line, as text, in a notebook, as a data frame."""
+"""Views of a ledger: its sums and records, in one line, as text, in a notebook, or as a data frame."""
 
 from __future__ import annotations
 

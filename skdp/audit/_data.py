@@ -1,4 +1,4 @@
-"""Data sets and coins as audits take them."""
+"""The data sets of an audit, its samples of rows, and its tosses of a coin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fits as audits make them: many, each with noise of its own; and what an estimator claims."""
+"""The fits of an audit: many, each with its own noise. Also the guarantee that an estimator claims."""
 
 from __future__ import annotations
 

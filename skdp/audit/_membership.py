@@ -1,4 +1,4 @@
-"""What an attacker sees: how well members of the training data are told from others, as a curve."""
+"""Membership inference: how well an attacker tells members of the training data from other records, as a curve."""
 
 from __future__ import annotations
 

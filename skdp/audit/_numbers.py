@@ -1,4 +1,4 @@
-"""All that a fit leaves behind, as numbers: what is looked at when no statistic is given."""
+"""The numbers that a fitted estimator holds, which an audit compares if no statistic is given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a model seems to know a record: what membership inference goes by."""
+"""Scores for membership inference: how much a model seems to know a record."""
 
 from __future__ import annotations
 

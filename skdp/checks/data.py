@@ -1,4 +1,4 @@
-"""Validation of X and y: scikit-learn's own, short of what would tell values of the data."""
+"""Validate X and y by the checks of scikit-learn, with messages that hold no values of the data."""
 
 from __future__ import annotations
 

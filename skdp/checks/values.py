@@ -1,4 +1,4 @@
-"""What messages say of values that users pass, and how numbers of any type become doubles."""
+"""Values that users pass: how messages show them, and how numbers of any type become doubles."""
 
 from __future__ import annotations
 

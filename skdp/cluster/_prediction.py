@@ -1,4 +1,4 @@
-"""What a clusterer does with rows once it has centres, which all centre-based ones share."""
+"""Predictions and distances of rows from released centres, which all clusterers with centres share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The curves of an additive model, and how far the noise may have moved them."""
+"""The display of the curves of an additive model, and of how far the noise may have moved them."""
 
 from __future__ import annotations
 

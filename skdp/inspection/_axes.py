@@ -1,4 +1,4 @@
-"""Where to draw."""
+"""The matplotlib axes of a display."""
 
 from __future__ import annotations
 

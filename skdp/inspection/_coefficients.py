@@ -1,4 +1,4 @@
-"""Coefficients, and how far the noise may have moved them."""
+"""The display of coefficients, and of how far the noise may have moved them."""
 
 from __future__ import annotations
 

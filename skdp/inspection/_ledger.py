@@ -1,4 +1,4 @@
-"""A budget over time."""
+"""The display of a budget over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A score against epsilon."""
+"""The display of a score against epsilon."""
 
 from __future__ import annotations
 

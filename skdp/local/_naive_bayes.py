@@ -166,7 +166,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         For each column, logarithms of estimated probabilities of its categories or bins, of shape (n_classes,
         n_categories).
     bin_edges_ : list of length n_features
-        For each binned column, its edges; None for others.
+        For each binned column, its public edges; None for others.
     exponent_ : float
         The power to which the joint evidence of the features is raised, in (0, 1].
     privacy_ : PrivacyGuarantee

@@ -1,4 +1,4 @@
-"""What every mechanism is: frozen public parameters and one method that draws noise."""
+"""The base class of mechanisms: frozen public parameters, and one method that draws noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What may stand around the private steps of a searched pipeline, and how it is kept from the records.
+r"""Steps without privacy in a searched pipeline: which are admitted, and how they are kept from the records.
 
 Theorem. Let each transformer of a pipeline that is not private map each row by itself, by public numbers, and without
 failing on any row of the validated kind; and let it be fitted to a row of zeros with the columns and types of the data.

@@ -110,7 +110,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         For each categorical or binned column, logarithms of private probabilities of its categories or bins, of shape
         (n_classes, n_categories); None for a Gaussian one.
     bin_edges_ : list of length n_features
-        For each binned column, its edges; None for others.
+        For each binned column, its public edges; None for others.
     theta_, var_ : ndarray of shape (n_classes, n_features)
         Private means and variances of Gaussian columns; NaN for others.
     exponent_ : float

@@ -1,4 +1,4 @@
-r"""What is released: sums by class, in one joint release.
+r"""The release of naive Bayes: sums by class, in one joint release.
 
 For each class: the counts of all tables, and for each Gaussian column the sums of :math:`v` and of
 :math:`a(v^2 - 1/2)`, for values :math:`v` scaled into [-1, 1]. Where there is no table, the number of records as well.

@@ -1,4 +1,4 @@
-"""What all private estimators share, which is little: a way to state their guarantee before they see data.
+"""The base class of all private estimators: a way to state the guarantee before there are data.
 
 Everything else is scikit-learn's (`BaseEstimator` and its mixins) or belongs to the algorithm. Families that share
 more, such as linear classifiers, keep it in their own package.

@@ -1,4 +1,4 @@
-r"""Whose presence a guarantee hides: one record, or all records of one group.
+r"""The unit of privacy: one record, or all records of one group.
 
 Where a person has several records, they are a group. Of each group at most a public number of records counts, drawn at
 random; the others have no part in the fit. Theorem (user guide, "Units", theorem 1): if one record moves a released

@@ -1,4 +1,4 @@
-"""What users say about the columns of X: which are categorical, how many categories they have, what bounds the others.
+"""Declarations of the columns of X by users: categorical columns, numbers of categories, and bounds of the others.
 
 All of it is public. Messages name the parameter and its value.
 """

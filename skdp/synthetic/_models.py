@@ -238,7 +238,7 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
     weights_ : ndarray of shape (n_bins, ..., n_classes)
         The counts without what noise alone may have made, scaled to their sum; none is negative.
     bin_edges_ : list of ndarray
-        Edges of the bins of each column; None for categories.
+        Public edges of the bins of each column; None for categories.
     classes_ : ndarray of shape (n_classes,)
         The label set, sorted.
     privacy_ : PrivacyGuarantee
@@ -450,7 +450,7 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
     weights_ : ndarray of shape (n_bins, ..., n_bins_y)
         The counts without what noise alone may have made, scaled to their sum; none is negative.
     bin_edges_ : list of ndarray
-        Edges of the bins of each column; None for categories.
+        Public edges of the bins of each column; None for categories.
     privacy_ : PrivacyGuarantee
         The guarantee, with mechanism, sensitivity and noise scale.
     n_features_in_ : int

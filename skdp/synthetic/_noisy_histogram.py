@@ -66,7 +66,7 @@ class NoisyHistogram(HistogramBase):
     weights_ : ndarray of shape (n_bins, ..., n_bins)
         The counts without what noise alone may have made, scaled to their sum; none is negative.
     bin_edges_ : list of ndarray
-        Edges of the bins of each column; None for categories.
+        Public edges of the bins of each column; None for categories.
     classes_ : ndarray of shape (n_classes,)
         The label set, sorted, where labels are counted.
     privacy_ : PrivacyGuarantee

@@ -1,4 +1,4 @@
-"""Random trees are drawn from public numbers alone: bounds, numbers of categories, and a seed that is no secret."""
+"""Draw random trees from public numbers alone: bounds, numbers of categories, and a seed that is no secret."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import pytest
 
 from skdp.audit import epsilon_lower_bound
 from skdp.audit._runs import _PILOT
+from tests.estimators import BY_GROUP, ONE_EACH
 from tests.trust.subjects import ERROR, run
 from tests.trust.table import SUBJECTS
 
@@ -73,6 +74,17 @@ def test_mutant_is_killed(subject, name, claim):
 def test_names_are_unique():
     names = [subject.name for subject in SUBJECTS]
     assert len(set(names)) == len(names)
+
+
+def test_every_estimator_is_audited_by_record_and_by_group():
+    audited = set()
+    for subject in SUBJECTS:
+        model = subject.make(*subject.claims[0])
+        audited.add((type(model).__name__, getattr(model, "rows_per_group", None) is not None))
+    expected = {(type(model).__name__, False) for model in ONE_EACH} | {
+        (type(model).__name__, True) for model in BY_GROUP
+    }
+    assert expected <= audited
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
