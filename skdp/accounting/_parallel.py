@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..checks.data import is_sequence
 from ..checks.silence import discreet
 from ..checks.values import shown
 
@@ -149,7 +150,7 @@ def check_names(names: Sequence[Any]) -> tuple[Any, ...]:
 def assign(by: ArrayLike, names: tuple[Any, ...]) -> NDArray[np.intp]:
     """Return the position of each record's part, or -1 where no part has its name."""
     # Each value is read by itself, because NumPy would let one record decide on the type of all of them.
-    values = by if isinstance(by, list | tuple) else np.asarray(by)
+    values: Any = by if is_sequence(by) else np.asarray(by)
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise ValueError("`by` must be one-dimensional: one value for each record")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.data import LABEL_KINDS, label_key, validate_quietly
+from ..checks.data import LABEL_KINDS, is_sequence, label_key, validate_quietly
 from ..checks.params import check_classes, check_integer
 from ..checks.values import shown
 from ..mechanisms import UNKNOWN
@@ -210,7 +210,7 @@ def _is_row(row: Any) -> bool:
 
 def encode_labels(y: Any, classes: NDArray) -> Integers:
     """Return the positions of labels in the sorted `classes`; -1 for a label that is missing or not declared."""
-    if isinstance(y, list | tuple):
+    if is_sequence(y):
         labels = np.fromiter((row[0] if _is_row(row) and len(row) == 1 else row for row in y), object, count=len(y))
     else:
         labels = np.ma.filled(y.astype(object), None) if np.ma.isMaskedArray(y) else np.asarray(y)

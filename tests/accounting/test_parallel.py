@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import pickle
+from collections import UserList, deque
 
 import numpy as np
 import pandas as pd
@@ -309,12 +310,13 @@ def test_a_record_is_exposed_to_its_own_part_only():
     assert math.isfinite(epsilon)
 
 
-def test_one_records_value_does_not_decide_on_those_of_others():
+@pytest.mark.parametrize("kind", [list, tuple, deque, UserList])
+def test_one_records_value_does_not_decide_on_those_of_others(kind):
     # As an array, [1, 2, "1"] is text and [1, 2, 1.5] is not: one record more would move all others.
     for odd in ("1", None, 1.5, True, (1, 2), [1], math.nan, 10**40, b"1"):
         values = [1, 2, 1, 2]
-        without = BudgetAccountant(1.0).parallel(by=values, parts=[1, 2])
-        with_it = BudgetAccountant(1.0).parallel(by=[*values, odd], parts=[1, 2])
+        without = BudgetAccountant(1.0).parallel(by=kind(values), parts=[1, 2])
+        with_it = BudgetAccountant(1.0).parallel(by=kind([*values, odd]), parts=[1, 2])
         for name in (1, 2):
             np.testing.assert_array_equal(with_it[name].take(np.arange(5)), without[name].take(np.arange(4)))
 

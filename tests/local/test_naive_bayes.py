@@ -4,6 +4,7 @@ A stochastic test refuses right code with probability 1e-6 at most, over the cho
 """
 
 import math
+from collections import UserList, deque
 
 import numpy as np
 import pandas as pd
@@ -141,6 +142,14 @@ def test_one_text_does_not_decide_how_other_rows_of_an_array_are_read(classes):
     rows = X.astype(str)
     rows[-1, 0] = " 2.5"
     np.testing.assert_array_equal(local.randomize(rows, y)[:-1], before)
+
+
+@pytest.mark.parametrize("kind", [tuple, deque, UserList])
+def test_labels_in_any_sequence_are_read_one_by_one(kind):
+    X, _ = survey(40)
+    local = model(classes=["7", "007"], random_state=9, n_reported="all")
+    labels = [7, "007"] * 20
+    np.testing.assert_array_equal(local.randomize(X, kind(labels)), local.randomize(X, labels))
 
 
 @pytest.mark.parametrize("classes", [[0, 1, 2], ["a", "b", "c"], [b"a", b"b"], [False, True]])
