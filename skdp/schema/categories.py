@@ -66,7 +66,7 @@ class Categories:
                 codes = np.where(codes == UNKNOWN, self._find(self._singles, column), codes)
             return codes
         positions = self._positions()
-        if own == "text" and kind in ("number", "text") and not any(key[0] == "number" for key in positions):
+        if own == "text" and kind in ("number", "text") and all(key[0] == "text" for key in positions):
             # No number is among the categories.
             if kind == "text":
                 return self._find(self.ascending, column)
@@ -148,9 +148,11 @@ def _key(entry: Any) -> tuple[str, Any]:
         return "number", _TRUTHS[value]
     for read in (int, float):
         try:
-            return "number", read(value)
+            number = read(value)
         except ValueError:
-            pass
+            continue
+        # A category "nan" is that of missing values, which become this text in an array of text.
+        return ("number", number) if number == number else ("missing", None)
     return kind, value
 
 

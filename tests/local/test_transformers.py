@@ -361,6 +361,8 @@ WAYS = (
         (["007", "012", "3.5"], [7, 12, 3.5, 8]),
         (["0.1", "0.2"], list(np.array([0.1, 0.2, 0.3], dtype=np.float32))),
         (["True", "False"], [True, False, False]),
+        (["yes", "nan"], ["yes", "nan", "no"]),
+        (["nan", "x"], [1.5, math.nan, 2.0]),
     ],
 )
 def test_one_text_does_not_decide_how_other_entries_of_a_column_are_read(way, categories, entries):
@@ -369,6 +371,12 @@ def test_one_text_does_not_decide_how_other_entries_of_a_column_are_read(way, ca
     np.testing.assert_array_equal(one.fit_transform([[entry] for entry in entries]), before)
     for odd in ("y", "", "nan", "2", " 2", "1e400", "٣", "9" * 5000, "é"):
         np.testing.assert_array_equal(one.fit_transform(way([*entries, odd]))[: len(entries)], before)
+
+
+def test_a_category_nan_is_that_of_missing_values():
+    model = UnaryEncoder([["yes", "nan"]], epsilon=math.inf)
+    for form in ([["nan"], ["yes"]], np.array([["nan"], ["yes"]]), [[math.nan], ["yes"]], [[None], ["yes"]]):
+        assert model.fit_transform(form).tolist() == [[0, 1], [1, 0]]
 
 
 def test_text_is_the_number_that_it_says():
