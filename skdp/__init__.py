@@ -47,8 +47,10 @@ if TYPE_CHECKING:
         DPStandardScaler,
         PrivateLabelSet,
         PublicBinner,
+        TableEncoder,
         private_quantiles,
     )
+    from .schema import Category, Number, Schema
     from .synthetic import HistogramClassifier, HistogramRegressor, NoisyHistogram
     from .tree import DPGreedyTree, DPRandomTree
 
@@ -58,6 +60,7 @@ __all__ = [
     "DPPCA",
     "BoundsScaler",
     "BudgetAccountant",
+    "Category",
     "DPAdditiveClassifier",
     "DPAdditiveRegressor",
     "DPGreedyTree",
@@ -82,6 +85,7 @@ __all__ = [
     "LocalDPNaiveBayes",
     "LocalLaplace",
     "NoisyHistogram",
+    "Number",
     "ObjPertLogReg",
     "ObjPertSVC",
     "OutputPertLogReg",
@@ -93,6 +97,8 @@ __all__ = [
     "RandomizedResponse",
     "SampleAggKMeans",
     "SampleAggregate",
+    "Schema",
+    "TableEncoder",
     "UnaryEncoder",
     "__version__",
     "allocate",
@@ -116,7 +122,10 @@ _PACKAGES = {
     "model_selection": "DPGridSearchCV DPRandomizedSearchCV allocate private_cross_val_score private_score",
     "naive_bayes": "DPNaiveBayes",
     "neural_network": "DPMLPClassifier DPMLPRegressor",
-    "preprocessing": ("BoundsScaler DPQuantileBinner DPStandardScaler PrivateLabelSet PublicBinner private_quantiles"),
+    "preprocessing": (
+        "BoundsScaler DPQuantileBinner DPStandardScaler PrivateLabelSet PublicBinner TableEncoder private_quantiles"
+    ),
+    "schema": "Category Number Schema",
     "synthetic": "HistogramClassifier HistogramRegressor NoisyHistogram",
     "tree": "DPGreedyTree DPRandomTree",
 }

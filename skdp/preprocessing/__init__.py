@@ -6,6 +6,7 @@ from ._labels import PrivateLabelSet
 from ._quantile_binner import DPQuantileBinner
 from ._quantiles import private_bounds, private_quantiles
 from ._standard_scaler import DPStandardScaler
+from ._table_encoder import TableEncoder
 
 __all__ = [
     "BoundsScaler",
@@ -14,6 +15,7 @@ __all__ = [
     "NormClipper",
     "PrivateLabelSet",
     "PublicBinner",
+    "TableEncoder",
     "private_bounds",
     "private_quantiles",
 ]

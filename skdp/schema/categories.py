@@ -196,7 +196,7 @@ def entries_of(X: Any) -> Any:
     if hasattr(dtypes, "__iter__") and any(getattr(dtype, "kind", None) in ("m", "M") for dtype in dtypes):
         # There is no type that holds these and numbers both, and NumPy would look for one.
         return X.astype(object)
-    if not isinstance(X, list | tuple) or not X or not all(map(_is_row, X)):
+    if not isinstance(X, list | tuple) or not X or not all(map(is_row, X)):
         return X
     widths = {len(row) for row in X}
     if len(widths) > 1:
@@ -205,7 +205,7 @@ def entries_of(X: Any) -> Any:
     return np.fromiter((entry for row in X for entry in row), dtype=object, count=len(X) * width).reshape(len(X), width)
 
 
-def _is_row(row: Any) -> bool:
+def is_row(row: Any) -> bool:
     # An object may do anything when it is asked for its class; its type is known.
     return issubclass(type(row), list | tuple) or (issubclass(type(row), np.ndarray) and row.ndim == 1)
 
@@ -213,7 +213,7 @@ def _is_row(row: Any) -> bool:
 def encode_labels(y: Any, classes: NDArray) -> Integers:
     """Return the positions of labels in the sorted `classes`; -1 for a label that is missing or not declared."""
     if is_sequence(y):
-        labels = np.fromiter((row[0] if _is_row(row) and len(row) == 1 else row for row in y), object, count=len(y))
+        labels = np.fromiter((row[0] if is_row(row) and len(row) == 1 else row for row in y), object, count=len(y))
     else:
         labels = np.ma.filled(y.astype(object), None) if np.ma.isMaskedArray(y) else np.asarray(y)
         if labels.ndim == 2 and labels.shape[1] == 1:
@@ -251,7 +251,7 @@ def check_categories(value: Any, n_features: int, *, least: int = 2) -> tuple[Ca
     return tuple(every)
 
 
-def _listed(value: Any) -> list[Any]:
+def _listed(value: Any, name: str = "categories") -> list[Any]:
     # A set has no order; an iterator can be read once only.
     if not isinstance(value, Set | Mapping | Iterator):
         try:
@@ -259,22 +259,22 @@ def _listed(value: Any) -> list[Any]:
         except Exception:
             # An object may do anything.
             pass
-    raise ValueError(f"categories must be a number, a list, or a list of them, got {shown(value)}")
+    raise ValueError(f"{name} must be a number, a list, or a list of them, got {shown(value)}")
 
 
 def _may_be_a_number_of_categories(entry: Any) -> bool:
     return isinstance(entry, int | np.integer) and not isinstance(entry, bool) and int(entry) >= 2
 
 
-def check_list(value: Any, least: int) -> Categories:
+def check_list(value: Any, least: int, name: str = "categories") -> Categories:
     """Return the categories of one column, for their number or a list of them."""
     if isinstance(value, str):
-        raise ValueError(f"categories must be a number, a list, or a list of them, got {shown(value)}")
+        raise ValueError(f"{name} must be a number, a list, or a list of them, got {shown(value)}")
     if np.isscalar(value):
-        return Categories.codes(check_integer(value, "categories", least=least, most=_MOST))
-    listed = _listed(value)
-    ascending = check_classes(listed, "categories", least=least)
+        return Categories.codes(check_integer(value, name, least=least, most=_MOST))
+    listed = _listed(value, name)
+    ascending = check_classes(listed, name, least=least)
     if ascending is None or ascending.dtype.kind not in "biufU":
-        raise ValueError("categories must contain numbers or text")
+        raise ValueError(f"{name} must contain numbers or text")
     values = np.array(listed, dtype=ascending.dtype)
     return Categories(values, ascending, np.argsort(values))

@@ -52,13 +52,13 @@ class Grid:
         """Half widths of the bounds."""
         return self.upper / 2 - self.lower / 2
 
-    def _warp(self, values: Any) -> Any:
+    def warp(self, values: Any) -> Any:
         """Map values to where cells are evenly spaced."""
         if self.scale == "log":
             return np.log(values)
         return np.arcsinh(values / self.unit) if self.scale == "symlog" else values
 
-    def _unwarp(self, values: Array) -> Array:
+    def unwarp(self, values: Array) -> Array:
         if self.scale == "log":
             return np.exp(values)
         return np.sinh(values) * self.unit if self.scale == "symlog" else values
@@ -79,11 +79,11 @@ class Grid:
         if self.scale == "auto":
             pairs = zip(self._half_even[:, 1:-1], X.T, strict=True)
             return np.column_stack([np.searchsorted(edges, values, side="right") for edges, values in pairs])
-        start, end = self._warp(self.lower), self._warp(self.upper)
+        start, end = self.warp(self.lower), self.warp(self.upper)
         if self.scale != "linear":
             X = np.clip(np.asarray(X, dtype=np.float64), self.lower, self.upper)
         with np.errstate(over="ignore", under="ignore"):
-            places = np.subtract(self._warp(X), start, dtype=np.float64)
+            places = np.subtract(self.warp(X), start, dtype=np.float64)
             # Bounds may be so close that their logarithms are equal.
             places *= self.n_cells / np.maximum(end - start, 1e-300)
         np.maximum(places, 0.0, out=places)
@@ -112,7 +112,7 @@ class Grid:
             return np.array([np.interp(own, places, edges) for own, edges in pairs])
         shares = np.asarray(positions, dtype=np.float64) / self.n_cells
         lower, upper = self.lower[:, None], self.upper[:, None]
-        between = self._unwarp(self._warp(lower) * (1 - shares) + self._warp(upper) * shares)
+        between = self.unwarp(self.warp(lower) * (1 - shares) + self.warp(upper) * shares)
         between = np.clip(between, lower, upper)
         ends = np.where(shares <= 0, lower, upper)
         return np.where((shares <= 0) | (shares >= 1), ends, between)

@@ -1,0 +1,296 @@
+"""Tables with declared columns to numbers. Each entry is read by itself."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from ..checks.params import check_boolean, check_choice
+from ..checks.silence import DiscreetMethods
+from ..release.mixin import all_or_nothing
+from ..schema import Category, Number, Schema
+from ..schema.declared import cells_of, limits, read_cells, read_numbers, scaled_numbers
+from ..schema.entries import table_columns
+from ..schema.schema import as_schema, columns_in_order, read_table
+from ._base import norm_of_entries
+
+FORMS = ("linear", "codes")
+
+
+class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
+    """Turns a table with declared columns into the numbers that estimators take.
+
+    The table may hold text, missing values and columns of any type. It is a DataFrame of pandas or polars, a Table of
+    pyarrow, a dict of columns, or an array or a list of rows with the schema's columns in order.
+
+    Parameters
+    ----------
+    schema : Schema
+        What is publicly known about each column.
+    form : {"linear", "codes"}, default="linear"
+        ``"linear"`` is for linear models, networks, PCA and k-means: numbers are mapped to [-1, 1], and each category
+        has an indicator of its own. ``"codes"`` is for naive Bayes, trees, additive models and histograms: numbers are
+        clipped to their bounds, and categories are coded 0, 1, ...
+    sparse_output : bool, default=False
+        Whether rows are returned as a SciPy array in CSR format, with one stored entry for each column of the schema.
+        For ``form="linear"`` only.
+
+    Attributes
+    ----------
+    data_norm_ : float
+        Same as `data_norm`.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    Schema : What is publicly known about the columns of a table.
+    BoundsScaler : Clips and scales arrays of numbers.
+
+    Notes
+    -----
+    A missing number becomes the middle of its bounds. If the schema has ``missing="cell"`` for the column, an indicator
+    behind it is 1 for a missing number and 0 otherwise; with ``form="codes"``, the indicator is a categorical feature
+    with two categories. The cells of a categorical column are its categories in the order of the schema, then a cell
+    for other entries (``other="cell"``) and a cell for missing ones (``missing="cell"``). Numbers with
+    ``scale="log"`` are mapped to logarithms first, also with ``form="codes"``.
+
+    With ``form="linear"``, each column of the schema contributes at most 1 to the square of a row's L2 norm, because a
+    number and its indicator are never both different from 0. Therefore, the norm is at most the square root of the
+    number of columns, and rows with numbers at their bounds have that norm.
+
+    Text that spells a number is that number, in columns of numbers and in lists of numeric categories, and a number is
+    the category of text that spells it. The reason is that one unreadable entry makes text of a whole column in many
+    readers of CSV files. An empty text, and ``"nan"``, ``"None"``, ``"<NA>"`` and ``"NaT"``, are missing values unless
+    they are declared as categories.
+
+    **Privacy.** Each entry is mapped by itself, with public numbers: that costs nothing, and data sets that differ by
+    one record still do. Nothing is learned from values. The types of the table's columns have no influence, because one
+    record can change them.
+
+    Examples
+    --------
+    >>> from skdp import Schema
+    >>> from skdp.preprocessing import TableEncoder
+    >>> encoder = TableEncoder(Schema({"age": (20, 80), "work": ["private", "state"]}))
+    >>> encoder.get_feature_names_out().tolist()
+    ['age', 'age_missing', 'work_private', 'work_state', 'work_other', 'work_missing']
+    >>> encoder.fit_transform({"age": [65, None], "work": ["state", "church"]}).tolist()
+    [[0.5, 0.0, 0.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0, 1.0, 0.0]]
+    """
+
+    def __init__(self, schema: Any = None, form: str = "linear", sparse_output: bool = False) -> None:
+        self.schema = schema
+        self.form = form
+        self.sparse_output = sparse_output
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def _checked(self) -> tuple[Schema, bool]:
+        """Return the schema, and whether codes are made."""
+        codes = check_choice(self.form, "form", FORMS) == "codes"
+        if check_boolean(self.sparse_output, "sparse_output") and codes:
+            raise ValueError('sparse_output=True needs form="linear", because most codes are not 0')
+        return as_schema(self.schema), codes
+
+    def _layout(self) -> list[tuple[str, int]]:
+        """Return the name of each output column, and its number of categories, which is 0 for numbers."""
+        schema, codes = self._checked()
+        layout: list[tuple[str, int]] = []
+        for name, column in schema.items():
+            if isinstance(column, Number):
+                layout.append((name, 0))
+                layout += [(f"{name}_missing", 2)] * (column.missing == "cell")
+            elif codes:
+                layout.append((name, len(cells_of(column))))
+            else:
+                layout += [(f"{name}_{cell}", 2) for cell in cells_of(column)]
+        return layout
+
+    @property
+    def data_norm(self) -> float:
+        """Bound on the L2 norm of encoded rows, from the schema alone."""
+        schema, codes = self._checked()
+        if not codes:
+            return norm_of_entries(1.0, len(schema))
+        largest = [
+            max(map(abs, limits(column))) if isinstance(column, Number) else max(len(cells_of(column)) - 1, 0)
+            for column in schema.values()
+        ]
+        indicators = [1.0 for column in schema.values() if isinstance(column, Number) and column.missing == "cell"]
+        return max(norm_of_entries(largest + indicators, len(largest + indicators)), 1.0)
+
+    @property
+    def data_norm_(self) -> float:
+        """Same as `data_norm`."""
+        return self.data_norm
+
+    @property
+    def bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Bounds of the encoded columns that are numbers; None if there are none."""
+        schema, codes = self._checked()
+        numeric = [column for column in schema.values() if isinstance(column, Number)]
+        if not numeric:
+            return None
+        ends = [limits(column) if codes else (-1.0, 1.0) for column in numeric]
+        lower, upper = np.array(ends).T
+        return lower.copy(), upper.copy()
+
+    @property
+    def categorical_features(self) -> list[int]:
+        """Positions of the encoded columns that hold codes or indicators."""
+        return [j for j, (_, size) in enumerate(self._layout()) if size]
+
+    @property
+    def n_categories(self) -> list[int]:
+        """Number of codes of each of these columns."""
+        return [size for _, size in self._layout() if size]
+
+    def parameters(self, estimator: Any = None) -> dict[str, Any]:
+        """Return the public parameters of an estimator that follow from the schema.
+
+        Parameters
+        ----------
+        estimator : estimator class, estimator or None, default=None
+            What takes the encoded rows. Only its parameters are returned. If None, these are `data_norm` for
+            ``form="linear"``, and `bounds`, `categorical_features` and `n_categories` for ``form="codes"``.
+
+        Returns
+        -------
+        parameters : dict
+            Some of `data_norm`, `bounds`, `categorical_features`, `n_categories`, `classes` and `bounds_y`.
+        """
+        schema, codes = self._checked()
+        found: dict[str, Any] = {"data_norm": self.data_norm, "bounds": self.bounds}
+        found |= {"categorical_features": self.categorical_features, "n_categories": self.n_categories}
+        if isinstance(schema.target, Category):
+            found["classes"] = list(schema.target.values)
+        elif schema.target is not None:
+            found["bounds_y"] = (float(schema.target.low), float(schema.target.high))
+        if estimator is None:
+            own = {"bounds", "categorical_features", "n_categories"} if codes else {"data_norm"}
+        else:
+            own = set((estimator() if isinstance(estimator, type) else estimator).get_params(deep=False))
+        return {name: value for name, value in found.items() if name in own}
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check the parameters and the names of the columns. Values are not read.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, Table or dict
+            A table with the columns of the schema. Columns that have names are found by name.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The transformer.
+        """
+        schema, _ = self._checked()
+        columns_in_order(schema, X)
+        names, columns = table_columns(X)
+        self.n_features_in_ = len(columns)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Encode rows.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, Table or dict
+            A table with the columns of the schema.
+
+        Returns
+        -------
+        encoded : ndarray or CSR array of shape (n_samples, n_encoded)
+            Finite numbers in double precision.
+        """
+        schema, codes = self._checked()
+        every = read_table(schema, X)
+        n_rows, pairs = len(every[0]), zip(schema.values(), every, strict=True)
+        width = len(self._layout())
+        if self.sparse_output:
+            return _sparse(schema, every, width)
+        out = np.zeros((n_rows, width))
+        start, rows = 0, np.arange(n_rows)
+        for column, entries in pairs:
+            if isinstance(column, Number):
+                out[:, start], missing = (read_numbers if codes else scaled_numbers)(column, entries)
+                if column.missing == "cell":
+                    out[:, start + 1] = missing
+                start += 1 + (column.missing == "cell")
+            elif codes:
+                out[:, start] = read_cells(column, entries)
+                start += 1
+            else:
+                out[rows, start + read_cells(column, entries)] = 1.0
+                start += len(cells_of(column))
+        return out
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray:
+        """Return the names of the encoded columns.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names before. If X had names, they must be the same. The names of the schema are used in any case.
+
+        Returns
+        -------
+        names : ndarray of str objects
+            Names of columns. The name of the category is appended for indicators.
+        """
+        seen = getattr(self, "feature_names_in_", None)
+        if input_features is not None:
+            given = np.asarray(input_features, dtype=object)
+            if seen is not None and not np.array_equal(seen, given):
+                raise ValueError("input_features is not equal to feature_names_in_")
+            if len(given) != getattr(self, "n_features_in_", len(given)):
+                raise ValueError("input_features should have length equal to number of features")
+        names: list[str] = []
+        taken: set[str] = set()
+        for name, _ in self._layout():
+            # A category may be called as a cell is.
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            names.append(name)
+        return np.array(names, dtype=object)
+
+
+def _sparse(schema: Schema, every: list[Any], width: int) -> sparse.csr_array:
+    """Encode rows for linear models, with one stored entry for each column of the schema."""
+    shape = len(every[0]), len(schema)
+    places, values = np.empty(shape, dtype=np.int64), np.ones(shape)
+    start = 0
+    for j, (column, entries) in enumerate(zip(schema.values(), every, strict=True)):
+        if isinstance(column, Number):
+            numbers, missing = scaled_numbers(column, entries)
+            values[:, j] = np.where(missing, 1.0, numbers)
+            places[:, j] = start + missing
+            start += 1 + (column.missing == "cell")
+        else:
+            places[:, j] = start + read_cells(column, entries)
+            start += len(cells_of(column))
+    ends = np.arange(shape[0] + 1) * shape[1]
+    return sparse.csr_array((values.ravel(), places.ravel(), ends), shape=(shape[0], width))

@@ -1,0 +1,251 @@
+"""What is publicly known about one column of a table, and how its entries are read."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checks.params import check_boolean, check_bounds, check_choice, check_positive, is_list
+from ..checks.values import shown
+from ..mechanisms import UNKNOWN
+from .categories import Categories, check_list
+from .entries import MISSING, Entries
+from .grid import Grid
+
+Array = NDArray[np.float64]
+
+# Values that a description shows.
+_MOST_SHOWN = 4
+
+
+@dataclass(frozen=True)
+class Number:
+    """A column of numbers between public bounds.
+
+    Parameters
+    ----------
+    low, high : float
+        Public bounds. Values outside are clipped to them.
+    step : float, default=None
+        Public distance of neighbouring values, for instance 1 for whole numbers. `Schema.sample` uses it, and so does
+        ``scale="log"``. Values are not rounded to it. If None, values may be any numbers.
+    scale : {"linear", "log"}, default="linear"
+        How values are spread between the bounds. With ``"log"``, ratios count and not differences. If `low` is not
+        positive, the inverse hyperbolic sine of the value divided by `step` (by 1 without `step`) takes the place of
+        the logarithm.
+    missing : {"cell", "error"}, default="cell"
+        Whether missing values have a cell of their own, or are refused. Entries that are neither numbers nor text that
+        spells a number are missing values too.
+
+    See Also
+    --------
+    Category : A column of categories.
+    Schema : The columns of a table.
+
+    Notes
+    -----
+    **Privacy.** All of it has to be public. Nothing is read from the data.
+
+    Examples
+    --------
+    >>> from skdp import Number
+    >>> Number(0, 99_999, scale="log")
+    Number(low=0, high=99999, step=None, scale='log', missing='cell')
+    """
+
+    low: float
+    high: float
+    _: KW_ONLY
+    step: float | None = None
+    scale: str = "linear"
+    missing: str = "cell"
+
+    def __post_init__(self) -> None:
+        check_bounds((self.low, self.high), "(low, high)", "the column")
+        if np.ndim(self.low) or np.ndim(self.high):
+            raise ValueError("low and high must be numbers, and not sequences")
+        if self.step is not None:
+            check_positive(self.step, "step")
+        check_choice(self.scale, "scale", ("linear", "log"))
+        check_choice(self.missing, "missing", ("cell", "error"))
+        for name in ("low", "high", "step"):
+            object.__setattr__(self, name, _simple(getattr(self, name)))
+
+
+@dataclass(frozen=True)
+class Category:
+    """A column of categories from a public list.
+
+    Parameters
+    ----------
+    values : list of str, list of int, list of float, list of bool or int
+        The categories, from the code book of the data. An integer k stands for the codes 0, 1, ..., k - 1.
+    ordered : bool, default=False
+        Whether the order of `values` has a meaning, as that of degrees of education has.
+    missing : {"cell", "error"}, default="cell"
+        Whether missing values have a cell of their own, or are refused.
+    other : {"cell", "missing", "error"}, default="cell"
+        Whether entries that are in no category have a cell of their own, count as missing values, or are refused.
+
+    See Also
+    --------
+    Number : A column of numbers.
+    Schema : The columns of a table.
+
+    Notes
+    -----
+    **Privacy.** All of it has to be public. A list of the values that occur in the data would disclose that rare values
+    occur.
+
+    Examples
+    --------
+    >>> from skdp import Category
+    >>> Category(["low", "middle", "high"], ordered=True).values
+    ('low', 'middle', 'high')
+    """
+
+    values: Any
+    _: KW_ONLY
+    ordered: bool = False
+    missing: str = "cell"
+    other: str = "cell"
+
+    def __post_init__(self) -> None:
+        checked = check_list(self.values, 1, "values")
+        object.__setattr__(self, "values", tuple(checked.values.tolist()))
+        object.__setattr__(self, "ordered", check_boolean(self.ordered, "ordered"))
+        check_choice(self.missing, "missing", ("cell", "error"))
+        check_choice(self.other, "other", ("cell", "missing", "error"))
+
+
+Column = Number | Category
+
+
+def limits(column: Number) -> tuple[float, float]:
+    """Return the bounds of a column, on its scale."""
+    grid = _grid(column)
+    return float(grid.warp(grid.lower)[0]), float(grid.warp(grid.upper)[0])
+
+
+def _grid(column: Number) -> Grid:
+    scale = "linear" if column.scale == "linear" else "log" if column.low > 0 else "symlog"
+    return Grid(np.array([float(column.low)]), np.array([float(column.high)]), 1, scale, float(column.step or 1))
+
+
+def read_numbers(column: Number, entries: Entries) -> tuple[Array, NDArray[np.bool_]]:
+    """Return numbers on the scale of a column, clipped; the middle for missing ones; and which are missing."""
+    values, (low, high) = entries.as_numbers(), limits(column)
+    missing = np.isnan(values)
+    if column.missing == "error" and missing.any():
+        raise ValueError(
+            'holds missing values, or entries that are no numbers, and the schema has missing="error" for it. '
+            'Declare missing="cell", or leave out these records'
+        )
+    values = _grid(column).warp(np.clip(values, column.low, column.high))
+    # Logarithms are rounded.
+    return np.where(missing, low / 2 + high / 2, np.clip(values, low, high)), missing
+
+
+def scaled_numbers(column: Number, entries: Entries) -> tuple[Array, NDArray[np.bool_]]:
+    """Return what `read_numbers` does, with the bounds mapped to -1 and 1."""
+    values, missing = read_numbers(column, entries)
+    low, high = limits(column)
+    half = max(high / 2 - low / 2, 1e-300)
+    return np.where(missing, 0.0, np.clip((values - (low / 2 + high / 2)) / half, -1.0, 1.0)), missing
+
+
+def cells_of(column: Category) -> list[str]:
+    """Return names of the cells: the categories, and those for other and for missing entries, where there are any."""
+    further = ["other"] if column.other == "cell" else []
+    return [*map(str, column.values), *further, *(["missing"] if column.missing == "cell" else [])]
+
+
+def read_cells(column: Category, entries: Entries) -> NDArray[np.int64]:
+    """Return the cell of each entry; entries are refused where the column says so."""
+    codes, size = entries.as_codes(_categories(column)), len(column.values)
+    other, missing = codes == UNKNOWN, codes == MISSING
+    if column.other == "missing":
+        missing |= other
+    elif column.other == "error" and other.any():
+        raise ValueError(
+            'holds entries that are in no category of the schema, which has other="error" for it. Declare '
+            'other="cell", or complete the list of categories from the code book'
+        )
+    if column.missing == "error" and missing.any():
+        raise ValueError(
+            'holds missing values, and the schema has missing="error" for it. Declare missing="cell", or leave out '
+            "these records"
+        )
+    codes[other] = size
+    codes[missing] = size + (column.other == "cell")
+    return codes
+
+
+def _categories(column: Category) -> Categories:
+    return check_list(list(column.values), 1, "values")
+
+
+def count_outside(column: Column, entries: Entries) -> dict[str, int]:
+    """Count missing entries, and those outside the bounds or in no category."""
+    if isinstance(column, Number):
+        values = entries.as_numbers()
+        missing, outside = np.isnan(values), (values < column.low) | (values > column.high)
+    else:
+        codes = entries.as_codes(_categories(column))
+        missing, outside = codes == MISSING, codes == UNKNOWN
+    return {"missing": int(missing.sum()), "outside": int(outside.sum())}
+
+
+def made_up(column: Column, shares: Array) -> list[Any]:
+    """Return values for uniform numbers in [0, 1)."""
+    if isinstance(column, Category):
+        return [column.values[i] for i in (shares * len(column.values)).astype(int).tolist()]
+    low, high = limits(column)
+    values = np.clip(_grid(column).unwarp(low + (high - low) * shares), column.low, column.high)
+    if column.step is not None:
+        steps = np.minimum(np.rint((values - column.low) / column.step), (column.high - column.low) // column.step)
+        values = column.low + steps * column.step
+        if isinstance(column.low, int) and isinstance(column.step, int):
+            return [int(value) for value in values.tolist()]
+    return list(values.tolist())
+
+
+def described(column: Column) -> tuple[str, str]:
+    """Return the public values, and what happens with others, in words."""
+    if isinstance(column, Number):
+        parts = [f"{column.low!r} to {column.high!r}"]
+        parts += [] if column.step is None else [f"step {column.step!r}"]
+        parts += [] if column.scale == "linear" else [f"{column.scale} scale"]
+        return ", ".join(parts), f"missing: {column.missing}"
+    texts = [repr(value) for value in column.values]
+    if len(texts) > _MOST_SHOWN:
+        texts = [*texts[: _MOST_SHOWN - 1], "...", texts[-1]]
+    size = f"{len(column.values)} ordered: " if column.ordered else f"{len(column.values)}: "
+    return size + ", ".join(texts), f"missing: {column.missing}, other: {column.other}"
+
+
+def as_column(value: Any, place: str) -> Column:
+    try:
+        if isinstance(value, Number | Category):
+            return value
+        if isinstance(value, tuple) and len(value) == 2:
+            return Number(*value)
+        if is_list(value) and not isinstance(value, tuple):
+            return Category(value)
+        problem: Exception = TypeError(
+            f"must be a Number, a Category, a tuple (low, high) or a list of categories, got {shown(value)}"
+        )
+    except (TypeError, ValueError) as error:
+        problem = type(error)(str(error))
+    raise type(problem)(f"{place}: {problem}")
+
+
+def _simple(value: Any) -> Any:
+    """Return a number as an int or a float of Python."""
+    if value is None:
+        return None
+    number = float(value)
+    return int(value) if isinstance(value, int | np.integer) and abs(number) < 2.0**53 else number

@@ -1,0 +1,308 @@
+"""Reading of tables of any kind: each entry becomes a number or a text, or is missing, by its own value alone.
+
+The type of a column is never used for what an entry means, because one record can change it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import numbers
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checks.data import label_key
+from ..checks.values import as_float
+from ..mechanisms import UNKNOWN
+from .categories import Categories, is_row
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.intp]
+
+#: Codes of entries that are in no list.
+MISSING = -2
+
+#: What NumPy and pandas write for a missing entry when they turn a column into text, and what a CSV file holds there.
+_MISSING_TEXTS = frozenset({"", "nan", "None", "<NA>", "NaT"})
+
+_NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+|inf|infinity)([eE][+-]?\d+)?\s*", re.ASCII)
+
+_TRUTH = {"True": 1.0, "False": 0.0}
+
+_TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+
+#: Types whose entries can be compared and hashed without running code of others.
+_PLAIN = {str, int, float, bool, type(None), np.str_, np.bool_, np.int32, np.int64, np.float32, np.float64}
+
+_NO_TIMES = (
+    "holds points in time or durations, which a schema does not declare. Count the time since a public date, in a unit "
+    "of your choice"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """A column of a table: doubles, in which NaN is missing; or positions in a list of distinct entries."""
+
+    numbers: Array | None
+    places: Integers | None = None
+    distinct: tuple[Any, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.places if self.numbers is None else self.numbers)  # type: ignore[arg-type]
+
+    def as_numbers(self) -> Array:
+        """Return the entries as doubles; NaN for what is missing or no number."""
+        if self.places is None:
+            assert self.numbers is not None
+            return self.numbers
+        values = [value if isinstance(value, float) else _as_number(value) for value in map(_meaning, self.distinct)]
+        return np.array([*values, np.nan])[self.places]
+
+    def as_codes(self, categories: Categories) -> NDArray[np.int64]:
+        """Return positions in a list of categories; `UNKNOWN` for others, `MISSING` for what is missing."""
+        if self.places is None:
+            assert self.numbers is not None
+            codes = _codes_of_numbers(self.numbers, categories)
+            codes[np.isnan(self.numbers)] = MISSING
+            return codes
+        return np.append(_codes_of(self.distinct, categories), MISSING)[self.places]
+
+
+def _codes_of(distinct: tuple[Any, ...], categories: Categories) -> NDArray[np.int64]:
+    texts = {value: i for i, value in enumerate(categories.values.tolist()) if isinstance(value, str)}
+    codes = np.full(len(distinct), UNKNOWN, dtype=np.int64)
+    rest: list[tuple[int, float]] = []
+    for i, value in enumerate(map(_meaning, distinct)):
+        if value is None:
+            codes[i] = MISSING
+        elif isinstance(value, float):
+            rest.append((i, value))
+        elif isinstance(value, str):
+            if value in texts:
+                codes[i] = texts[value]
+            elif value in _MISSING_TEXTS:
+                codes[i] = MISSING
+            else:
+                rest.append((i, _as_number(value)))
+    if rest:
+        codes[[i for i, _ in rest]] = _codes_of_numbers(np.array([number for _, number in rest]), categories)
+    return codes
+
+
+def _codes_of_numbers(values: Array, categories: Categories) -> NDArray[np.int64]:
+    """Return positions of numbers; categories of text stand for the numbers that they spell."""
+    if categories.values.dtype.kind != "U":
+        return categories.encode(values)
+    spelt = np.array([_as_number(text) for text in categories.values.tolist()])
+    # A number that two categories spell is neither of them.
+    found, first, counts = np.unique(spelt, return_index=True, return_counts=True)
+    kept = (counts == 1) & ~np.isnan(found)
+    if not kept.any():
+        return np.full(len(values), UNKNOWN, dtype=np.int64)
+    own = found[kept]
+    codes = Categories(own, own, np.arange(len(own))).encode(values)
+    return np.where(codes == UNKNOWN, UNKNOWN, first[kept][codes])
+
+
+def _as_number(value: Any) -> float:
+    """Return the number that a text spells, or NaN."""
+    if not isinstance(value, str):
+        return np.nan
+    if value in _TRUTH:
+        return _TRUTH[value]
+    return float(value) if _NUMBER.fullmatch(value.lower()) else np.nan
+
+
+def _meaning(entry: Any) -> float | str | bytes | None:
+    """Return a number, a text, None for what is missing, or empty bytes for anything else."""
+    try:
+        if isinstance(entry, str):
+            return str.__str__(entry)
+        if isinstance(entry, complex) and entry.imag == 0:
+            entry = entry.real
+        kind, _ = label_key(entry)
+        if kind == "missing":
+            return None
+        number = as_float(entry) if isinstance(entry, numbers.Number | np.bool_) else b""
+        return None if number != number else number
+    except Exception:
+        # An object may do anything when it is asked for its value.
+        return b""
+
+
+def _plain(entry: Any) -> Any:
+    """Return an entry as one of a plain type, with the same meaning."""
+    if type(entry) in _PLAIN:
+        return entry
+    try:
+        if isinstance(entry, _TIMES) and label_key(entry)[0] != "missing":
+            return _Time
+    except Exception:
+        return b""
+    return _meaning(entry)
+
+
+class _Time:
+    """Stands for a point in time."""
+
+
+def from_objects(entries: Sequence[Any]) -> Entries:
+    """Read entries of any types."""
+    if not set(map(type, entries)) <= _PLAIN:
+        entries = [_plain(entry) for entry in entries]
+    distinct = tuple(set(entries))
+    if _Time in distinct:
+        raise TypeError(_NO_TIMES)
+    places = {entry: i for i, entry in enumerate(distinct)}
+    return Entries(None, np.fromiter(map(places.__getitem__, entries), dtype=np.intp, count=len(entries)), distinct)
+
+
+def _from_numpy(column: NDArray) -> Entries:
+    kind = column.dtype.kind
+    if np.ma.isMaskedArray(column):
+        return from_objects(np.ma.filled(column.astype(object), None).tolist())
+    if kind in "biuf":
+        return Entries(np.ascontiguousarray(column, dtype=np.float64))
+    if kind in "mM":
+        if not np.isnat(column).all():
+            raise TypeError(_NO_TIMES)
+        return Entries(np.full(len(column), np.nan))
+    if kind == "c":
+        raise ValueError("holds complex data, which are not supported")
+    return from_objects(column.tolist())
+
+
+def _from_dictionary(places: NDArray, distinct: Any) -> Entries:
+    """Read positions in a list of entries, negative for what is missing."""
+    read = _read(distinct)
+    every = tuple(read.numbers.tolist()) if read.numbers is not None else read.distinct
+    if read.places is not None:
+        places = np.append(read.places, UNKNOWN)[np.asarray(places, dtype=np.intp)]
+    return Entries(None, np.asarray(places, dtype=np.intp), every)
+
+
+def _from_pandas(column: Any) -> Entries:
+    dtype = column.dtype
+    if isinstance(dtype, np.dtype):
+        return _from_numpy(column.to_numpy())
+    if hasattr(dtype, "categories"):
+        return _from_dictionary(np.asarray(column.cat.codes), column.cat.categories)
+    if hasattr(dtype, "pyarrow_dtype"):
+        return _from_arrow(column.array.__arrow_array__())
+    if dtype.kind in "biuf":
+        return Entries(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    if dtype.kind in "mM":
+        if not column.isna().all():
+            raise TypeError(_NO_TIMES)
+        return Entries(np.full(len(column), np.nan))
+    if hasattr(dtype, "storage"):
+        # Text.
+        places, distinct = column.array.factorize()
+        return _from_dictionary(places, np.asarray(distinct, dtype=object))
+    return from_objects(column.astype(object).tolist())
+
+
+def _from_polars(column: Any) -> Entries:
+    dtype = column.dtype
+    if dtype.is_temporal():
+        if column.null_count() < len(column):
+            raise TypeError(_NO_TIMES)
+        return Entries(np.full(len(column), np.nan))
+    if dtype.is_integer() or dtype.is_float():
+        return Entries(np.asarray(column.to_numpy(), dtype=np.float64))
+    return from_objects(column.to_list())
+
+
+def _from_arrow(column: Any) -> Entries:
+    name = str(column.type)
+    if name.startswith(("int", "uint", "float", "double", "halffloat")):
+        return Entries(np.asarray(column.to_numpy(), dtype=np.float64))
+    if hasattr(column, "combine_chunks"):
+        column = column.combine_chunks()
+    if name in ("string", "large_string"):
+        column = column.dictionary_encode()
+    if hasattr(column, "dictionary"):
+        places = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        return _from_dictionary(places, column.dictionary.to_pylist())
+    return from_objects(column.to_pylist())
+
+
+def _read(column: Any) -> Entries:
+    library = type(column).__module__.partition(".")[0]
+    if library == "pandas":
+        return _from_pandas(column.to_series() if hasattr(column, "to_series") else column)
+    if library == "polars":
+        return _from_polars(column)
+    if library == "pyarrow":
+        return _from_arrow(column)
+    if isinstance(column, list | tuple):
+        return from_objects(column)
+    array = column if isinstance(column, np.ndarray) else np.asarray(column)
+    if array.ndim != 1:
+        raise ValueError("must have one entry for each row")
+    return _from_numpy(array)
+
+
+def read_column(column: Any, name: str) -> Entries:
+    """Read a column of a table; messages name it, and hold nothing else of the data."""
+    failure: Exception
+    with np.errstate(all="ignore"):
+        try:
+            return _read(column)
+        except MemoryError:
+            raise
+        except (TypeError, ValueError) as error:
+            known = str(error) if str(error).startswith(("holds", "must have one entry")) else ""
+            failure = type(error)(f"column {name!r} of X {known or 'cannot be read'}")
+        except Exception:
+            failure = ValueError(f"column {name!r} of X cannot be read")
+    # Outside the handler, so that the original message is not kept as the context of this one.
+    try:
+        raise failure
+    finally:
+        # An error that its own traceback refers to would keep the data in memory.
+        del failure
+
+
+def table_columns(X: Any) -> tuple[list[Any] | None, list[Any]]:
+    """Return the names of columns, or None where they have none, and the columns of a table."""
+    library = type(X).__module__.partition(".")[0]
+    if isinstance(X, Mapping):
+        names, columns = list(X), list(X.values())
+    elif library == "pandas" and hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
+        names, columns = list(X.columns), [X.iloc[:, j] for j in range(X.shape[1])]
+    elif library == "polars" and hasattr(X, "get_columns"):
+        names, columns = list(X.columns), list(X.get_columns())
+    elif library == "pyarrow" and hasattr(X, "column_names"):
+        names, columns = list(X.column_names), list(X.columns)
+    elif hasattr(X, "toarray"):
+        raise TypeError("Sparse data are not taken: X must be a dense table, with one column for each of the schema's")
+    elif isinstance(X, np.ndarray) and X.dtype.names is not None and X.ndim == 1:
+        names, columns = list(X.dtype.names), [X[name] for name in X.dtype.names]
+    else:
+        return None, _columns_of_rows(X)
+    named = [isinstance(name, str) for name in names]
+    return (names if any(named) else None), columns
+
+
+def _columns_of_rows(X: Any) -> list[Any]:
+    if isinstance(X, list | tuple) and len(X) and all(map(is_row, X)):
+        if len({len(row) for row in X}) > 1:
+            raise ValueError("rows must all have the same length")
+        return [list(column) for column in zip(*X, strict=True)]
+    if isinstance(X, np.matrix):
+        raise TypeError("np.matrix is not supported: pass an array")
+    array = X if isinstance(X, np.ndarray) else np.asarray(X)
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported")
+    if array.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {array.ndim}D array instead. Reshape your data to rows that have one entry for "
+            "each column of the schema"
+        )
+    return list(array.T)

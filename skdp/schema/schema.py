@@ -1,0 +1,485 @@
+"""What is publicly known about the columns of a table, in one object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from ..checks.params import check_integer
+from ..checks.values import shown
+from ..mechanisms import NoiseSource
+from .declared import Category, Column, Number, as_column, count_outside, described, made_up
+from .entries import Entries, read_column, table_columns
+from .files import as_json, as_toml, column_of, field_of, from_json, from_toml
+
+_FORMAT = "skdp.Schema"
+
+# Of the rows that `sample` makes, one in so many lacks an entry.
+_MISSING_IN = 20
+
+
+class Schema(Mapping[str, Column]):
+    """What is publicly known about the columns of a table.
+
+    A schema cannot be changed. Two schemas are equal if they declare the same columns in the same order.
+
+    Parameters
+    ----------
+    columns : dict
+        For each column by name, a `Number` or a `Category`. A tuple of two numbers stands for a `Number`, and a list
+        for a `Category`.
+    target : Number, Category, tuple, list or dict, default=None
+        What is known about the labels or targets. A dict with one entry also states the name of their column.
+    group : str, default=None
+        Name of the column that states whom a record belongs to, where one person may have several records.
+    rows_per_group : int, default=None
+        Public limit on the number of records of one group. Must be given with `group`.
+
+    Attributes
+    ----------
+    target : Number, Category or None
+        What is known about the labels or targets.
+    target_name : str or None
+        Name of their column, if it was given.
+    group : str or None
+        Name of the column of groups.
+    rows_per_group : int or None
+        Limit on the number of records of one group.
+
+    See Also
+    --------
+    TableEncoder : Turns tables with these columns into the numbers that estimators take.
+
+    Notes
+    -----
+    **Privacy.** Everything in a schema has to be public: it comes from the code book, the questionnaire or the law, and
+    never from the private rows. No method of a schema reads private rows, except `check`, which is not private and is
+    meant for the curator of the data.
+
+    Examples
+    --------
+    >>> from skdp import Category, Number, Schema
+    >>> schema = Schema(
+    ...     {"age": Number(17, 90, step=1), "work": ["private", "state"]},
+    ...     target=Category(["<=50K", ">50K"]),
+    ... )
+    >>> schema
+    Schema
+    column    kind      public values          others
+    age       Number    17 to 90, step 1       missing: cell
+    work      Category  2: 'private', 'state'  missing: cell, other: cell
+    (target)  Category  2: '<=50K', '>50K'     missing: cell, other: cell
+    >>> schema["age"].high
+    90
+    """
+
+    target: Column | None
+    target_name: str | None
+    group: str | None
+    rows_per_group: int | None
+    _columns: dict[str, Column]
+
+    def __init__(
+        self, columns: Any, target: Any = None, group: str | None = None, rows_per_group: int | None = None
+    ) -> None:
+        if not isinstance(columns, Mapping):
+            raise TypeError(f"columns must map names of columns to Number or Category, got {shown(columns)}")
+        if not columns:
+            raise ValueError("columns must declare one column or more")
+        target_name = None
+        if isinstance(target, Mapping):
+            if len(target) != 1:
+                raise ValueError("target must be a Number, a Category, or a dict with one of them by its name")
+            [(target_name, target)] = target.items()
+            _check_name(target_name, "target")
+        own = {_check_name(name, "columns"): as_column(value, f"column {name!r}") for name, value in columns.items()}
+        if group is not None:
+            _check_name(group, "group")
+            if rows_per_group is None:
+                raise ValueError("rows_per_group must be given with group: a public limit on the records of one group")
+            rows_per_group = check_integer(rows_per_group, "rows_per_group", least=1)
+        elif rows_per_group is not None:
+            raise ValueError("rows_per_group needs group, the name of the column that states whom a record belongs to")
+        names = [*own, *(name for name in (target_name, group) if name is not None)]
+        if len(set(names)) < len(names):
+            raise ValueError("target and group must name columns that are not among the columns, nor the same column")
+        self.__dict__.update(
+            _columns=own,
+            target=None if target is None else as_column(target, "target"),
+            target_name=target_name,
+            group=group,
+            rows_per_group=rows_per_group,
+        )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("a Schema cannot be changed: make another one, for instance with schema | {...}")
+
+    __delattr__ = __setattr__  # type: ignore[assignment]
+
+    def __getitem__(self, name: str) -> Column:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def _content(self) -> tuple[Any, ...]:
+        return tuple(self.items()), self.target, self.target_name, self.group, self.rows_per_group
+
+    def __eq__(self, other: object) -> bool:
+        return self._content() == other._content() if isinstance(other, Schema) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._content())
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
+    def _with(self, columns: Mapping[str, Any]) -> Schema:
+        target = self.target if self.target_name is None else {self.target_name: self.target}
+        return Schema(columns, target, self.group, self.rows_per_group)
+
+    def _check_names(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            if not isinstance(name, str) or name not in self:
+                raise ValueError(
+                    f"the schema has no column {shown(name)}; its columns are {', '.join(map(repr, self))}"
+                )
+
+    def select(self, *names: str) -> Schema:
+        """Return a schema of some of the columns.
+
+        Parameters
+        ----------
+        *names : str
+            Names of columns, in the order that the new schema is to have.
+
+        Returns
+        -------
+        schema : Schema
+            With the same target and the same group.
+        """
+        self._check_names(names)
+        return self._with({name: self[name] for name in names})
+
+    def drop(self, *names: str) -> Schema:
+        """Return a schema without some of the columns.
+
+        Parameters
+        ----------
+        *names : str
+            Names of columns.
+
+        Returns
+        -------
+        schema : Schema
+            With the same target and the same group.
+        """
+        self._check_names(names)
+        return self._with({name: column for name, column in self.items() if name not in names})
+
+    def __or__(self, other: Any) -> Schema:
+        if not isinstance(other, Schema):
+            return self._with({**self, **other}) if isinstance(other, Mapping) else NotImplemented
+        base = self if other.target is None else other
+        target = base.target if base.target_name is None else {base.target_name: base.target}
+        grouped = self if other.group is None else other
+        return Schema({**self, **other}, target, grouped.group, grouped.rows_per_group)
+
+    def _table(self) -> list[tuple[str, str, str, str]]:
+        rows = list(self.items())
+        if self.target is not None:
+            rows.append(("(target)" if self.target_name is None else f"{self.target_name} (target)", self.target))
+        lines = [(name, type(column).__name__, *described(column)) for name, column in rows]
+        if self.group is not None:
+            lines.append((self.group, "group", "", f"at most {self.rows_per_group} rows of one group"))
+        return [("column", "kind", "public values", "others"), *lines]
+
+    def __repr__(self) -> str:
+        return "Schema\n" + as_text(self._table())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._table())
+
+    def save(self, path: Any) -> None:
+        """Write the schema to a text file, to be reviewed and kept under version control.
+
+        Parameters
+        ----------
+        path : str or pathlib.Path
+            Name of the file. It must end in ``.toml`` or ``.json``.
+        """
+        place = Path(path)
+        text = _format_of(place)[0](self._as_dict())
+        place.write_bytes(text.encode())
+
+    @classmethod
+    def load(cls, path: Any) -> Schema:
+        """Read a schema from a file that `save` wrote, or that was written by hand.
+
+        Parameters
+        ----------
+        path : str or pathlib.Path
+            Name of the file. It must end in ``.toml`` or ``.json``.
+
+        Returns
+        -------
+        schema : Schema
+            Equal to the one that was saved.
+        """
+        place = Path(path)
+        read = _format_of(place)[1]
+        return _from_dict(read(place.read_bytes().decode()))
+
+    def _as_dict(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"format": _FORMAT, "version": 1}
+        if self.group is not None:
+            found |= {"group": self.group, "rows_per_group": self.rows_per_group}
+        if self.target is not None:
+            found["target"] = field_of(self.target_name, self.target)
+        return {**found, "fields": [field_of(name, column) for name, column in self.items()]}
+
+    @classmethod
+    def from_public(cls, frame: Any, target: str | None = None) -> Schema:
+        """Read a schema off a table that is public or made up. Never use it on private rows.
+
+        Bounds and categories that are read off private rows disclose values of single records. Such a schema would make
+        every guarantee void.
+
+        Parameters
+        ----------
+        frame : DataFrame, Table or dict
+            A table with names of columns, of public or made-up records only.
+        target : str, default=None
+            Name of the column of labels or targets.
+
+        Returns
+        -------
+        schema : Schema
+            With a `Number` for each column of numbers, from its smallest to its largest value, and a `Category` for
+            each other column.
+        """
+        names, columns = table_columns(frame)
+        if names is None:
+            raise TypeError("frame must be a table with names of columns")
+        found = {name: _public_column(column, name) for name, column in zip(names, columns, strict=True)}
+        if target is None:
+            return cls(found)
+        if target not in found:
+            raise ValueError(f"target must be a column of frame, got {shown(target)}")
+        return cls({name: column for name, column in found.items() if name != target}, {target: found[target]})
+
+    def sample(self, n: int, seed: int = 0) -> Any:
+        """Make rows that conform to the schema, for tests of a pipeline before anyone opens the data.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        seed : int, default=0
+            The same seed gives the same rows.
+
+        Returns
+        -------
+        rows : DataFrame or ndarray of shape (n_rows, n_columns)
+            Independent values from the declared ranges and lists, and some missing values where these have a cell. The
+            column of groups and the column of the target are there if they have names. Without pandas, an array of
+            objects.
+        """
+        n, source = check_integer(n, "n", least=0), NoiseSource(check_integer(seed, "seed", least=0))
+        table: dict[str, list[Any]] = {}
+        if self.group is not None and self.rows_per_group is not None:
+            table[self.group] = [i // self.rows_per_group for i in range(n)]
+        named = {} if self.target_name is None or self.target is None else {self.target_name: self.target}
+        for name, column in {**self, **named}.items():
+            words = source.stream(f"rows of {name}").words(2 * n) >> np.uint64(11)
+            shares, lots = (words.astype(np.float64) * 2.0**-53).reshape(2, n)
+            entries = made_up(column, shares)
+            if column.missing == "cell" and name not in named:
+                entries = [None if lot < 1 / _MISSING_IN else entry for lot, entry in zip(lots, entries, strict=True)]
+            table[name] = entries
+        try:
+            import pandas as pd
+        except ImportError:
+            rows = np.empty((n, len(table)), dtype=object)
+            for j, entries in enumerate(table.values()):
+                rows[:, j] = entries
+            return rows
+        return pd.DataFrame(table)
+
+    def check(self, table: Any) -> TableCheck:
+        """Count the entries of a table that are missing, or outside of what is declared. This is not private.
+
+        It is for the curator of the data, who may see them. Never publish the result, and do not change the schema
+        because of it, unless the code book gives the reason.
+
+        Parameters
+        ----------
+        table : array-like, DataFrame, Table or dict
+            Rows with the columns of the schema.
+
+        Returns
+        -------
+        check : TableCheck
+            Prints as a table; ``check.counts`` has the numbers by column.
+        """
+        read = read_table(self, table)
+        counts = {
+            name: count_outside(column, entries) for (name, column), entries in zip(self.items(), read, strict=True)
+        }
+        return TableCheck(len(read[0]), counts)
+
+
+class TableCheck:
+    """Numbers of entries of a table that a schema does not declare. They are not private."""
+
+    def __init__(self, n_rows: int, counts: dict[str, dict[str, int]]) -> None:
+        self.n_rows = n_rows
+        self.counts = counts
+
+    def _table(self) -> list[tuple[str, ...]]:
+        rows = [(name, str(own["missing"]), str(own["outside"])) for name, own in self.counts.items()]
+        return [("column", "missing", "outside"), *rows]
+
+    def _line(self) -> str:
+        return f"Not private, for the curator's eyes only: {self.n_rows} rows"
+
+    def __repr__(self) -> str:
+        return self._line() + "\n" + as_text(self._table())
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self._line()}</p>{as_html(self._table())}"
+
+
+def columns_in_order(schema: Schema, X: Any) -> list[Any]:
+    """Return the columns of a table in the order of the schema; columns that have names are found by name."""
+    names, columns = table_columns(X)
+    if names is None:
+        if len(columns) != len(schema):
+            raise ValueError(
+                f"X has {len(columns)} features, but the schema is expecting {len(schema)} features as input: "
+                f"{', '.join(map(repr, schema))}"
+            )
+        return columns
+    allowed = {*schema, schema.target_name, schema.group}
+    for problem, wrong in (
+        ("X lacks columns of the schema", [name for name in schema if name not in names]),
+        ("X has columns that the schema does not declare", [name for name in names if name not in allowed]),
+        ("X has several columns of one name", [name for name in schema if names.count(name) > 1]),
+    ):
+        if wrong:
+            raise ValueError(
+                f"{problem}: {', '.join(map(repr, wrong))}. Choose the columns of X, or use schema.select, "
+                "schema.drop or schema | {...}"
+            )
+    return [columns[names.index(name)] for name in schema]
+
+
+def read_table(schema: Schema, X: Any) -> list[Entries]:
+    """Read the columns of a table, in the order of the schema."""
+    found = [read_column(column, name) for name, column in zip(schema, columns_in_order(schema, X), strict=True)]
+    if len({len(entries) for entries in found}) > 1:
+        raise ValueError("the columns of X must all have the same length")
+    return found
+
+
+def as_text(rows: list[Any]) -> str:
+    """Lay out rows of text as a table."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join(lines)
+
+
+def as_html(rows: list[Any]) -> str:
+    """Lay out rows of text as a table in HTML; the first one is its head."""
+    head, *body = ["".join(f"<{tag}>{escape(text)}</{tag}>" for text in row) for tag, row in _tagged(rows)]
+    lines = "".join(f"<tr>{line}</tr>" for line in body)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+
+
+def _tagged(rows: list[Any]) -> list[tuple[str, Any]]:
+    return [("th" if i == 0 else "td", row) for i, row in enumerate(rows)]
+
+
+def as_schema(value: Any) -> Schema:
+    """Return a schema, or refuse the value."""
+    if isinstance(value, Schema):
+        return value
+    if value is None:
+        raise ValueError(
+            "schema must be given: a skdp.Schema with what is publicly known about each column. It is never read from "
+            "the data, because that would be a release"
+        )
+    if isinstance(value, Mapping):
+        return Schema(value)
+    raise TypeError(f"schema must be a skdp.Schema, got {shown(value)}")
+
+
+def _check_name(name: Any, parameter: str) -> str:
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"{parameter} must name columns by text, got {shown(name)}")
+    return str(name)
+
+
+def _public_column(column: Any, name: str) -> Column:
+    entries = read_column(column, name)
+    if hasattr(getattr(column, "dtype", None), "categories"):
+        ordered = bool(getattr(column.dtype, "ordered", False))
+        listed = list(column.cat.categories if hasattr(column, "cat") else column.dtype.categories)
+        return _listed(listed, name, ordered)
+    is_bool = str(getattr(column, "dtype", getattr(column, "type", ""))).lower().startswith("bool")
+    if entries.numbers is not None and not is_bool:
+        finite = entries.numbers[np.isfinite(entries.numbers)]
+        if len(finite) and finite.min() < finite.max():
+            whole = bool(np.all(finite == np.rint(finite))) and float(np.abs(finite).max()) < 2.0**53
+            ends = [int(end) if whole else float(end) for end in (finite.min(), finite.max())]
+            return Number(*ends, step=1 if whole else None)
+        raise ValueError(f"column {name!r} of frame holds fewer than two different numbers: declare it by hand")
+    if entries.numbers is not None:
+        return Category([False, True])
+    present = [entry for entry in entries.distinct if entry is not None and entry == entry]
+    return _listed(sorted(present, key=lambda entry: (str(type(entry)), entry)), name, False)
+
+
+def _listed(listed: list[Any], name: str, ordered: bool) -> Column:
+    try:
+        return Category(listed, ordered=ordered)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"column {name!r} of frame: {error}") from None
+
+
+def _from_dict(content: Any) -> Schema:
+    if not isinstance(content, dict) or content.get("format") != _FORMAT or content.get("version") != 1:
+        raise ValueError(f"the file must have format = {_FORMAT!r} and version = 1")
+    unknown = sorted(set(content) - {"format", "version", "group", "rows_per_group", "target", "fields"})
+    if unknown:
+        raise ValueError(f"the file has unknown keys: {', '.join(map(repr, unknown))}")
+    fields = content.get("fields")
+    if not isinstance(fields, list) or not all(isinstance(field, dict) and "name" in field for field in fields):
+        raise ValueError("the file must have a list of fields, each with a name")
+    names = [field["name"] for field in fields]
+    if len(set(map(str, names))) < len(names):
+        raise ValueError("the file has two fields of one name")
+    target = None
+    if "target" in content:
+        target = column_of(content["target"], "target")
+        if "name" in content["target"]:
+            target = {content["target"]["name"]: target}  # type: ignore[assignment]
+    columns = {name: column_of(field, f"field {name!r}") for name, field in zip(names, fields, strict=True)}
+    return Schema(columns, target, content.get("group"), content.get("rows_per_group"))
+
+
+def _format_of(path: Path) -> tuple[Any, Any]:
+    formats = {".toml": (as_toml, from_toml), ".json": (as_json, from_json)}
+    if path.suffix.lower() not in formats:
+        raise ValueError("path must end in .toml or .json")
+    return formats[path.suffix.lower()]
