@@ -35,7 +35,16 @@ from skdp.model_selection import DPGridSearchCV
 from skdp.model_selection._search import PrivateSearch
 from skdp.naive_bayes import DPNaiveBayes
 from skdp.neural_network import DPMLPClassifier, DPMLPRegressor
-from skdp.preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner
+from skdp.preprocessing import (
+    BoundsScaler,
+    DPQuantileBinner,
+    DPStandardScaler,
+    NormClipper,
+    PublicBinner,
+    TableEncoder,
+)
+from skdp.schema import Category, Number, Schema
+from skdp.schema.entries import table_columns
 from skdp.solvers.loss_sums import LossSum
 from skdp.solvers.losses import LogLoss
 from skdp.synthetic import HistogramClassifier, HistogramRegressor, NoisyHistogram
@@ -164,6 +173,16 @@ PREPROCESSING = [
     DPQuantileBinner(4, **_WIDE, delta=0.0, scale="symlog", encode="ordinal"),
 ]
 
+_SCHEMA = Schema(
+    {
+        "x0": Number(-5, 5),
+        "x1": Number(0.1, 5, scale="log", missing="cell"),
+        "x2": Number(-5, 5, scale="log", step=0.5),
+        "x3": Category([-1, 0, 1, 2]),
+        "x4": Category([0.0, 1.0], other="missing"),
+    }
+)
+
 #: Transformers that cost nothing.
 FREE = [
     BoundsScaler((-5.0, 5.0)),
@@ -172,7 +191,32 @@ FREE = [
     PublicBinner([-2, -1, 0, 1]),
     PublicBinner(bounds=(-5.0, 5.0), encode="ordinal"),
     PublicBinner(bounds=(-5.0, 5.0), n_bins=3, scale="symlog"),
+    TableEncoder(_SCHEMA),
+    TableEncoder(_SCHEMA, form="codes"),
 ]
+
+
+class AnyTable(TableEncoder):
+    """An encoder whose schema has one column, which stands for all columns of a table: checks bring tables of any."""
+
+    def fit(self, X, y=None):
+        return super().fit(self._seen(X))
+
+    def transform(self, X):
+        return super().transform(X if hasattr(self, "_names") else self._seen(X))
+
+    def _seen(self, X):
+        names, columns = table_columns(X)
+        self._names = names or range(len(columns))
+        return X
+
+    def _checked(self):
+        schema, codes = super()._checked()
+        [column] = schema.values()
+        return Schema({str(name): column for name in getattr(self, "_names", ["x"])}), codes
+
+
+ANY_TABLE = [AnyTable({"x": column}, form) for column in ((-5, 5), range(4)) for form in ("linear", "codes")]
 
 #: Transformers of the local model, which learn nothing, and randomise what they are given.
 LOCAL = [
@@ -367,6 +411,10 @@ EXPECTED_FAILURES = {
     "DPStandardScaler": {"check_estimators_empty_data_messages": _EMPTY},
     "NormClipper": {"check_estimators_empty_data_messages": _EMPTY},
     "PublicBinner": {"check_estimators_empty_data_messages": _EMPTY},
+    "AnyTable": {
+        "check_estimators_empty_data_messages": _EMPTY,
+        "check_dataframe_column_names_consistency": "columns are found by name, in any order",
+    },
     "DPPCA": {"check_estimators_empty_data_messages": _EMPTY},
     "ExpMechPCA": {"check_estimators_empty_data_messages": _EMPTY},
     **{type(estimator).__name__: {"check_estimators_empty_data_messages": _NO_ROWS} for estimator in LOCAL},
@@ -532,6 +580,7 @@ def name_of(estimator):
             "center",
             "scale",
             "encode",
+            "form",
             "strategy",
             "kind",
             "n_reported",

@@ -53,7 +53,7 @@ from ._scoring import (
     make_table,
     take,
 )
-from ._search import _numbers, occurring_labels, rows_for_steps, takes_text, try_on_nothing
+from ._search import _numbers, encodes_tables, occurring_labels, rows_for_steps, takes_text, try_on_nothing
 from ._strategies import SearchContext, Task
 
 #: What the evaluation takes of a cross-validation's budget; the fits have the rest.
@@ -203,7 +203,11 @@ def private_score(
     coded = targets if labels is None else encode_labels(targets, labels)
     # Of a list one record's text would make text of all numbers; of other formats no rows can be taken.
     if not hasattr(X, "shape"):
-        X = entries_of(X) if takes_text(estimator) else check_quietly(X, ensure_min_samples=0)
+        X = (
+            entries_of(X)
+            if takes_text(estimator) or encodes_tables(estimator)
+            else check_quietly(X, ensure_min_samples=0)
+        )
     X = X.tocsr() if hasattr(X, "tocsr") else X
     if X.shape[0] != len(targets):
         raise ValueError("X and y must have the same number of rows")
@@ -319,7 +323,7 @@ def private_cross_val_score(
     classes = declared_classes(estimator) if is_classifier(estimator) else None
     numbers = unit.numbers(groups, X)
     targets = labels_of(y) if is_classifier(estimator) else _numbers(y)
-    X = rows_for_steps(X, takes_text(estimator))
+    X = rows_for_steps(X, takes_text(estimator), encodes_tables(estimator))
     if X.shape[0] != len(targets):
         raise ValueError("X and y must have the same number of rows")
     members = unit.members(numbers, targets)[2]

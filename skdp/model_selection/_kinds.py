@@ -119,8 +119,8 @@ _ONLY_COLUMNS: dict[type, Callable[[dict[str, Any]], bool]] = {
 
 #: What to do where a step learns from rows.
 _INSTEAD = {
-    "OneHotEncoder": "set categories, and handle_unknown='ignore'",
-    "OrdinalEncoder": "set categories, and handle_unknown='use_encoded_value' with unknown_value",
+    "OneHotEncoder": "set categories, and handle_unknown='ignore', or use TableEncoder",
+    "OrdinalEncoder": "set categories, and handle_unknown='use_encoded_value' with unknown_value, or use TableEncoder",
     "SimpleImputer": "set strategy='constant', keep_empty_features=True and add_indicator=False",
     "RBFSampler": "set gamma to a number",
     "GaussianRandomProjection": "set n_components to a number, because 'auto' counts the rows",

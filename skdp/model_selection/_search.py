@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier, is_regressor
 from sklearn.model_selection import ParameterGrid, ParameterSampler
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -27,6 +28,7 @@ from ..checks.values import shown
 from ..checks.warn import warn
 from ..exceptions import NotEnoughDataError, PrivacyAssumptionWarning
 from ..mechanisms import NoiseSource
+from ..preprocessing import TableEncoder
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..release.units import Unit
@@ -267,7 +269,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
     def _rows(self, X: Any) -> Any:
         sparse = get_tags(self.estimator).input_tags.sparse
         if takes_text(self.estimator) or hasattr(self.estimator, "steps") or hasattr(self.estimator, "transformers"):
-            X = rows_for_steps(X, takes_text(self.estimator))
+            X = rows_for_steps(X, takes_text(self.estimator), encodes_tables(self.estimator))
             validate_quietly(self, X, skip_check_array=True)
             return X
         checked = validate_quietly(
@@ -394,9 +396,17 @@ def takes_text(estimator: Any) -> bool:
     return is_private(estimator) and bool(get_tags(estimator).input_tags.string)
 
 
-def rows_for_steps(X: Any, text: bool = False) -> Any:
+def encodes_tables(estimator: Any) -> bool:
+    """Whether the first step of a pipeline reads any table, and maps each entry by itself."""
+    return isinstance(estimator, Pipeline) and isinstance(estimator.steps[0][1], TableEncoder)
+
+
+def rows_for_steps(X: Any, text: bool = False, encoded: bool = False) -> Any:
     """Return rows in a form that steps of a pipeline take, or refuse them: all numbers have to be finite."""
-    # With `text`, the estimator reads columns of text itself, and entries of lists are left as they are.
+    # With `text`, the estimator reads columns of text itself, and entries of lists are left as they are. With
+    # `encoded`, the first step takes missing values too; other candidates for it are tried on the rows later.
+    if encoded:
+        return array_quietly(entries_of(X))
     array = without_na(array_quietly(entries_of(X) if text else X))
     if getattr(getattr(array, "dtype", None), "kind", None) == "S":
         # Encoders would give their categories the width of the longest entry.

@@ -36,7 +36,8 @@ from ..checks.data import FLOATS, check_quietly
 from ..checks.silence import parts_of, silence, take_off_callbacks
 from ..cluster import DPKMeans, SampleAggKMeans
 from ..decomposition import DPPCA, ExpMechPCA
-from ..preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner
+from ..preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner, TableEncoder
+from ..schema.schema import as_schema
 from ._kinds import has_public_categories, is_private
 from ._scoring import take
 
@@ -44,7 +45,10 @@ _COMPOSED = (Pipeline, ColumnTransformer, FeatureUnion)
 # Of rows that overflow.
 _FAR = 1e300
 
-_STATELESS = (BoundsScaler, NormClipper, PublicBinner, Normalizer, Binarizer, OneHotEncoder, OrdinalEncoder)
+_STATELESS = (
+    *(BoundsScaler, NormClipper, PublicBinner, TableEncoder),
+    *(Normalizer, Binarizer, OneHotEncoder, OrdinalEncoder),
+)
 # No bit of a row of their results depends on the other rows.
 _EXACT = (
     *(kind for kind in _STATELESS if kind is not Normalizer),
@@ -71,6 +75,8 @@ def check_steps(estimator: Any, name: str = "") -> None:
         )
     elif isinstance(estimator, OneHotEncoder | OrdinalEncoder):
         _check_encoder(estimator, place)
+    elif isinstance(estimator, TableEncoder):
+        _check_table_encoder(estimator, place)
     elif isinstance(estimator, Normalizer | Binarizer) and not estimator.copy:
         raise ValueError(f"{place} changes the data that it is given: leave copy at True")
 
@@ -104,6 +110,21 @@ def _check_encoder(encoder: Any, place: str) -> None:
     if not one_hot and not (_is_finite(encoder.unknown_value) and _is_finite(encoder.encoded_missing_value)):
         raise ValueError(
             f"{place} makes NaN of missing entries: give it finite numbers for unknown_value and encoded_missing_value"
+        )
+
+
+def _check_table_encoder(encoder: TableEncoder, place: str) -> None:
+    if encoder.sparse_output:
+        raise ValueError(f"{place} makes sparse rows: set sparse_output=False")
+    refusing = [
+        name
+        for name, column in as_schema(encoder.schema).items()
+        if "error" in (column.missing, getattr(column, "other", None))
+    ]
+    if refusing:
+        raise ValueError(
+            f"{place} fails on single records: its schema refuses missing or other entries of the columns "
+            f"{', '.join(map(repr, refusing))}. Declare missing='cell', and other='cell' or other='missing'"
         )
 
 

@@ -366,7 +366,7 @@ def columns_in_order(schema: Schema, X: Any) -> list[Any]:
     if names is None:
         if len(columns) != len(schema):
             raise ValueError(
-                f"X has {len(columns)} features, but the schema is expecting {len(schema)} features as input: "
+                f"X has {len(columns)} features, but Schema is expecting {len(schema)} features as input: "
                 f"{', '.join(map(repr, schema))}"
             )
         return columns
