@@ -191,9 +191,10 @@ FREE = [
     PublicBinner([-2, -1, 0, 1]),
     PublicBinner(bounds=(-5.0, 5.0), encode="ordinal"),
     PublicBinner(bounds=(-5.0, 5.0), n_bins=3, scale="symlog"),
-    TableEncoder(_SCHEMA),
-    TableEncoder(_SCHEMA, form="codes"),
 ]
+
+#: Transformers that cost nothing, and whose columns are declared.
+TABLES = [TableEncoder(_SCHEMA), TableEncoder(_SCHEMA, form="codes")]
 
 
 class AnyTable(TableEncoder):

@@ -46,6 +46,7 @@ from tests.estimators import (
     FREE,
     LOCAL,
     ONE_EACH,
+    TABLES,
     VARIANTS,
     data_for,
     declared,
@@ -85,7 +86,7 @@ MORE = [
     ),
 ]
 
-ALL = [*VARIANTS, *MORE, *FREE, *LOCAL]
+ALL = [*VARIANTS, *MORE, *FREE, *TABLES, *LOCAL]
 
 #: Those that charge a budget when they are fitted.
 CHARGING = [estimator for estimator in ALL if hasattr(estimator, "epsilon") and estimator not in LOCAL]
@@ -454,7 +455,7 @@ def check_refusals(estimator, act=fit, budget=True):
     compare(looks)
 
 
-@of_all([*SOME, *FREE, *LOCAL])
+@of_all([*SOME, *FREE, *TABLES, *LOCAL])
 def test_errors_say_what_is_refused_and_nothing_else_of_the_data(estimator):
     check_refusals(estimator)
 
@@ -578,7 +579,7 @@ def check_that_rows_are_not_counted(function, monkeypatch, *args, **kwargs):
     assert failure.value.__context__ is None
 
 
-@of_all([*ONE_EACH, *FREE, *LOCAL])
+@of_all([*ONE_EACH, *FREE, *TABLES, *LOCAL])
 def test_no_method_counts_rows_for_lack_of_memory(estimator, monkeypatch):
     model = copy_of(estimator)
     X, y = data_for(model, n_rows=103)
@@ -617,7 +618,7 @@ def test_no_function_counts_rows_for_lack_of_memory(name, monkeypatch):
 
 
 def test_every_function_that_takes_rows_is_called_with_too_many():
-    found, estimators = set(), {type(each) for each in [*ONE_EACH, *FREE, *LOCAL, *MORE]}
+    found, estimators = set(), {type(each) for each in [*ONE_EACH, *FREE, *TABLES, *LOCAL, *MORE]}
     for module in pkgutil.walk_packages(skdp.__path__, "skdp."):
         if "._" in module.name or module.name.startswith(PARTS):
             continue

@@ -272,6 +272,8 @@ def read_column(column: Any, name: str) -> Entries:
 def table_columns(X: Any) -> tuple[list[Any] | None, list[Any]]:
     """Return the names of columns, or None where they have none, and the columns of a table."""
     library = type(X).__module__.partition(".")[0]
+    if hasattr(X, "toarray"):
+        raise TypeError("Sparse data are not taken: X must be a dense table, with one column for each of the schema's")
     if isinstance(X, Mapping):
         names, columns = list(X), list(X.values())
     elif library == "pandas" and hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
@@ -280,8 +282,6 @@ def table_columns(X: Any) -> tuple[list[Any] | None, list[Any]]:
         names, columns = list(X.columns), list(X.get_columns())
     elif library == "pyarrow" and hasattr(X, "column_names"):
         names, columns = list(X.column_names), list(X.columns)
-    elif hasattr(X, "toarray"):
-        raise TypeError("Sparse data are not taken: X must be a dense table, with one column for each of the schema's")
     elif isinstance(X, np.ndarray) and X.dtype.names is not None and X.ndim == 1:
         names, columns = list(X.dtype.names), [X[name] for name in X.dtype.names]
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
@@ -115,10 +116,10 @@ class Schema(Mapping[str, Column]):
             rows_per_group=rows_per_group,
         )
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: Any = None) -> None:
         raise AttributeError("a Schema cannot be changed: make another one, for instance with schema | {...}")
 
-    __delattr__ = __setattr__  # type: ignore[assignment]
+    __delattr__ = __setattr__
 
     def __getitem__(self, name: str) -> Column:
         return self._columns[name]
@@ -436,18 +437,20 @@ def _public_column(column: Any, name: str) -> Column:
         ordered = bool(getattr(column.dtype, "ordered", False))
         listed = list(column.cat.categories if hasattr(column, "cat") else column.dtype.categories)
         return _listed(listed, name, ordered)
-    is_bool = str(getattr(column, "dtype", getattr(column, "type", ""))).lower().startswith("bool")
-    if entries.numbers is not None and not is_bool:
-        finite = entries.numbers[np.isfinite(entries.numbers)]
-        if len(finite) and finite.min() < finite.max():
-            whole = bool(np.all(finite == np.rint(finite))) and float(np.abs(finite).max()) < 2.0**53
-            ends = [int(end) if whole else float(end) for end in (finite.min(), finite.max())]
-            return Number(*ends, step=1 if whole else None)
-        raise ValueError(f"column {name!r} of frame holds fewer than two different numbers: declare it by hand")
-    if entries.numbers is not None:
-        return Category([False, True])
+    dtype = str(getattr(column, "dtype", getattr(column, "type", "")))
     present = [entry for entry in entries.distinct if entry is not None and entry == entry]
-    return _listed(sorted(present, key=lambda entry: (str(type(entry)), entry)), name, False)
+    of_numbers = bool(present) and all(isinstance(e, numbers.Real) and not isinstance(e, bool) for e in present)
+    if entries.numbers is not None and dtype.lower().startswith("bool"):
+        return Category([False, True])
+    if entries.numbers is None and not of_numbers:
+        return _listed(sorted(present, key=lambda entry: (str(type(entry)), entry)), name, False)
+    values = entries.as_numbers()
+    finite = values[np.isfinite(values)]
+    if len(finite) == 0 or finite.min() == finite.max():
+        raise ValueError(f"column {name!r} of frame holds fewer than two different numbers: declare it by hand")
+    if np.all(finite == np.rint(finite)) and np.abs(finite).max() < 2.0**53:
+        return Number(int(finite.min()), int(finite.max()), step=1)
+    return Number(float(finite.min()), float(finite.max()))
 
 
 def _listed(listed: list[Any], name: str, ordered: bool) -> Column:

@@ -1,0 +1,267 @@
+"""Schemas: what they refuse, how they print, and that files give back what was written."""
+
+import copy
+import json
+import pickle
+import string
+import tomllib
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from skdp import Category, Number, Schema, TableEncoder
+
+CENSUS = Schema(
+    {
+        "age": Number(17, 90, step=1),
+        "gain": Number(0, 99_999.5, scale="log", missing="error"),
+        "work": ["private", "state"],
+        "degree": Category(["none", "some", "all"], ordered=True, other="missing"),
+        "flag": [False, True],
+        "hours": (1, 99),
+    },
+    target={"income": Category(["<=50K", ">50K"])},
+    group="person",
+    rows_per_group=2,
+)
+
+
+def test_shorthands():
+    assert CENSUS["hours"] == Number(1, 99)
+    assert CENSUS["work"] == Category(["private", "state"])
+    assert Category(3).values == Category(range(3)).values == (0, 1, 2)
+    assert CENSUS["flag"].values == (False, True)
+
+
+def test_it_is_a_mapping_with_an_order():
+    assert list(CENSUS) == ["age", "gain", "work", "degree", "flag", "hours"]
+    assert len(CENSUS) == 6 and "age" in CENSUS and "income" not in CENSUS
+    assert list(CENSUS.select("hours", "age")) == ["hours", "age"]
+    assert list(CENSUS.drop("hours", "age")) == ["gain", "work", "degree", "flag"]
+    assert CENSUS.select("age").target == CENSUS.target and CENSUS.select("age").group == "person"
+    other = Schema({"age": (0, 1), "new": (0, 2)}, target=(0, 5))
+    both = CENSUS | other
+    assert list(both) == [*CENSUS, "new"] and both["age"] == Number(0, 1)
+    assert both.target == Number(0, 5) and both.target_name is None and both.rows_per_group == 2
+    assert (CENSUS | {"new": (0, 2)})["new"] == Number(0, 2)
+    assert (other | CENSUS).target_name == "income"
+
+
+def test_equal_by_content():
+    again = CENSUS.drop() | {}
+    assert again == CENSUS and hash(again) == hash(CENSUS) and again is not CENSUS
+    assert CENSUS.select(*list(CENSUS)[::-1]) != CENSUS
+    assert Schema({"a": (0, 1)}) != Schema({"a": (0, 1)}, target=(0, 1)) != {"a": Number(0, 1)}
+    assert len({CENSUS, again}) == 1
+
+
+def test_copies_are_kept():
+    for copied in (copy.copy(CENSUS), copy.deepcopy(CENSUS), pickle.loads(pickle.dumps(CENSUS))):
+        assert copied == CENSUS and repr(copied) == repr(CENSUS)
+    assert clone(TableEncoder(CENSUS)).schema == CENSUS
+
+
+def test_it_cannot_be_changed():
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        CENSUS.group = "other"
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        del CENSUS.group
+    with pytest.raises(TypeError):
+        CENSUS["age"] = (0, 1)
+    with pytest.raises(AttributeError):
+        CENSUS["age"].low = 3
+
+
+def test_html_is_escaped():
+    html = Schema({"<b>": ["<script>", "&"]}, target=(0, 1))._repr_html_()
+    assert "<b>" not in html and "<script>" not in html and "&lt;b&gt;" in html and "(target)" in html
+    assert len(repr(Schema({"a": Category([f"value {i}" for i in range(1000)])}))) < 300
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Schema([("a", (0, 1))]), TypeError, "columns must map names"),
+        (lambda: Schema({}), ValueError, "one column or more"),
+        (lambda: Schema({1: (0, 1)}), TypeError, "columns must name columns by text, got 1"),
+        (lambda: Schema({"a": 3}), TypeError, "column 'a': must be a Number"),
+        (lambda: Schema({"a": "text"}), TypeError, "column 'a': must be a Number"),
+        (lambda: Schema({"a": (1, 0)}), ValueError, "column 'a': .low, high. must have each lower bound below"),
+        (lambda: Schema({"a": ("x", "y")}), ValueError, "column 'a': .low, high. must be"),
+        (lambda: Schema({"a": [1, 1]}), ValueError, "column 'a': values must not contain a label twice"),
+        (lambda: Schema({"a": [1, "b"]}), ValueError, "column 'a': values must be all text, or all numbers"),
+        (lambda: Schema({"a": [None, "b"]}), ValueError, "column 'a': values must be all text, or all numbers"),
+        (lambda: Schema({"a": (0, 1)}, target="income"), TypeError, "target: must be a Number"),
+        (lambda: Schema({"a": (0, 1)}, target={}), ValueError, "target must be"),
+        (lambda: Schema({"a": (0, 1)}, target={"a": (0, 1)}), ValueError, "target and group must name columns"),
+        (lambda: Schema({"a": (0, 1)}, {"b": (0, 1)}, "b", 2), ValueError, "target and group must name columns"),
+        (lambda: Schema({"a": (0, 1)}, group="a", rows_per_group=1), ValueError, "target and group must name columns"),
+        (lambda: Schema({"a": (0, 1)}, group="b"), ValueError, "rows_per_group must be given"),
+        (lambda: Schema({"a": (0, 1)}, rows_per_group=1), ValueError, "rows_per_group needs group"),
+        (lambda: Schema({"a": (0, 1)}, group="b", rows_per_group=0), ValueError, "rows_per_group must be at least 1"),
+        (lambda: Number(0, np.inf), ValueError, "low, high"),
+        (lambda: Number([0, 1], [2, 3]), ValueError, "low and high must be numbers"),
+        (lambda: Number(0, 1, step=0), ValueError, "step must lie in"),
+        (lambda: Number(0, 1, step="1"), TypeError, "step must be a real number"),
+        (lambda: Number(0, 1, scale="sqrt"), ValueError, "scale must be one of"),
+        (lambda: Number(0, 1, missing="other"), ValueError, "missing must be one of"),
+        (lambda: Category("abc"), ValueError, "values must be a number, a list"),
+        (lambda: Category([]), ValueError, "values must"),
+        (lambda: Category(["a"], ordered=1), TypeError, "ordered must be True or False"),
+        (lambda: Category(["a"], missing="x"), ValueError, "missing must be one of"),
+        (lambda: Category(["a"], other="x"), ValueError, "other must be one of"),
+        (lambda: CENSUS.select("agee"), ValueError, "no column 'agee'; its columns are 'age'"),
+        (lambda: CENSUS.drop("agee"), ValueError, "no column 'agee'"),
+        (lambda: CENSUS.save("census.txt"), ValueError, "must end in .toml or .json"),
+        (lambda: CENSUS.sample(-1), ValueError, "n must be at least 0"),
+    ],
+)
+def test_wrong_declarations_are_refused_by_name(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+# ---------------------------------------------------------------- files
+
+_TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('"\\\n\r\t\x00\x1f\x7f\u2028'), max_size=8)
+_NAMES = _TEXTS.filter(bool)
+_FINITE = st.floats(-1e99, 1e99) | st.integers(-(2**53) + 1, 2**53 - 1)
+_ENDS = st.tuples(_FINITE, _FINITE).filter(lambda ends: ends[1] - ends[0] >= 1e-100)
+_MISSING = st.sampled_from(["cell", "error"])
+_NUMBERS = st.builds(
+    lambda ends, **more: Number(*ends, **more),
+    _ENDS,
+    step=st.none() | st.floats(1e-99, 1e99) | st.integers(1, 10**6),
+    scale=st.sampled_from(["linear", "log"]),
+    missing=_MISSING,
+)
+_LISTS = [
+    st.lists(values, min_size=1, max_size=5, unique=True)
+    for values in (_TEXTS, st.booleans(), st.integers(-(2**52), 2**52), st.floats(-1e15, 1e15))
+]
+_CATEGORIES = st.builds(
+    Category,
+    st.one_of(_LISTS),
+    ordered=st.booleans(),
+    missing=_MISSING,
+    other=st.sampled_from(["cell", "missing", "error"]),
+)
+_COLUMNS = _NUMBERS | _CATEGORIES
+
+
+@st.composite
+def schemas(draw):
+    names = draw(st.lists(_NAMES, min_size=3, max_size=6, unique=True))
+    target = draw(st.none() | _COLUMNS)
+    if target is not None and draw(st.booleans()):
+        target = {names[0]: target}
+    group = (names[1], draw(st.integers(1, 5))) if draw(st.booleans()) else (None, None)
+    return Schema({name: draw(_COLUMNS) for name in names[2:]}, target, *group)
+
+
+@settings(max_examples=150, deadline=None)
+@given(schema=schemas(), ending=st.sampled_from(["toml", "json"]))
+def test_files_give_back_what_was_written(schema, ending, tmp_path_factory):
+    place = tmp_path_factory.getbasetemp() / f"schema.{ending}"
+    schema.save(place)
+    again = Schema.load(place)
+    # Equality does not tell 1 from 1.0 and True.
+    assert again == schema and again._as_dict().__repr__() == schema._as_dict().__repr__()
+
+
+def test_the_format_is_as_documented(tmp_path):
+    CENSUS.save(tmp_path / "census.toml")
+    CENSUS.save(tmp_path / "census.json")
+    read = tomllib.loads((tmp_path / "census.toml").read_text(encoding="utf-8"))
+    assert read == json.loads((tmp_path / "census.json").read_text(encoding="utf-8"))
+    assert read["fields"][0] == {"name": "age", "type": "integer", "minimum": 17, "maximum": 90, "step": 1}
+    assert read["target"] == {"name": "income", "type": "string", "enum": ["<=50K", ">50K"]}
+    assert (read["group"], read["rows_per_group"]) == ("person", 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "format"),
+        ('format = "skdp.Schema"\nversion = 2', "version"),
+        ('format = "skdp.Schema"\nversion = 1\nfield = 3', "unknown keys: 'field'"),
+        ('format = "skdp.Schema"\nversion = 1', "list of fields"),
+        ('format = "skdp.Schema"\nversion = 1\n[[fields]]\ntype = "integer"', "each with a name"),
+        ('format = "skdp.Schema"\nversion = 1\n[[fields]]\nname = "a"\nminimum = 1', "field 'a' must have minimum"),
+        ('format = "skdp.Schema"\nversion = 1\n[[fields]]\nname = "a"\nenum = ["x"]\nstep = 1', "field 'a': .*step"),
+        (
+            'format = "skdp.Schema"\nversion = 1\n[[fields]]\nname = "a"\nenum = ["x"]\ntype = "integer"',
+            "field 'a' has the type 'integer'",
+        ),
+        (
+            'format = "skdp.Schema"\nversion = 1\n[[fields]]\nname = "a"\nenum = [1]\n[[fields]]\nname = "a"\nenum = [2]',
+            "two fields of one name",
+        ),
+    ],
+)
+def test_wrong_files_are_refused(text, message, tmp_path):
+    place = tmp_path / "wrong.toml"
+    place.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        Schema.load(place)
+
+
+# ---------------------------------------------------------------- tables
+
+
+def test_sample_conforms():
+    rows = CENSUS.sample(500, seed=3)
+    assert list(rows) == ["person", *CENSUS, "income"] and len(rows) == 500
+    pd.testing.assert_frame_equal(rows, CENSUS.sample(500, seed=3))
+    assert not rows.equals(CENSUS.sample(500, seed=4))
+    assert rows["person"].value_counts().max() == 2
+    assert {"<=50K", ">50K"} == set(rows["income"]) and rows["gain"].notna().all() and rows["age"].isna().any()
+    assert set(rows["age"].dropna()) <= set(range(17, 91)) and rows["gain"].median() < 5000
+    assert all(own["outside"] == 0 for own in CENSUS.check(rows).counts.values())
+
+
+def test_check_counts_and_says_that_it_is_not_private():
+    rows = CENSUS.select("age", "work").sample(50)[["age", "work"]].dropna()
+    rows = pd.concat([rows, pd.DataFrame({"age": [16, 91, None], "work": ["church", "state", None]})])
+    checked = CENSUS.select("age", "work").check(rows)
+    assert checked.counts == {"age": {"missing": 1, "outside": 2}, "work": {"missing": 1, "outside": 1}}
+    assert checked.n_rows == len(rows)
+    for text in (repr(checked), checked._repr_html_()):
+        assert "Not private, for the curator's eyes only" in text and "church" not in text
+
+
+def test_from_public():
+    frame = pd.DataFrame(
+        {
+            "whole": [3, 1, 2],
+            "real": [0.5, None, 2.5],
+            "text": ["b", None, "a"],
+            "flag": [True, False, True],
+            "size": pd.Categorical(["s", "l", "s"], categories=["s", "m", "l"], ordered=True),
+            "y": ["no", "yes", "no"],
+        }
+    )
+    assert Schema.from_public(frame, target="y") == Schema(
+        {
+            "whole": Number(1, 3, step=1),
+            "real": Number(0.5, 2.5),
+            "text": ["a", "b"],
+            "flag": [False, True],
+            "size": Category(["s", "m", "l"], ordered=True),
+        },
+        target={"y": ["no", "yes"]},
+    )
+    with pytest.raises(ValueError, match="column 'a' of frame"):
+        Schema.from_public({"a": [1, 1]})
+    with pytest.raises(TypeError, match="names of columns"):
+        Schema.from_public(np.ones((3, 2)))
+
+
+def test_text_of_every_kind_survives(tmp_path):
+    schema = Schema({string.printable: [string.printable, "é\u2028\U0001f600", ""]})
+    schema.save(tmp_path / "odd.toml")
+    assert Schema.load(tmp_path / "odd.toml") == schema
