@@ -20,6 +20,10 @@ Array = NDArray[np.float64]
 # Values that a description shows.
 _MOST_SHOWN = 4
 
+_REFUSED = (
+    'column {0!r} of X holds {1}, and the schema has {2}="error" for it. Declare {2}="cell", or leave out these records'
+)
+
 
 @dataclass(frozen=True)
 class Number:
@@ -140,10 +144,7 @@ def read_numbers(column: Number, entries: Entries) -> tuple[Array, NDArray[np.bo
     values, (low, high) = entries.as_numbers(), limits(column)
     missing = np.isnan(values)
     if column.missing == "error" and missing.any():
-        raise ValueError(
-            'holds missing values, or entries that are no numbers, and the schema has missing="error" for it. '
-            'Declare missing="cell", or leave out these records'
-        )
+        raise ValueError(_REFUSED.format(entries.name, "missing values, or entries that are no numbers", "missing"))
     values = _grid(column).warp(np.clip(values, column.low, column.high))
     # Logarithms are rounded.
     return np.where(missing, low / 2 + high / 2, np.clip(values, low, high)), missing
@@ -153,8 +154,9 @@ def scaled_numbers(column: Number, entries: Entries) -> tuple[Array, NDArray[np.
     """Return what `read_numbers` does, with the bounds mapped to -1 and 1."""
     values, missing = read_numbers(column, entries)
     low, high = limits(column)
-    half = max(high / 2 - low / 2, 1e-300)
-    return np.where(missing, 0.0, np.clip((values - (low / 2 + high / 2)) / half, -1.0, 1.0)), missing
+    # Logarithms of different bounds may be equal.
+    shares = (values - low) / max(high - low, 1e-300)
+    return np.where(missing, 0.0, np.clip(2 * shares - 1, -1.0, 1.0)), missing
 
 
 def cells_of(column: Category) -> list[str]:
@@ -170,15 +172,9 @@ def read_cells(column: Category, entries: Entries) -> NDArray[np.int64]:
     if column.other == "missing":
         missing |= other
     elif column.other == "error" and other.any():
-        raise ValueError(
-            'holds entries that are in no category of the schema, which has other="error" for it. Declare '
-            'other="cell", or complete the list of categories from the code book'
-        )
+        raise ValueError(_REFUSED.format(entries.name, "entries that are in no category", "other"))
     if column.missing == "error" and missing.any():
-        raise ValueError(
-            'holds missing values, and the schema has missing="error" for it. Declare missing="cell", or leave out '
-            "these records"
-        )
+        raise ValueError(_REFUSED.format(entries.name, "missing values", "missing"))
     codes[other] = size
     codes[missing] = size + (column.other == "cell")
     return codes

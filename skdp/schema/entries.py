@@ -9,7 +9,7 @@ import datetime
 import numbers
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,7 @@ class Entries:
     numbers: Array | None
     places: Integers | None = None
     distinct: tuple[Any, ...] = ()
+    name: str = ""
 
     def __len__(self) -> int:
         return len(self.places if self.numbers is None else self.numbers)  # type: ignore[arg-type]
@@ -118,9 +119,12 @@ def _as_number(value: Any) -> float:
     return float(value) if _NUMBER.fullmatch(value.lower()) else np.nan
 
 
-def _meaning(entry: Any) -> float | str | bytes | None:
-    """Return a number, a text, None for what is missing, or empty bytes for anything else."""
+def _meaning(entry: Any) -> Any:
+    """Return a number, a text, None for what is missing, or an ellipsis for anything else."""
     try:
+        if isinstance(entry, bytes):
+            # NumPy writes numbers as bytes, where one entry of a column is bytes.
+            entry = bytes.decode(entry)
         if isinstance(entry, str):
             return str.__str__(entry)
         if isinstance(entry, complex) and entry.imag == 0:
@@ -128,11 +132,11 @@ def _meaning(entry: Any) -> float | str | bytes | None:
         kind, _ = label_key(entry)
         if kind == "missing":
             return None
-        number = as_float(entry) if isinstance(entry, numbers.Number | np.bool_) else b""
+        number = as_float(entry) if isinstance(entry, numbers.Number | np.bool_) else ...
         return None if number != number else number
     except Exception:
         # An object may do anything when it is asked for its value.
-        return b""
+        return ...
 
 
 def _plain(entry: Any) -> Any:
@@ -143,7 +147,7 @@ def _plain(entry: Any) -> Any:
         if isinstance(entry, _TIMES) and label_key(entry)[0] != "missing":
             return _Time
     except Exception:
-        return b""
+        return ...
     return _meaning(entry)
 
 
@@ -172,8 +176,6 @@ def _from_numpy(column: NDArray) -> Entries:
         if not np.isnat(column).all():
             raise TypeError(_NO_TIMES)
         return Entries(np.full(len(column), np.nan))
-    if kind == "c":
-        raise ValueError("holds complex data, which are not supported")
     return from_objects(column.tolist())
 
 
@@ -253,7 +255,7 @@ def read_column(column: Any, name: str) -> Entries:
     failure: Exception
     with np.errstate(all="ignore"):
         try:
-            return _read(column)
+            return replace(_read(column), name=name)
         except MemoryError:
             raise
         except (TypeError, ValueError) as error:

@@ -39,21 +39,29 @@ def test_shorthands():
 
 def test_it_is_a_mapping_with_an_order():
     assert list(CENSUS) == ["age", "gain", "work", "degree", "flag", "hours"]
-    assert len(CENSUS) == 6 and "age" in CENSUS and "income" not in CENSUS
+    assert len(CENSUS) == 6
+    assert "age" in CENSUS
+    assert "income" not in CENSUS
     assert list(CENSUS.select("hours", "age")) == ["hours", "age"]
     assert list(CENSUS.drop("hours", "age")) == ["gain", "work", "degree", "flag"]
-    assert CENSUS.select("age").target == CENSUS.target and CENSUS.select("age").group == "person"
+    assert CENSUS.select("age").target == CENSUS.target
+    assert CENSUS.select("age").group == "person"
     other = Schema({"age": (0, 1), "new": (0, 2)}, target=(0, 5))
     both = CENSUS | other
-    assert list(both) == [*CENSUS, "new"] and both["age"] == Number(0, 1)
-    assert both.target == Number(0, 5) and both.target_name is None and both.rows_per_group == 2
+    assert list(both) == [*CENSUS, "new"]
+    assert both["age"] == Number(0, 1)
+    assert both.target == Number(0, 5)
+    assert both.target_name is None
+    assert both.rows_per_group == 2
     assert (CENSUS | {"new": (0, 2)})["new"] == Number(0, 2)
     assert (other | CENSUS).target_name == "income"
 
 
 def test_equal_by_content():
     again = CENSUS.drop() | {}
-    assert again == CENSUS and hash(again) == hash(CENSUS) and again is not CENSUS
+    assert again == CENSUS
+    assert hash(again) == hash(CENSUS)
+    assert again is not CENSUS
     assert CENSUS.select(*list(CENSUS)[::-1]) != CENSUS
     assert Schema({"a": (0, 1)}) != Schema({"a": (0, 1)}, target=(0, 1)) != {"a": Number(0, 1)}
     assert len({CENSUS, again}) == 1
@@ -61,7 +69,8 @@ def test_equal_by_content():
 
 def test_copies_are_kept():
     for copied in (copy.copy(CENSUS), copy.deepcopy(CENSUS), pickle.loads(pickle.dumps(CENSUS))):
-        assert copied == CENSUS and repr(copied) == repr(CENSUS)
+        assert copied == CENSUS
+        assert repr(copied) == repr(CENSUS)
     assert clone(TableEncoder(CENSUS)).schema == CENSUS
 
 
@@ -78,7 +87,10 @@ def test_it_cannot_be_changed():
 
 def test_html_is_escaped():
     html = Schema({"<b>": ["<script>", "&"]}, target=(0, 1))._repr_html_()
-    assert "<b>" not in html and "<script>" not in html and "&lt;b&gt;" in html and "(target)" in html
+    assert "<b>" not in html
+    assert "<script>" not in html
+    assert "&lt;b&gt;" in html
+    assert "(target)" in html
     assert len(repr(Schema({"a": Category([f"value {i}" for i in range(1000)])}))) < 300
 
 
@@ -170,7 +182,8 @@ def test_files_give_back_what_was_written(schema, ending, tmp_path_factory):
     schema.save(place)
     again = Schema.load(place)
     # Equality does not tell 1 from 1.0 and True.
-    assert again == schema and again._as_dict().__repr__() == schema._as_dict().__repr__()
+    assert again == schema
+    assert again._as_dict().__repr__() == schema._as_dict().__repr__()
 
 
 def test_the_format_is_as_documented(tmp_path):
@@ -198,7 +211,8 @@ def test_the_format_is_as_documented(tmp_path):
             "field 'a' has the type 'integer'",
         ),
         (
-            'format = "skdp.Schema"\nversion = 1\n[[fields]]\nname = "a"\nenum = [1]\n[[fields]]\nname = "a"\nenum = [2]',
+            'format = "skdp.Schema"\nversion = 1\n[[fields]]\nname = "a"\nenum = [1]\n'
+            '[[fields]]\nname = "a"\nenum = [2]',
             "two fields of one name",
         ),
     ],
@@ -215,12 +229,16 @@ def test_wrong_files_are_refused(text, message, tmp_path):
 
 def test_sample_conforms():
     rows = CENSUS.sample(500, seed=3)
-    assert list(rows) == ["person", *CENSUS, "income"] and len(rows) == 500
+    assert list(rows) == ["person", *CENSUS, "income"]
+    assert len(rows) == 500
     pd.testing.assert_frame_equal(rows, CENSUS.sample(500, seed=3))
     assert not rows.equals(CENSUS.sample(500, seed=4))
     assert rows["person"].value_counts().max() == 2
-    assert {"<=50K", ">50K"} == set(rows["income"]) and rows["gain"].notna().all() and rows["age"].isna().any()
-    assert set(rows["age"].dropna()) <= set(range(17, 91)) and rows["gain"].median() < 5000
+    assert {"<=50K", ">50K"} == set(rows["income"])
+    assert rows["gain"].notna().all()
+    assert rows["age"].isna().any()
+    assert set(rows["age"].dropna()) <= set(range(17, 91))
+    assert rows["gain"].median() < 5000
     assert all(own["outside"] == 0 for own in CENSUS.check(rows).counts.values())
 
 
@@ -231,7 +249,8 @@ def test_check_counts_and_says_that_it_is_not_private():
     assert checked.counts == {"age": {"missing": 1, "outside": 2}, "work": {"missing": 1, "outside": 1}}
     assert checked.n_rows == len(rows)
     for text in (repr(checked), checked._repr_html_()):
-        assert "Not private, for the curator's eyes only" in text and "church" not in text
+        assert "Not private, for the curator's eyes only" in text
+        assert "church" not in text
 
 
 def test_from_public():
