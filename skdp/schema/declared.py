@@ -210,17 +210,22 @@ def made_up(column: Column, shares: Array) -> list[Any]:
 
 
 def described(column: Column) -> tuple[str, str]:
-    """Return the public values, and what happens with others, in words."""
+    """Return the public values, and what happens with others if they have no cell, in words."""
     if isinstance(column, Number):
         parts = [f"{column.low!r} to {column.high!r}"]
         parts += [] if column.step is None else [f"step {column.step!r}"]
         parts += [] if column.scale == "linear" else [f"{column.scale} scale"]
-        return ", ".join(parts), f"missing: {column.missing}"
+        return ", ".join(parts), _rules(column)
     texts = [repr(value) for value in column.values]
     if len(texts) > _MOST_SHOWN:
         texts = [*texts[: _MOST_SHOWN - 1], "...", texts[-1]]
     size = f"{len(column.values)} ordered: " if column.ordered else f"{len(column.values)}: "
-    return size + ", ".join(texts), f"missing: {column.missing}, other: {column.other}"
+    return size + ", ".join(texts), _rules(column)
+
+
+def _rules(column: Column) -> str:
+    rules = {name: getattr(column, name, "cell") for name in ("missing", "other")}
+    return ", ".join(f"{name}: {rule}" for name, rule in rules.items() if rule != "cell")
 
 
 def as_column(value: Any, place: str) -> Column:

@@ -70,10 +70,10 @@ class Schema(Mapping[str, Column]):
     ... )
     >>> schema
     Schema
-    column    kind      public values          others
-    age       Number    17 to 90, step 1       missing: cell
-    work      Category  2: 'private', 'state'  missing: cell, other: cell
-    (target)  Category  2: '<=50K', '>50K'     missing: cell, other: cell
+    column    kind      public values
+    age       Number    17 to 90, step 1
+    work      Category  2: 'private', 'state'
+    (target)  Category  2: '<=50K', '>50K'
     >>> schema["age"].high
     90
     """
@@ -196,14 +196,15 @@ class Schema(Mapping[str, Column]):
         grouped = self if other.group is None else other
         return Schema({**self, **other}, target, grouped.group, grouped.rows_per_group)
 
-    def _table(self) -> list[tuple[str, str, str, str]]:
+    def _table(self) -> list[tuple[str, ...]]:
         rows = list(self.items())
         if self.target is not None:
             rows.append(("(target)" if self.target_name is None else f"{self.target_name} (target)", self.target))
         lines = [(name, type(column).__name__, *described(column)) for name, column in rows]
         if self.group is not None:
-            lines.append((self.group, "group", "", f"at most {self.rows_per_group} rows of one group"))
-        return [("column", "kind", "public values", "others"), *lines]
+            lines.append((self.group, "group", f"at most {self.rows_per_group} rows of one group", ""))
+        table: list[tuple[str, ...]] = [("column", "kind", "public values", "others"), *lines]
+        return table if any(line[-1] for line in lines) else [line[:-1] for line in table]
 
     def __repr__(self) -> str:
         return "Schema\n" + as_text(self._table())
