@@ -1,6 +1,6 @@
 """What is public about the columns of a table."""
 
 from .declared import Category, Number
-from .schema import Schema, TableCheck
+from .schema import Schema
 
-__all__ = ["Category", "Number", "Schema", "TableCheck"]
+__all__ = ["Category", "Number", "Schema"]
