@@ -76,7 +76,7 @@ class Categories:
     def _positions(self) -> dict[tuple[str, Any], int]:
         """Map what entries are compared by to the positions of the categories."""
         labels = self.values.tolist()
-        positions = {_key(label): i for i, label in enumerate(labels)}
+        positions = {key_of(label): i for i, label in enumerate(labels)}
         if len(positions) < len(labels):
             # "7" and "007" are two categories, and neither is the number 7.
             return {label_key(label): i for i, label in enumerate(labels)}
@@ -111,7 +111,7 @@ class Categories:
                 entry = float(entry)
             if isinstance(entry, complex) and entry.imag == 0:
                 entry = entry.real
-            return positions.get(label_key(entry), positions.get(_key(entry), UNKNOWN))
+            return positions.get(label_key(entry), positions.get(key_of(entry), UNKNOWN))
         except Exception:
             # An object may do anything when it is compared.
             return UNKNOWN
@@ -136,7 +136,7 @@ def _single(numbers: NDArray) -> NDArray:
     return np.where(np.isfinite(rounded) & (rounded != 0), rounded, numbers)
 
 
-def _key(entry: Any) -> tuple[str, Any]:
+def key_of(entry: Any) -> tuple[str, Any]:
     """Return the kind of an entry and its value, for text that is a number those of the number."""
     # An array of numbers becomes one of text if one more entry is text, and so does a column of a file.
     kind, value = label_key(entry)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import datetime
 import numbers
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from ..checks.data import label_key
 from ..checks.values import as_float
 from ..mechanisms import UNKNOWN
-from .categories import Categories, is_row
+from .categories import Categories, is_row, key_of
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -28,10 +27,6 @@ MISSING = -2
 
 #: What NumPy and pandas write for a missing entry when they turn a column into text, and what a CSV file holds there.
 _MISSING_TEXTS = frozenset({"", "nan", "None", "<NA>", "NaT"})
-
-_NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+|inf|infinity)([eE][+-]?\d+)?\s*", re.ASCII)
-
-_TRUTH = {"True": 1.0, "False": 0.0}
 
 _TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
@@ -68,55 +63,25 @@ class Entries:
         """Return positions in a list of categories; `UNKNOWN` for others, `MISSING` for what is missing."""
         if self.places is None:
             assert self.numbers is not None
-            codes = _codes_of_numbers(self.numbers, categories)
-            codes[np.isnan(self.numbers)] = MISSING
-            return codes
+            if categories.values.dtype.kind == "U":
+                distinct, places = np.unique(self.numbers, return_inverse=True)
+                return _codes_of(distinct.tolist(), categories)[places]
+            return np.where(np.isnan(self.numbers), MISSING, categories.encode(self.numbers))
         return np.append(_codes_of(self.distinct, categories), MISSING)[self.places]
 
 
-def _codes_of(distinct: tuple[Any, ...], categories: Categories) -> NDArray[np.int64]:
-    texts = {value: i for i, value in enumerate(categories.values.tolist()) if isinstance(value, str)}
-    codes = np.full(len(distinct), UNKNOWN, dtype=np.int64)
-    rest: list[tuple[int, float]] = []
-    for i, value in enumerate(map(_meaning, distinct)):
-        if value is None:
-            codes[i] = MISSING
-        elif isinstance(value, float):
-            rest.append((i, value))
-        elif isinstance(value, str):
-            if value in texts:
-                codes[i] = texts[value]
-            elif value in _MISSING_TEXTS:
-                codes[i] = MISSING
-            else:
-                rest.append((i, _as_number(value)))
-    if rest:
-        codes[[i for i, _ in rest]] = _codes_of_numbers(np.array([number for _, number in rest]), categories)
-    return codes
-
-
-def _codes_of_numbers(values: Array, categories: Categories) -> NDArray[np.int64]:
-    """Return positions of numbers; categories of text stand for the numbers that they spell."""
-    if categories.values.dtype.kind != "U":
-        return categories.encode(values)
-    spelt = np.array([_as_number(text) for text in categories.values.tolist()])
-    # A number that two categories spell is neither of them.
-    found, first, counts = np.unique(spelt, return_index=True, return_counts=True)
-    kept = (counts == 1) & ~np.isnan(found)
-    if not kept.any():
-        return np.full(len(values), UNKNOWN, dtype=np.int64)
-    own = found[kept]
-    codes = Categories(own, own, np.arange(len(own))).encode(values)
-    return np.where(codes == UNKNOWN, UNKNOWN, first[kept][codes])
+def _codes_of(distinct: Iterable[Any], categories: Categories) -> NDArray[np.int64]:
+    meanings = [_meaning(entry) for entry in distinct]
+    declared = set(categories.values.tolist())
+    missing = [value is None or (value in _MISSING_TEXTS and value not in declared) for value in meanings]
+    codes = categories.encode(np.fromiter(meanings, dtype=object, count=len(meanings)))
+    return np.where(missing, MISSING, codes)
 
 
 def _as_number(value: Any) -> float:
     """Return the number that a text spells, or NaN."""
-    if not isinstance(value, str):
-        return np.nan
-    if value in _TRUTH:
-        return _TRUTH[value]
-    return float(value) if _NUMBER.fullmatch(value.lower()) else np.nan
+    kind, number = key_of(value)
+    return as_float(number) if kind == "number" else np.nan
 
 
 def _meaning(entry: Any) -> Any:
