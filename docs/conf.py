@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -97,9 +98,9 @@ def skip_member(app, what, name, obj, skip, options):
     """Leave out what scikit-learn's base classes bring along: those docstrings point into its own guide."""
     inherited = getattr(obj, "__module__", None) or ""
     routing = name.startswith("set_") and name.endswith("_request")
-    # The methods of text, which enumerations of text have.
-    of_text = obj is getattr(str, name, None)
-    return True if routing or of_text or inherited.split(".")[0] == "sklearn" else None
+    # The methods of text, which enumerations of text have, and those of mappings.
+    of_python = any(obj is getattr(kind, name, name) for kind in (str, Mapping))
+    return True if routing or of_python or inherited.split(".")[0] == "sklearn" else None
 
 
 def write_benchmarks(app):

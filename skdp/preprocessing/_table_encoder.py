@@ -50,7 +50,7 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    Schema : What is publicly known about the columns of a table.
+    skdp.schema.Schema : What is publicly known about the columns of a table.
     BoundsScaler : Clips and scales arrays of numbers.
 
     Notes

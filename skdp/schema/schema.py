@@ -53,7 +53,7 @@ class Schema(Mapping[str, Column]):
 
     See Also
     --------
-    TableEncoder : Turns tables with these columns into the numbers that estimators take.
+    skdp.preprocessing.TableEncoder : Turns tables with these columns into the numbers that estimators take.
 
     Notes
     -----
