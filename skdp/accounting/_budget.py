@@ -136,7 +136,7 @@ def check_delta(delta: object) -> float:
     return value or 0.0
 
 
-#: What to do where a guarantee for one record does not suffice.
+#: Advice for an error: a guarantee for one record does not cover all records of a group.
 GROUP_SUPPORT_HINT = (
     "Set rows_per_group, and pass groups. An estimator without rows_per_group can be fitted to at most k rows of each "
     "group, if k is public and the choice of a group's rows depends on that group alone: charge k * epsilon by "

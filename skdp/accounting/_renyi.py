@@ -34,6 +34,6 @@ def renyi_budget(epsilon: float, delta: float) -> tuple[float, float]:
 
     found = optimize.minimize_scalar(lost, bounds=(-7.0, 25.0), method="bounded", options={"xatol": 1e-6})
     order = 1 + float(f"{math.exp(found.x):.4g}")
-    # The terms cancel where epsilon is small, as what is left of a ceiling can be.
+    # The terms cancel where epsilon is small, for instance at the end of a budget.
     rounding = 2.0**-50 * (epsilon + (2 - math.log(delta) + math.log(order)) / (order - 1))
     return order, max(0.0, budget(order) * (1 - 1e-12) - rounding)

@@ -126,7 +126,7 @@ class LedgerView:
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """What has been charged, in order; for the accountant of a part, what was charged to the part."""
+        """Charges in order. The accountant of a part lists the charges to this part."""
         records = self._store.records()
         if self.unit != "record":
             # Ledgers do not keep the relation that their unit implies.
@@ -141,7 +141,7 @@ class LedgerView:
         return self._rule.left(self._store.state()) if isinstance(self._rule, DeclaredPlan) else ()
 
     def total(self) -> Budget:
-        """Return what has been spent: the least (epsilon, delta) that is proved for it.
+        """Return the least (epsilon, delta) that is proved for all charges together.
 
         Returns
         -------
@@ -171,13 +171,13 @@ class LedgerView:
         Returns
         -------
         frame : pandas.DataFrame
-            One row a charge, in order, with time, estimator, label, part, epsilon, delta, GDP parameter, and what drew
-            noise.
+            One row for each charge, in order: time, estimator, label, part, epsilon, delta, GDP parameter, events and
+            releases.
         """
         return to_frame(self.records)
 
     def to_text(self, last: int | None = None) -> str:
-        """Return the ledger as text: ceiling, what was spent, what remains, and a table of the charges.
+        """Return the ledger as text: the ceiling, the spent and the remaining budget, and a table of the charges.
 
         Parameters
         ----------

@@ -75,7 +75,7 @@ class ObjectiveEngine:
 
     epsilon: float
     delta: float
-    beside: float  # The part of the budget that other releases use.
+    reserved: float  # The part of the budget that other releases use.
     layout: Layout
     n_classes: int
     C: float | None  # C and margin are chosen automatically if None.
@@ -105,10 +105,10 @@ class ObjectiveEngine:
     @cached_property
     def weight(self) -> float:
         """The weight of the losses: as for objective perturbation with what is left of the budget."""
-        parameters, norm, beside = self.parameters, self.geometry.norm, self.beside
+        parameters, norm, reserved = self.parameters, self.geometry.norm, self.reserved
         if self.epsilon < math.inf and self.delta == 0:
-            parameters, beside = replace(parameters, epsilon=pure_share(self.epsilon, 1 - self.beside)), 0.0
-        C = effective_weight(parameters, self.geometry, beside)
+            parameters, reserved = replace(parameters, epsilon=pure_share(self.epsilon, 1 - self.reserved)), 0.0
+        C = effective_weight(parameters, self.geometry, reserved)
         if self.C is None:
             # Half way between two numbers to which the curve rounds, so that its events are the same for all shapes.
             mantissa, exponent = math.frexp(C * norm**2 * (1 - 2.0**-30))
@@ -116,7 +116,7 @@ class ObjectiveEngine:
         return checked_weight(C, parameters, self.geometry)
 
     def plan(self) -> PrivacyGuarantee:
-        return plan(self.parameters, self.geometry, self.weight, self.beside)
+        return plan(self.parameters, self.geometry, self.weight, self.reserved)
 
     def run(self, session: ReleaseSession, codes: Codes, labels: NDArray[np.intp]) -> tuple[Array, Array]:
         """Return coefficients and intercepts."""
@@ -153,7 +153,7 @@ class GradientEngine:
 
     epsilon: float
     delta: float
-    beside: float  # The part of the budget that other releases use.
+    reserved: float  # The part of the budget that other releases use.
     layout: Layout
     loss: GradientLoss
     n_steps: int
@@ -169,7 +169,7 @@ class GradientEngine:
         """Sensitivity over noise in one step."""
         if self.epsilon == math.inf:
             return math.inf
-        other = gaussian_mu(self.epsilon, self.delta) * math.sqrt(self.beside)
+        other = gaussian_mu(self.epsilon, self.delta) * math.sqrt(self.reserved)
         return sampled_gaussian_mu(self.epsilon, self.delta, 1.0, self.n_steps, other)
 
     @cached_property
@@ -181,7 +181,7 @@ class GradientEngine:
         events: tuple[PrivacyEvent, ...] = (PureEvent(math.inf),)
         if self.epsilon < math.inf:
             events = (GaussianEvent(self.step_mu * math.sqrt(self.n_steps)),)
-        release = Release(GRADIENTS, self.mechanism, 1 - self.beside, _GRADIENT_THEOREM)
+        release = Release(GRADIENTS, self.mechanism, 1 - self.reserved, _GRADIENT_THEOREM)
         return PrivacyGuarantee(self.epsilon, self.delta, events, (release,))
 
     def run(self, session: ReleaseSession, codes: Codes, targets: NDArray, count: float) -> tuple[Array, Array]:
@@ -223,7 +223,7 @@ class MomentEngine:
     """Describe ridge regression from noisy second moments, for ``delta = 0``, by public values without the data."""
 
     epsilon: float
-    beside: float  # The part of the budget that other releases use.
+    reserved: float  # The part of the budget that other releases use.
     layout: Layout
 
     @cached_property
@@ -234,9 +234,9 @@ class MomentEngine:
 
     @cached_property
     def planned(self) -> tuple[PrivacyGuarantee, Block]:
-        guarantee, block = moments_plan(pure_share(self.epsilon, 1 - self.beside), 0.0, self.geometry)
+        guarantee, block = moments_plan(pure_share(self.epsilon, 1 - self.reserved), 0.0, self.geometry)
         (release,) = guarantee.releases
-        releases = (replace(release, share=1 - self.beside),)
+        releases = (replace(release, share=1 - self.reserved),)
         return replace(guarantee, epsilon=self.epsilon, releases=releases), block
 
     def plan(self) -> PrivacyGuarantee:

@@ -257,10 +257,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         """Return the engine, and the release after it; without noise, there is nothing to correct."""
         epsilon, delta = parameters.epsilon, parameters.delta
         last = Calibration.of(epsilon, delta) if parameters.private else None
-        beside = before.share + (0.0 if last is None else last.release.share)
+        reserved = before.share + (0.0 if last is None else last.release.share)
         if delta == 0:
-            return MomentEngine(epsilon, beside, layout), last
-        return GradientEngine(epsilon, delta, beside, layout, Huber(_MOST_RESIDUAL), parameters.n_steps, _WALK), last
+            return MomentEngine(epsilon, reserved, layout), last
+        return GradientEngine(epsilon, delta, reserved, layout, Huber(_MOST_RESIDUAL), parameters.n_steps, _WALK), last
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:
         spread = self._engine.spread(pseudo, self._engine_coef, self.privacy_, None)

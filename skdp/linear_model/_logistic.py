@@ -1,4 +1,4 @@
-"""What the linear classifiers by output and objective perturbation share."""
+"""The base of linear classifiers by output and objective perturbation."""
 
 from __future__ import annotations
 

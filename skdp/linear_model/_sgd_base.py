@@ -1,4 +1,4 @@
-"""What linear models by noisy gradient descent share: parameters, the fit, and fits that go on (`partial_fit`)."""
+"""The base of linear models by noisy gradient descent: parameters, fits, and continued fits (`partial_fit`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of estimators by their class and parameters: which are private, and which learn nothing."""
+"""Facts about estimators that follow from class and parameters: which are private, and which learn nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def set_own(estimator: Any, **values: Any) -> Any:
 
 
 def randomizes_rows(estimator: Any) -> bool:
-    """Whether this randomises each row by itself, so that what sees its output alone learns nothing else."""
+    """Whether this randomises each row by itself. Steps that see only its output are private, too."""
     return is_private(estimator) and getattr(estimator, "_randomizes_rows", False)
 
 
@@ -102,7 +102,8 @@ def learns_nothing(estimator: Any, variants: Variants) -> bool:
     return condition is not None and variants is not None and all(map(condition, _each(estimator, variants)))
 
 
-#: What learns only the number and types of columns from rows, with such parameters. Each was read in its `fit`.
+#: Steps that learn only the number and types of columns from rows, under a condition on their parameters. The source
+#: of each `fit` was read.
 _ONLY_COLUMNS: dict[type, Callable[[dict[str, Any]], bool]] = {
     PolynomialFeatures: lambda given: True,
     PolynomialCountSketch: lambda given: True,
@@ -117,7 +118,7 @@ _ONLY_COLUMNS: dict[type, Callable[[dict[str, Any]], bool]] = {
     TfidfVectorizer: lambda given: given["vocabulary"] is not None and not given["use_idf"],
 }
 
-#: What to do where a step learns from rows.
+#: Alternatives to steps that learn from rows.
 _INSTEAD = {
     "OneHotEncoder": "set categories, and handle_unknown='ignore', or use TableEncoder",
     "OrdinalEncoder": "set categories, and handle_unknown='use_encoded_value' with unknown_value, or use TableEncoder",

@@ -1,4 +1,4 @@
-"""Where the private steps of a pipeline are, how often each is fitted, and what else learns from the data."""
+"""The private steps of a pipeline, the number of their fits, and the other steps that learn from the data."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _unit_of(estimator: Any) -> str:
 
 
 def _fitted_by_search(search: Any) -> Iterator[Any]:
-    """Yield the private steps that a private search fits, unless its settings decide what they count."""
+    """Yield the private steps that a private search fits, unless its settings change their `rows_per_group`."""
     settings = [getattr(search, name, None) for name in ("param_grid", "param_distributions")]
     if all(each is None for each in settings) or UNIT in str(settings):
         return
@@ -303,11 +303,11 @@ def _search_fits(search: Any, child: str) -> int:
 
 
 def _check_searched(estimator: Any, name: str, values: Any) -> None:
-    """Refuse what would change budgets, how often something is fitted, or what is."""
+    """Refuse settings that would change budgets, the number of fits, or the fitted steps."""
     *path, last = name.split("__")
     for part in path:
         estimator = children_of(estimator).get(part)
-    # What a private step holds is fitted to what it has released.
+    # The parts of a private step are fitted to its releases.
     holds_steps = estimator is not None and children_of(estimator) and not is_private(estimator)
     if estimator is None or holds_steps or last in PRIVATE | {UNIT} or _holds_estimators(values):
         raise ValueError(

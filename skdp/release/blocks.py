@@ -154,8 +154,8 @@ def check_sent(compute: Computation, name: str, n_jobs: int | None) -> None:
 
 
 def _workers(n_jobs: int | None) -> Parallel:
-    # Threads would share what `isolated_process_state` puts back, hence always processes. Rows are not to be written
-    # to files.
+    # Always processes, because threads would share the state that `isolated_process_state` restores. No rows are
+    # written to files.
     return Parallel(n_jobs=n_jobs, backend="loky", max_nbytes=None)
 
 

@@ -92,11 +92,11 @@ class PrivateEstimator(DPEstimatorMixin):
         """Return the shape of data that are not there yet."""
 
     def _stated(self, guarantee: PrivacyGuarantee, parameters: Any) -> PrivacyGuarantee:
-        """Return what ``privacy_`` states: the guarantee of this fit, and of those that it goes on from."""
+        """Return the value of ``privacy_``: the guarantee of this fit together with the fits that it continues."""
         return guarantee
 
     def _fit(self, X: Any, y: Any = None, groups: Any = None, parameters: Any = None) -> Self:
-        """Fit, with `parameters` if they are given: they are checked, and may say which fit to go on from."""
+        """Fit. If `parameters` are given, they are checked already, and may name a fit to continue."""
         accountant = check_accountant(self.accountant)
         if parameters is None:
             parameters = self._check_parameters()

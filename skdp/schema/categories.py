@@ -1,4 +1,4 @@
-"""Public lists of categories, and what is in them."""
+"""Public lists of categories, and positions of entries in them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Categories:
         return len(self.values)
 
     def cells(self, column: NDArray) -> NDArray[np.intp]:
-        """Return the positions of entries in `values`, and the number of categories for what is none."""
+        """Return the positions of entries in `values`; other entries get the number of categories."""
         if self.coded and column.dtype.kind in "if":
             return cells_of_codes(column, np.intp(self.size))
         found = self.encode(column)
@@ -74,7 +74,7 @@ class Categories:
         return np.array([self._position(entry, positions) for entry in column.tolist()], dtype=np.int64)
 
     def _positions(self) -> dict[tuple[str, Any], int]:
-        """Map what entries are compared by to the positions of the categories."""
+        """Map the keys of the categories, by which entries are compared, to their positions."""
         labels = self.values.tolist()
         positions = {key_of(label): i for i, label in enumerate(labels)}
         if len(positions) < len(labels):
@@ -167,7 +167,7 @@ def _kind_of(entry: Any) -> str | None:
 
 
 def read_entries(estimator: Any, X: Any, *, reset: bool) -> NDArray:
-    """Validate rows of any entries: what is missing, or of another kind, is none of the categories."""
+    """Validate rows of any entries. Missing entries, and those of another kind, are no categories."""
     X = entries_of(X)
     # NumPy converts a list to a type that holds all of its entries, so that one entry decides how the others are read.
     dtype = None if has_one_type(X) else object

@@ -76,7 +76,7 @@ class Columns:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Numbers of cells, without the one for what is in none."""
+        """Numbers of cells, without the cell for other entries."""
         return tuple(
             kind.size if isinstance(kind, Categories) else self.n_bins if kind is None else len(kind) - 1
             for kind in self.kinds
@@ -115,7 +115,7 @@ class Columns:
         )
 
     def cells(self, j: int, entries: NDArray) -> NDArray[np.intp]:
-        """Return the cell of each entry of a column; what is in none has the number after the last."""
+        """Return the cell of each entry of a column; other entries get the number after the last cell."""
         kind = self.kinds[j]
         if isinstance(kind, Categories):
             return kind.cells(entries)
@@ -123,7 +123,7 @@ class Columns:
         return Bins(kind[1:-1], right=True)(entries)
 
     def codes(self, X: list[NDArray]) -> Codes:
-        """Return the cell of each entry, by column and row; what is in none has the number after the last."""
+        """Return the cell of each entry, by column and row; other entries get the number after the last cell."""
         out = np.empty((len(X), len(X[0])), dtype=np.int32)
         for j, entries in enumerate(X):
             out[j] = self.cells(j, entries)
@@ -151,7 +151,7 @@ class Columns:
                 )
 
     def labels(self, j: int) -> list[str]:
-        """Return what the cells of a column are called."""
+        """Return the names of the cells of a column."""
         kind = self.kinds[j]
         if isinstance(kind, Categories):
             return [str(value) for value in kind.values.tolist()]
@@ -199,7 +199,7 @@ class Encoder:
 
 @dataclass(frozen=True)
 class ColumnSpec:
-    """What a user says about columns, checked; they are still named as the user named them."""
+    """The declarations of a user about columns, checked. Columns are still named as the user named them."""
 
     parameter: str  # The one that names categorical columns.
     mask_length: int | None
@@ -248,7 +248,7 @@ def check_columns(
     unit: float = 1.0,
     most: int = MOST_CELLS,
 ) -> ColumnSpec:
-    """Check the parameters that say what the columns are, as far as that goes without their number."""
+    """Check the parameters that describe columns, as far as possible without the number of columns."""
     # Numbers between bounds have `n_bins` cells, or none if that is 0; the grid may be finer.
     categories = getattr(estimator, "categories", None)
     if categories is None:

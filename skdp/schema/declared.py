@@ -1,4 +1,4 @@
-"""What is publicly known about one column of a table, and how its entries are read."""
+"""Public facts about one column of a table, and the reading of its entries."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def read_numbers(column: Number, entries: Entries) -> tuple[Array, NDArray[np.bo
 
 
 def scaled_numbers(column: Number, entries: Entries) -> tuple[Array, NDArray[np.bool_]]:
-    """Return what `read_numbers` does, with the bounds mapped to -1 and 1."""
+    """Read numbers as `read_numbers` does, and map the bounds to -1 and 1."""
     values, missing = read_numbers(column, entries)
     low, high = limits(column)
     # Logarithms of different bounds may be equal.
@@ -210,7 +210,7 @@ def made_up(column: Column, shares: Array) -> list[Any]:
 
 
 def described(column: Column) -> tuple[str, str]:
-    """Return the public values, and what happens with others if they have no cell, in words."""
+    """Describe the public values, and the treatment of other values if they have no cell."""
     if isinstance(column, Number):
         parts = [f"{column.low!r} to {column.high!r}"]
         parts += [] if column.step is None else [f"step {column.step!r}"]

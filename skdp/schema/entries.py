@@ -25,7 +25,7 @@ Integers = NDArray[np.intp]
 #: Codes of entries that are in no list.
 MISSING = -2
 
-#: What NumPy and pandas write for a missing entry when they turn a column into text, and what a CSV file holds there.
+#: Texts of missing entries in a column that NumPy or pandas turned into text, or in a CSV file.
 _MISSING_TEXTS = frozenset({"", "nan", "None", "<NA>", "NaT"})
 
 _TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
@@ -52,7 +52,7 @@ class Entries:
         return len(self.places if self.numbers is None else self.numbers)  # type: ignore[arg-type]
 
     def as_numbers(self) -> Array:
-        """Return the entries as doubles; NaN for what is missing or no number."""
+        """Return the entries as doubles; missing entries and those that are no numbers become NaN."""
         if self.places is None:
             assert self.numbers is not None
             return self.numbers
@@ -60,7 +60,7 @@ class Entries:
         return np.array([*values, np.nan])[self.places]
 
     def as_codes(self, categories: Categories) -> NDArray[np.int64]:
-        """Return positions in a list of categories; `UNKNOWN` for others, `MISSING` for what is missing."""
+        """Return positions in a list of categories; `UNKNOWN` for other entries, `MISSING` for missing ones."""
         if self.places is None:
             assert self.numbers is not None
             if categories.values.dtype.kind == "U":
@@ -85,7 +85,7 @@ def _as_number(value: Any) -> float:
 
 
 def _meaning(entry: Any) -> Any:
-    """Return a number, a text, None for what is missing, or an ellipsis for anything else."""
+    """Return a number or a text; None for a missing entry, and an ellipsis for any other entry."""
     try:
         if isinstance(entry, bytes):
             # NumPy writes numbers as bytes, where one entry of a column is bytes.
@@ -145,7 +145,7 @@ def _from_numpy(column: NDArray) -> Entries:
 
 
 def _from_dictionary(places: NDArray, distinct: Any) -> Entries:
-    """Read positions in a list of entries, negative for what is missing."""
+    """Read positions in a list of entries; negative positions are missing entries."""
     read = _read(distinct)
     every = tuple(read.numbers.tolist()) if read.numbers is not None else read.distinct
     if read.places is not None:

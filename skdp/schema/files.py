@@ -69,7 +69,7 @@ _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
 def field_of(name: str | None, column: Column) -> dict[str, Any]:
-    """Return what a file says about a column."""
+    """Return the column that a field of a file declares."""
     found: dict[str, Any] = {} if name is None else {"name": name}
     if isinstance(column, Number):
         whole = isinstance(column.low, int) and isinstance(column.step, int)

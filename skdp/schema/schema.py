@@ -1,4 +1,4 @@
-"""What is publicly known about the columns of a table, in one object."""
+"""The public facts about the columns of a table, in one object."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MISSING_IN = 20
 
 
 class Schema(Mapping[str, Column]):
-    """What is publicly known about the columns of a table.
+    """Public facts about the columns of a table.
 
     A schema cannot be changed. Two schemas are equal if they declare the same columns in the same order.
 
@@ -319,7 +319,7 @@ class Schema(Mapping[str, Column]):
         return pd.DataFrame(table)
 
     def check(self, table: Any) -> TableCheck:
-        """Count the entries of a table that are missing, or outside of what is declared. This is not private.
+        """Count the entries of a table that are missing or not declared. This is not private.
 
         It is for the curator of the data, who may see them. Never publish the result, and do not change the schema
         because of it, unless the code book gives the reason.

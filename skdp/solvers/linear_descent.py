@@ -1,4 +1,4 @@
-"""What linear models that are fitted by noisy gradient steps share: the course, the step, and the rule that results."""
+"""Noisy gradient descent of linear models: the schedule of steps, the step, and the resulting rule."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Descent:
         return _CLIP * self.loss.large * self.settings.row_norm if self.settings.private else most
 
     def plan(self) -> PrivacyGuarantee:
-        """Return what will be released."""
+        """Return the guarantee of the descent."""
         settings, size, line = self.settings, math.prod(self.shape), self.calibration
         last = None if line is None else (line.release, cast(GaussianEvent, line.event))
         return self.course.plan(settings.epsilon, settings.delta, self.max_norm, size, _THEOREM, last)
@@ -112,7 +112,7 @@ class Descent:
 
 
 class Path:
-    """The iterates, functions of what was released and of public parameters."""
+    """The iterates, which are functions of releases and public parameters."""
 
     def __init__(self, descent: Descent, start: Array, count: float, noise: float) -> None:
         settings, course = descent.settings, descent.course
@@ -205,7 +205,7 @@ def rule_of(weights: Array, settings: Settings) -> tuple[Array, Array]:
 
 
 def weights_of(coef: Array, intercept: Array, settings: Settings) -> Array:
-    """Return what `rule_of` made a rule of."""
+    """Return the weights of a rule; the inverse of `rule_of`."""
     if not settings.fit_intercept:
         return np.array(coef, dtype=np.float64)
     return np.column_stack([coef, intercept / settings.constant])

@@ -32,7 +32,7 @@ def linear_scores(estimator: Any, X: Any) -> Array:
 
 
 def _estimates_probabilities(estimator: Any) -> bool:
-    # Once fitted, by the loss of the fit, whatever the parameter is set to later.
+    # A fitted model answers by the loss of its fit, because the parameter may have been changed since.
     if getattr(estimator, "_loss", getattr(estimator, "loss", "log_loss")) != "log_loss":
         raise AttributeError('probabilities are available for loss="log_loss"')
     return True

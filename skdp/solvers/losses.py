@@ -80,7 +80,7 @@ class SmoothLoss(Loss):
 
     @abstractmethod
     def encode(self, codes: NDArray[np.intp]) -> Array:
-        """Turn class indices into what the other methods take as `target`."""
+        """Turn class indices into the `target` of the other methods."""
 
     @abstractmethod
     def value(self, z: Array, target: Array) -> Array:

@@ -34,7 +34,7 @@ from ..sensitivity import solver_slack_sensitivity
 from .losses import LogLoss, MultinomialLogLoss
 from .regularised import LARGEST_KAPPA, Array, Geometry, Parameters, automatic_weight
 
-# What the noise that hides the solver's residual takes: of mu as a multiple of the Gaussian mechanism's, of epsilon.
+# The parts of mu and of epsilon that the noise that hides the solver's residual uses.
 _SLACK_MU = 0.02
 _SLACK_EPSILON = 0.005
 
@@ -54,19 +54,19 @@ _OBJECTIVE = "objective"
 _SOLUTION = "solution"
 
 
-def objective_mu(parameters: Parameters, beside: float) -> float:
+def objective_mu(parameters: Parameters, reserved: float) -> float:
     """Return the GDP parameter that is left for the objective: all squares add up to that of the whole budget."""
     # Rounded down, so that an empty budget of the same size admits the fit.
-    return gaussian_mu(parameters.epsilon, parameters.delta) * math.sqrt(1 - _SLACK_MU**2 - beside) * (1 - 2.0**-40)
+    return gaussian_mu(parameters.epsilon, parameters.delta) * math.sqrt(1 - _SLACK_MU**2 - reserved) * (1 - 2.0**-40)
 
 
-def largest_kappa(parameters: Parameters, geometry: Geometry, beside: float) -> float:
+def largest_kappa(parameters: Parameters, geometry: Geometry, reserved: float) -> float:
     """Return the limit on C R_a^2 that keeps the determinant's price at nothing, or at a small part of epsilon."""
     epsilon = parameters.epsilon
     if isinstance(geometry.loss, LogLoss) and parameters.delta > 0 and parameters.private:
-        free = GAUSSIAN_RATIO * objective_mu(parameters, beside) * _BELOW
-        # Theorem 2 admits more for a small delta, but leaves less to releases beside.
-        return free if beside else max(free, 0.9 * epsilon)
+        free = GAUSSIAN_RATIO * objective_mu(parameters, reserved) * _BELOW
+        # Theorem 2 admits more for a small delta, but leaves less to other releases.
+        return free if reserved else max(free, 0.9 * epsilon)
     if isinstance(geometry.loss, LogLoss):
         return 0.9 * epsilon
     if isinstance(geometry.loss, MultinomialLogLoss):
@@ -74,9 +74,9 @@ def largest_kappa(parameters: Parameters, geometry: Geometry, beside: float) -> 
     return 0.1 * epsilon / geometry.n_problems
 
 
-def effective_weight(parameters: Parameters, geometry: Geometry, beside: float = 0.0) -> float:
+def effective_weight(parameters: Parameters, geometry: Geometry, reserved: float = 0.0) -> float:
     """Return C, or the public formula for it, within what the guarantee admits."""
-    most = largest_kappa(parameters, geometry, beside) / geometry.norm**2
+    most = largest_kappa(parameters, geometry, reserved) / geometry.norm**2
     if parameters.C is not None:
         return min(parameters.C, most)
     return automatic_weight(parameters, geometry, _AUTOMATIC, min(most, LARGEST_KAPPA / geometry.norm**2))
@@ -95,7 +95,7 @@ def gaussian_curve(geometry: Geometry, C: float) -> ObjectiveCurve:
 
 
 def pure_price(geometry: Geometry, C: float, epsilon: float) -> float:
-    """Return what the determinant adds to an objective noise of `epsilon` (theorem 1)."""
+    """Return the cost of the determinant, in addition to an objective noise of `epsilon` (theorem 1)."""
     kappa = C * geometry.norm**2
     if isinstance(geometry.loss, LogLoss):
         return 0.0 if kappa <= epsilon else math.log1p(kappa / 4)
@@ -104,10 +104,10 @@ def pure_price(geometry: Geometry, C: float, epsilon: float) -> float:
     return huber_price(kappa, geometry.loss.curvature, geometry.n_problems)
 
 
-def plan(parameters: Parameters, geometry: Geometry, C: float, beside: float = 0.0) -> PrivacyGuarantee:
+def plan(parameters: Parameters, geometry: Geometry, C: float, reserved: float = 0.0) -> PrivacyGuarantee:
     """Plan the two releases: the noise of the objective, and the solution."""
-    # The part `beside` of the budget (of the squared GDP parameter, or of epsilon) is left to other releases. Theorem 5
-    # counts them with the noise of the solution, and the events do not include them.
+    # The part `reserved` of the budget (of the squared GDP parameter, or of epsilon) is left to other releases.
+    # Theorem 5 counts them with the noise of the solution, and the events do not include them.
     epsilon, delta = parameters.epsilon, parameters.delta
     sensitivity = C * geometry.lipschitz
     tau = geometry.joint(parameters.tol * sensitivity)
@@ -122,13 +122,13 @@ def plan(parameters: Parameters, geometry: Geometry, C: float, beside: float = 0
     elif delta > 0:
         curve = gaussian_curve(geometry, C)
         mu_solution = _SLACK_MU * gaussian_mu(epsilon, delta)
-        mu_left = objective_mu(parameters, beside)
+        mu_left = objective_mu(parameters, reserved)
         mu_objective, event = curve.noise_of_mu(mu_left), GaussianEvent(mu_left)
         is_log_loss = isinstance(geometry.loss, LogLoss)
         number = 6 if is_log_loss else 7
         if not is_log_loss or mu_objective == 0:
-            # Rounded up, where there is anything beside.
-            rest = math.hypot(_SLACK_MU, math.sqrt(beside) * (1 + 2.0**-40)) if beside else _SLACK_MU
+            # Rounded up, if there are other releases.
+            rest = math.hypot(_SLACK_MU, math.sqrt(reserved) * (1 + 2.0**-40)) if reserved else _SLACK_MU
             mu_curve, _ = curve.calibrate(epsilon, delta, rest)
             if mu_curve > mu_objective:
                 mu_objective, event = mu_curve, ObjectiveEvent(curve, mu_curve)
@@ -139,7 +139,7 @@ def plan(parameters: Parameters, geometry: Geometry, C: float, beside: float = 0
         events = event, GaussianEvent(mu_solution)
         slack_share = mu_solution**2 / (mu_objective**2 + mu_solution**2)
     else:
-        own = pure_share(epsilon, 1 - beside)
+        own = pure_share(epsilon, 1 - reserved)
         noise_epsilon = pure_share(own, 1 - _SLACK_EPSILON)
         noise_epsilon -= pure_price(geometry, C, noise_epsilon)
         joint = C * geometry.joint_lipschitz
@@ -148,8 +148,8 @@ def plan(parameters: Parameters, geometry: Geometry, C: float, beside: float = 0
         solution = GammaMechanism(pure_share(own, _SLACK_EPSILON), slack, geometry.size)
         events, slack_share = (PureEvent(own),), _SLACK_EPSILON
     releases = (
-        Release(_OBJECTIVE, objective, (1 - beside) * (1 - slack_share), Theorem("Objective perturbation", number)),
-        Release(_SOLUTION, solution, (1 - beside) * slack_share, Theorem("Objective perturbation", 5)),
+        Release(_OBJECTIVE, objective, (1 - reserved) * (1 - slack_share), Theorem("Objective perturbation", number)),
+        Release(_SOLUTION, solution, (1 - reserved) * slack_share, Theorem("Objective perturbation", 5)),
     )
     return PrivacyGuarantee(epsilon, delta, events, releases)
 

@@ -1,4 +1,4 @@
-"""The public axes of a joint histogram: which cell each record falls into, and what the cells stand for.
+"""The public axes of a joint histogram: the cell of each record, and the values of the cells.
 
 Each record is read by itself. Values beyond the bounds belong to the outermost bins. A record with a value that is no
 category, or with an unknown label, is in no cell.

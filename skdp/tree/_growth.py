@@ -93,6 +93,6 @@ def _thresholds(columns: Columns, features: NDArray[np.intp], cut: Array, warps:
         here = (features == f) & np.isfinite(cut)
         known = warps.get(f, np.array([lower, upper]))
         values = np.interp(cut[here], np.linspace(0.0, 1.0, len(known)), known)
-        # Below the upper bound, so that what lies beyond goes where the bound itself goes.
+        # Below the upper bound, so that values beyond it are routed as the bound is.
         out[here] = np.minimum(values, np.nextafter(upper, lower))
     return out

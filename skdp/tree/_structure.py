@@ -173,7 +173,7 @@ class Routes:
         split = np.isfinite(forest.thresholds)
         which = np.arange(forest.features.shape[1])[:, None]
         counts = np.stack([(split & (forest.slots == s)).sum(axis=1) for s in which[:, 0]], axis=1)
-        # One more bin for what is no category.
+        # One more bin for values that are no category.
         extra = np.isin(forest.features, list(forest.places)) & (counts > 0)
         few = (np.count_nonzero(counts, axis=1) <= _MOST_SEEN) & (
             np.prod(counts + 1.0 + extra, axis=1) <= _MOST_ENTRIES
@@ -182,7 +182,7 @@ class Routes:
         if len(trees) == 0:
             return
         counts, slots, features = counts[trees], forest.slots[trees], forest.features[trees]
-        # The thresholds of each tree's features, increasing; what is beyond the last one is in the last bin.
+        # The thresholds of each tree's features, increasing; values beyond the last one are in the last bin.
         own = np.where(slots[:, None] == which, forest.thresholds[trees][:, None], np.inf)
         own = np.concatenate([np.sort(own, axis=2)[:, :, : counts.max()], np.full((*counts.shape, 2), np.inf)], axis=2)
         extra = extra[trees]
