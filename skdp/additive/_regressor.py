@@ -7,7 +7,6 @@ of the cells and of the targets; and last, how predictions and targets go togeth
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,6 +106,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         categories. ``"auto"`` is 1 less half of the inverse of 1 plus the noise multiplier.
     n_steps : int, default=300
         Number of gradient steps, for a positive `delta`.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`, `bounds_y` and `categories`. A value
+        that is given for `bounds` or `bounds_y` counts instead of the schema's. X is then the table itself,
+        with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -190,6 +193,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         thresholds: str = "uniform",
         smoothness: float | str = "auto",
         n_steps: int = 300,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -206,17 +210,17 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         self.thresholds = thresholds
         self.smoothness = smoothness
         self.n_steps = n_steps
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
     def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, None, Shape]:
         X = self._entries(X, parameters)
-        # A copy, since these are not the columns that the model has.
-        _, y = regression_data(copy(self), np.zeros((len(X[0]), 1)), y)
+        _, y = regression_data(self._without_columns(), np.zeros((len(X[0]), 1)), y)
         return X, single_target(y), None, Shape(len(X), names=self._names())
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
-        targets = Scaling.of_target(self.bounds_y, True)
+        targets = Scaling.of_target(self._declared("bounds_y"), True)
         columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
         layout, before = self._prepared(parameters, columns)
         engine, last = self._engine_for(parameters, layout, before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -60,13 +61,19 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
     # numbers only. NumPy's warnings during that check would say something about the values. With `times`, points in
     # time and durations may pass; they must not be read as numbers.
 
+    checked = estimator
+    if getattr(estimator, "schema", None) is not None and hasattr(estimator, "_encoded"):
+        # The schema's messages hold no values. Numbers and names of columns are those of the table.
+        X = estimator._encoded(X, reset=kwargs.get("reset", True))
+        checked, kwargs = copy(estimator), {**kwargs, "reset": True}
+
     def validate() -> Any:
         if not times:
             # Data that are not converted to numbers here may hold text.
             _refuse_odd(X, "X", text=kwargs.get("skip_check_array", False))
         if not isinstance(y, str):
             _refuse_odd(y, "y")
-        return validate_data(estimator, X, y, **kwargs)
+        return validate_data(checked, X, y, **kwargs)
 
     return _quietly(validate, X)
 

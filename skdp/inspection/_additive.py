@@ -160,7 +160,7 @@ class AdditiveTermsDisplay:
         if level == 1:
             raise ValueError("level must be less than 1: no interval holds for certain")
         noise, most = find(X)
-        names = estimator.term_names_[: estimator.n_features_in_]
+        names = estimator.term_names_[: estimator._n_columns]
         chosen = range(min(len(names), _MOST_PANELS)) if columns is None else [_place(c, names) for c in columns]
         outputs = np.size(estimator.intercept_)
         classes = getattr(estimator, "classes_", None)

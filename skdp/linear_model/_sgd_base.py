@@ -76,7 +76,7 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
                 "delta must be positive: noisy gradient descent adds Gaussian noise, which no delta=0 covers. "
                 "Choose it far below one over the number of records"
             )
-        norm = check_data_norm(estimator.data_norm)
+        norm = check_data_norm(estimator._declared("data_norm"))
         automatic = isinstance(estimator.max_grad_norm, str) and estimator.max_grad_norm == "auto"
         average = estimator.average
         if isinstance(average, bool | np.bool_):

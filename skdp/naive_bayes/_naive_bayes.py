@@ -92,6 +92,10 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
         guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
         it is for one row.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`, `classes`, `rows_per_group`,
+        `categorical_features` and `n_categories`. A value that is given for one of them counts instead of the
+        schema's. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -172,6 +176,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         priors: Any = None,
         classes: Any = None,
         rows_per_group: int | None = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -189,6 +194,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         self.priors = priors
         self.classes = classes
         self.rows_per_group = rows_per_group
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -224,6 +230,9 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
             "_columns": columns,
         }
 
+    def _form(self) -> str:
+        return "cells" if self.numeric == "binned" else "codes"
+
     def _fixed_cost(self) -> PrivacyCost | None:
         # Numbers of columns and of labels change dimensions only.
         parameters = self._check_parameters()
@@ -245,7 +254,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
                 var_smoothing=check_positive(self.var_smoothing, "var_smoothing", least=0.0),
                 dependence=check_positive(self.dependence, "dependence", least=0.0, most=1.0),
             ),
-            unit=Unit.of(self.rows_per_group),
+            unit=Unit.of(self._declared("rows_per_group")),
         )
 
     def _number_evidence(self, X: NDArray) -> Array:

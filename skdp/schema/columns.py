@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,9 @@ from numpy.typing import NDArray
 
 from ..checks.data import FLOATS, check_quietly
 from ..checks.params import check_bounds, increasing_edges, is_list
-from ..release.class_sums import scaled
-from .bins import Bins
+from .bins import Bins, bin_names
 from .categories import Categories, cells_of_codes, check_list
-from .grid import MOST_CELLS, Grid
+from .grid import MOST_CELLS, Grid, scaled
 from .names import (
     bounds_of_columns,
     check_n_categories,
@@ -156,11 +154,7 @@ class Columns:
         if isinstance(kind, Categories):
             return [str(value) for value in kind.values.tolist()]
         assert kind is not None
-        names = [f"{low:.6g} to {high:.6g}" for low, high in pairwise(kind)]
-        # Values beyond the outer edges are counted there.
-        if len(names) > 1:
-            names[0], names[-1] = f"below {kind[1]:.6g}", f"{kind[-2]:.6g} and above"
-        return names
+        return bin_names(kind)
 
 
 class Encoder:
@@ -250,23 +244,24 @@ def check_columns(
 ) -> ColumnSpec:
     """Check the parameters that describe columns, as far as possible without the number of columns."""
     # Numbers between bounds have `n_bins` cells, or none if that is 0; the grid may be finer.
-    categories = getattr(estimator, "categories", None)
+    categories = estimator._declared("categories")
     if categories is None:
         parameter = "categorical_features"
-        mask_length, columns = named_columns(getattr(estimator, parameter, None), parameter)
-        counts = check_n_categories(getattr(estimator, "n_categories", None), len(columns), most)
+        mask_length, columns = named_columns(estimator._declared(parameter), parameter)
+        counts = check_n_categories(estimator._declared("n_categories"), len(columns), most)
         by_size = {size: Categories.codes(size) for size in set(counts)}
         declared = tuple((name, by_size[size]) for name, size in zip(columns, counts, strict=True))
     else:
         parameter, mask_length, declared = "categories", None, _check_categories(categories, most)
-    edges = _check_bin_edges(getattr(estimator, "bin_edges", None))
+    edges = _check_bin_edges(estimator._declared("bin_edges"))
     taken = [name for name, _ in (*declared, *edges)]
     if len(set(taken)) < len(taken):
         raise ValueError(f"a column may occur once only in {parameter}{' and bin_edges together' if edges else ''}")
-    pairs = check_pairs(getattr(estimator, "interactions", None))
+    pairs = check_pairs(estimator._declared("interactions"))
     if pairs and len({type(name) for name in [*taken, *(c for pair in pairs for c in pair)]}) > 1:
         raise ValueError("interactions, categories and bin_edges must all hold positions, or all hold names")
-    bounds = None if estimator.bounds is None else check_bounds(estimator.bounds, "bounds", "the numeric features")
+    bounds = estimator._declared("bounds")
+    bounds = None if bounds is None else check_bounds(bounds, "bounds", "the numeric features")
     cells = n_bins if n_cells is None else n_cells
     return ColumnSpec(parameter, mask_length, declared, edges, pairs, bounds, n_bins, cells, scale, unit)
 
@@ -292,8 +287,13 @@ def _check_bin_edges(value: Any) -> tuple[tuple[Any, Array], ...]:
         raise TypeError(f"bin_edges must map columns to edges, got {type(value).__name__}")
     checked = []
     for name, edges in value.items():
-        array = increasing_edges(edges)
-        if array is None:
-            raise ValueError(f"bin_edges must have two finite edges or more for a column, increasing; {name!r} has not")
-        checked.append((column_name(name, "bin_edges"), array))
+        checked.append((column_name(name, "bin_edges"), check_edges(edges, name)))
     return tuple(checked)
+
+
+def check_edges(edges: Any, name: Any) -> Array:
+    """Return the edges of the bins of one column."""
+    array = increasing_edges(edges)
+    if array is None:
+        raise ValueError(f"bin_edges must have two finite edges or more for a column, increasing; {name!r} has not")
+    return array

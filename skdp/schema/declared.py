@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -139,13 +139,21 @@ def _grid(column: Number) -> Grid:
     return Grid(np.array([float(column.low)]), np.array([float(column.high)]), 1, scale, float(column.step or 1))
 
 
-def read_numbers(column: Number, entries: Entries) -> tuple[Array, NDArray[np.bool_]]:
-    """Return numbers on the scale of a column, clipped; the middle for missing ones; and which are missing."""
-    values, (low, high) = entries.as_numbers(), limits(column)
+def edges_of(column: Number, n_bins: int) -> Array:
+    """Return the edges of bins between the bounds of a column, even on its scale."""
+    return replace(_grid(column), n_cells=n_bins).every_edge()[0]
+
+
+def read_numbers(column: Number, entries: Entries, warped: bool = True) -> tuple[Array, NDArray[np.bool_]]:
+    """Return numbers, clipped; the middle for missing ones; and which are missing."""
+    # They are on the scale of the column if `warped`.
+    values, (low, high) = entries.as_numbers(), limits(column) if warped else (float(column.low), float(column.high))
     missing = np.isnan(values)
     if column.missing == "error" and missing.any():
         raise ValueError(_REFUSED.format(entries.name, "missing values, or entries that are no numbers", "missing"))
-    values = _grid(column).warp(np.clip(values, column.low, column.high))
+    values = np.clip(values, column.low, column.high)
+    if warped:
+        values = _grid(column).warp(values)
     # Logarithms are rounded.
     return np.where(missing, low / 2 + high / 2, np.clip(values, low, high)), missing
 
