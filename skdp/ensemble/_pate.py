@@ -520,7 +520,7 @@ class PATEClassifier(ClassifierMixin, LabelsMixin, BaseEstimator):
             if fitted is not None and hasattr(rows, "columns"):
                 rows = validate_quietly(fitted, rows, dtype=np.float64, reset=False)
             else:
-                rows = check_quietly(rows, dtype=np.float64)
+                rows = check_quietly(self._encoded(rows, reset=False), dtype=np.float64)
         except (ValueError, TypeError) as error:
             raise type(error)(f"public_X must hold rows like those of X: {error}") from None
         if rows.shape[1] != n_features:

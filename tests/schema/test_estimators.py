@@ -54,14 +54,15 @@ ARGUMENTS = {
     "SampleAggregate": {"estimator": LogisticRegression(), "bounds": (-5, 5), "n_blocks": 4},
     "DPKMeans": {"n_clusters": 2},
     "SampleAggKMeans": {"n_clusters": 2, "n_blocks": 4},
-    "DPMLPClassifier": {"delta": 1e-5, "hidden_layer_sizes": (3,), "max_iter": 2},
-    "DPMLPRegressor": {"delta": 1e-5, "hidden_layer_sizes": (3,), "max_iter": 2},
+    "DPMLPClassifier": {"delta": 1e-5, "hidden_layer_sizes": (3,), "n_steps": 2},
+    "DPMLPRegressor": {"delta": 1e-5, "hidden_layer_sizes": (3,), "n_steps": 2},
     "DPPCA": {"n_components": 2},
     "ExpMechPCA": {"n_components": 1},
 }
 # Without a table; NormClipper has nothing that a schema could say.
 WITHOUT = {"TableEncoder", "NormClipper", "PrivateLabelSet", "DPGridSearchCV", "DPRandomizedSearchCV"}
-KINDS = sorted({type(estimator).__name__ for estimator in ESTIMATORS} - WITHOUT)
+PROTOTYPES = {type(estimator).__name__: estimator for estimator in ESTIMATORS}
+KINDS = sorted(PROTOTYPES.keys() - WITHOUT)
 
 
 def made(name, **further):
@@ -73,14 +74,18 @@ def made(name, **further):
         columns = {key: columns[key] for key in ("age",)}
         if name == "ExpMechPCA":
             columns = {"work": COLUMNS["work"], **columns}
-    target = LABELS if is_classifier(kind) or name == "SampleAggregate" else TARGETS if is_regressor(kind) else None
+    target = (
+        LABELS
+        if is_classifier(PROTOTYPES[name]) or name in ("SampleAggregate", "ExpMechERM")
+        else TARGETS
+        if is_regressor(PROTOTYPES[name])
+        else None
+    )
     own = {**ARGUMENTS.get(name, {}), **further}
     if name == "PATEClassifier":
         own["public_X"] = Schema(columns).sample(30, seed=9)
     if name not in ("BoundsScaler", "PublicBinner"):
         own = {"epsilon": 3.0, "random_state": 3, **own}
-    known = kind.__init__.__wrapped__ if hasattr(kind.__init__, "__wrapped__") else kind.__init__
-    assert "schema" in known.__code__.co_varnames
     return kind(schema=Schema(columns, target), **own)
 
 
@@ -191,7 +196,7 @@ def test_a_table_with_other_columns_is_refused_before_a_charge(name):
         model.fit(X.assign(further=1), y)
     first = next(iter(model.schema))
     with pytest.raises(ValueError, match=f"X lacks columns of the schema: {first!r}"):
-        model.fit(X.drop(columns=first), y)
+        model.fit(X.rename(columns={first: "another"}), y)
     assert not budget.records
     assert not hasattr(model, "n_features_in_")
 
@@ -203,7 +208,9 @@ def neighbours(model):
     ordinary = objects(X)
     yield ordinary[:1], y
     for entry in (None, "nonsense", -(10.0**300), 10.0**300, float("nan"), pd.NaT):
-        if model._form() == "values" and not isinstance(entry, float) or (entry != entry and model._form() == "values"):
+        if (model._form() == "values" and not isinstance(entry, float)) or (
+            entry != entry and model._form() == "values"
+        ):
             continue
         row = np.empty((1, len(schema)), dtype=object)
         row[:] = [[entry] * len(schema)]
@@ -241,7 +248,7 @@ def test_no_release_moves_by_more_than_it_says(name):
                 moved = partial(moved, monotone=False)
             most[label_of] = max(most.get(label_of, 0.0), moved(difference) / mechanism.sensitivity)
     assert max(most.values()) <= 1 + 1e-9, most
-    assert max(most.values()) > (0.05 if name in IN_ALL_GROUPS else 0.1), most
+    assert max(most.values()) > (0.01 if name in IN_ALL_GROUPS else 0.1), most
 
 
 def test_a_linear_model_gets_what_the_encoder_makes():
@@ -291,7 +298,7 @@ def test_what_is_given_counts_and_what_contradicts_is_refused():
     X, y = table(model)
     with pytest.raises(ValueError, match="categorical_features follows from the schema"):
         made("DPRandomTree", categorical_features=[0]).fit(X, y)
-    with pytest.raises(TypeError, match=r"schema must be a skdp\.Schema, got a str"):
+    with pytest.raises(TypeError, match=r"schema must be a skdp\.Schema, got 'census.toml'"):
         ObjPertLogReg(schema="census.toml").fit(X, y)
     with pytest.raises(ValueError, match="declares the column 'age' as a Number, and this estimator takes columns of"):
         skdp.RandomizedResponse(schema=model.schema).fit(X)
@@ -327,7 +334,7 @@ def test_searches_and_scores_take_the_schema():
     assert inner.best_params_ == search.best_params_
     assert np.array_equal(released(inner.best_estimator_), released(search.best_estimator_))
     assert search.predict(X.drop(columns="person")).shape == (80,)
-    assert private_score(search, X, y, epsilon=1.0, random_state=0).privacy_.unit == "group"
+    assert private_score(search, X, y, epsilon=1.0, random_state=0).privacy.unit == "group"
     scores = private_cross_val_score(DPNaiveBayes(), X, y, schema=schema, cv=2, epsilon=4.0, random_state=0)
     assert scores.shape == (2,)
     with pytest.raises(ValueError, match="schema is not the same as that of DPNaiveBayes"):
@@ -340,7 +347,12 @@ def test_the_range_of_targets_follows_for_scores():
     model = made("DPSGDRegressor")
     X, y = table(model)
     search = DPGridSearchCV(
-        DPSGDRegressor(), {"n_steps": [5, 10]}, schema=model.schema, scoring="neg_mean_squared_error", epsilon=4.0
+        DPSGDRegressor(),
+        {"n_steps": [5, 10]},
+        schema=model.schema,
+        scoring="neg_mean_squared_error",
+        epsilon=4.0,
+        delta=1e-5,
     )
     assert private_score(search.fit(X, y), X, y, metric="neg_mean_absolute_error", epsilon=1.0).value < 0
 
@@ -356,11 +368,11 @@ def test_quantiles_of_declared_columns():
 def test_allocate_prices_a_schema_without_data():
     model = made("ObjPertLogReg", delta=1e-6, accountant=None)
     budget = BudgetAccountant(2.0, 1e-6)
-    found = allocate(model, epsilon=1.0, delta=1e-6, accountant=budget).estimator
+    allocate(model, epsilon=1.0, delta=1e-6, accountant=budget)
     X, y = table(model)
-    found.fit(X, y)
+    model.fit(X, y)
     with pytest.raises(BudgetError, match="This fit is admitted with epsilon="):
-        found.set_params(epsilon=5.0).fit(X, y)
+        model.set_params(epsilon=5.0).fit(X, y)
     assert budget.remaining(2, like=model).epsilon > 0
 
 
