@@ -61,11 +61,12 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
     # numbers only. NumPy's warnings during that check would say something about the values. With `times`, points in
     # time and durations may pass; they must not be read as numbers.
 
-    checked = estimator
-    if getattr(estimator, "schema", None) is not None and hasattr(estimator, "_encoded"):
-        # The schema's messages hold no values. Numbers and names of columns are those of the table.
-        X = estimator._encoded(X, reset=kwargs.get("reset", True))
-        checked, kwargs = copy(estimator), {**kwargs, "reset": True}
+    checked, rows = estimator, X
+    if hasattr(estimator, "_encoded"):
+        rows = estimator._encoded(X, reset=kwargs.get("reset", True))
+    if rows is not X:
+        # Rows were encoded by a schema. The estimator keeps number and names of the table's columns.
+        X, checked, kwargs = rows, copy(estimator), {**kwargs, "reset": True}
 
     def validate() -> Any:
         if not times:
@@ -76,6 +77,11 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
         return validate_data(checked, X, y, **kwargs)
 
     return _quietly(validate, X)
+
+
+def reads_table(estimator: Any, reset: bool) -> bool:
+    """Tell whether an estimator encodes its rows by a schema."""
+    return hasattr(estimator, "_reads_table") and estimator._reads_table(reset)
 
 
 def check_quietly(X: Any, **kwargs: Any) -> NDArray:

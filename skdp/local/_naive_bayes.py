@@ -332,6 +332,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         if not np.all((whole == table) & (whole >= UNKNOWN) & (whole < limits)):
             raise ValueError("reports must be as randomize returns them, with the same parameters")
         self.n_features_in_ = n_features
+        self._keep(self._encoding())
         return self._learn(whole, classes, columns)
 
     def _randomize(

@@ -83,25 +83,29 @@ class TakesSchema:
             return [list(range(size)) for size in encoding.categories.values()]
         return getattr(encoding, name)
 
+    def _used(self) -> Encoding | None:
+        """Return the encoding of the fit, or before a fit that of the parameters."""
+        return getattr(self, "_table", None) if hasattr(self, "n_features_in_") else self._encoding()
+
+    def _reads_table(self, reset: bool) -> bool:
+        """Tell whether rows have to be encoded."""
+        return (self._encoding() if reset else self._used()) is not None
+
     def _encoded(self, X: Any, *, reset: bool) -> Any:
         """Return the rows as numbers, if there is a schema; otherwise as they are."""
+        encoding = self._encoding() if reset else self._used()
+        encoded = X if encoding is None else encoding.encode(X)
         if reset:
-            vars(self).pop("_table", None)
-        encoding = self._used()
-        if encoding is None:
-            return X
-        encoded = encoding.encode(X)
-        if reset:
+            self._keep(encoding)
+        return encoded
+
+    def _keep(self, encoding: Encoding | None) -> None:
+        """Keep how rows are encoded, and the names of the schema's columns."""
+        vars(self).pop("_table", None)
+        if encoding is not None:
             self._table = encoding
             self.n_features_in_ = len(encoding.schema)
             self.feature_names_in_ = np.array(list(encoding.schema), dtype=object)
-        return encoded
-
-    def _used(self) -> Encoding | None:
-        """Return the encoding of the fit, or before a fit that of the parameters."""
-        if hasattr(self, "_table"):
-            return self._table
-        return self._encoding()
 
     def _names(self) -> NDArray | None:
         """Return the names of the columns that the estimator computes with."""
