@@ -92,6 +92,17 @@ class Encoding:
                 found[name] = np.arange(len(cells_of(column)) + 1) - 0.5
         return found
 
+    def declared_cells(self) -> dict[str, int]:
+        """Return how many of the first cells of encoded columns hold declared values, where others do not."""
+        found, left = {}, iter(self.layout)
+        for name, column in self.schema.items():
+            for _, (encoded, _) in zip(self._names_of(name, column), left, strict=False):
+                if isinstance(column, Category) and len(column.values) < len(cells_of(column)):
+                    found[encoded] = len(column.values)
+                elif isinstance(column, Number) and column.missing == "cell" and self.form == "cells":
+                    found[encoded] = len(self.edges[name]) - 1
+        return found
+
     def cell_names(self, edges: Sequence[Array | None]) -> list[list[str]]:
         """Return the names of the cells of encoded columns, which have bins with these edges or categories."""
         found, left = [], iter(edges)

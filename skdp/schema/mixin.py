@@ -83,6 +83,11 @@ class TakesSchema:
             return [list(range(size)) for size in encoding.categories.values()]
         return getattr(encoding, name)
 
+    def _declared_cells(self) -> dict[str, int]:
+        """Return for encoded columns how many of their first cells hold declared values."""
+        encoding = self._encoding()
+        return {} if encoding is None else encoding.declared_cells()
+
     def _used(self) -> Encoding | None:
         """Return the encoding of the fit, or before a fit that of the parameters."""
         return getattr(self, "_table", None) if hasattr(self, "n_features_in_") else self._encoding()
