@@ -99,7 +99,7 @@ def _check_table(options: Any) -> int:
 def _table(path: Path) -> Any:
     """Read a table; the entries of a CSV file stay text, which a schema reads by value."""
     if path.suffix.lower() in (".parquet", ".pq"):
-        from pyarrow import parquet  # type: ignore[import-not-found, unused-ignore]
+        from pyarrow import parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
         return parquet.read_table(path)
     with path.open(newline="", encoding="utf-8-sig") as lines:
