@@ -124,6 +124,14 @@ class TakesSchema:
         encoding = self._used()
         return self.n_features_in_ if encoding is None else len(encoding.layout)
 
+    def _importances(self, sizes: Any) -> Any:
+        """Return importances of the columns of X, which add up to 1, from those of encoded columns."""
+        encoding = self._used()
+        if encoding is not None:
+            sizes = np.bincount(encoding.origins(), sizes, minlength=len(encoding.schema))
+        total = sizes.sum()
+        return sizes / total if total > 0 else np.zeros(len(sizes))
+
     def _groups_of(self, X: Any) -> Any:
         """Return the column of groups that the schema declares, or None."""
         return None if getattr(self, "schema", None) is None else groups_column(as_schema(self.schema), X)
