@@ -193,8 +193,8 @@ class Encoding:
     def _in_bins(self, name: str, column: Number, entries: Entries) -> Array:
         values, missing = read_numbers(column, entries, warped=False)
         edges = self.edges[name]
-        # Values beyond the edges belong to the outer bins, and not to the bin for missing values.
-        return np.where(missing, _beyond(edges), np.clip(values, edges[0], edges[-1]))
+        # Values beyond the edges belong to the outer bins. The last edge itself is in the bin for missing values.
+        return np.where(missing, _beyond(edges), np.clip(values, edges[0], np.nextafter(edges[-1], -np.inf)))
 
     def _sparse(self, every: list[Entries]) -> sparse.csr_array:
         """Encode rows for "linear", with one stored entry for each column of the schema."""

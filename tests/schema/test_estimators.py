@@ -270,7 +270,7 @@ def test_missing_numbers_have_a_cell_of_their_own():
     labels = ["no", "yes"] * 2000
     model = DPAdditiveClassifier(schema=schema, epsilon=50.0, delta=1e-6, random_state=0).fit({"age": ages}, labels)
     assert model.cell_names_[0][-1] == "missing"
-    assert model.predict({"age": [5, 9, None, float("nan"), "unknown"]}).tolist() == ["no", "no", "yes", "yes", "yes"]
+    assert model.predict({"age": [5, 10, None, float("nan"), "unknown"]}).tolist() == ["no", "no", "yes", "yes", "yes"]
     bayes = DPNaiveBayes(schema=schema, numeric="binned", epsilon=50.0, random_state=0).fit({"age": ages}, labels)
     assert bayes.predict({"age": [5, None]}).tolist() == ["no", "yes"]
 
