@@ -97,6 +97,12 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     classes : array-like, default=None
         The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
         in `y` are taken to be public, with a warning.
+    class_weight : dict, default=None
+        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
+    max_weight : float, default=None
+        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
+        `sample_weight` is given, and without effect otherwise.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `classes` and `categories`. A value
         that is given for `bounds` or `classes` counts instead of the schema's. X is then the table itself, with
@@ -200,6 +206,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         margin: float | str = "auto",
         n_steps: int = 300,
         classes: Any = None,
+        class_weight: Any = None,
+        max_weight: float | None = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
@@ -220,6 +228,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         self.margin = margin
         self.n_steps = n_steps
         self.classes = classes
+        self.class_weight = class_weight
+        self.max_weight = max_weight
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
@@ -228,15 +238,13 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         self._check_own()
         return super()._check_parameters()
 
-    def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, None, Shape]:
+    def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, NDArray[np.bool_], Shape]:
         X = self._entries(X, parameters)
         positions = np.zeros((len(X[0]), 1))
         _, labels, classes = labelled_data(
             self._without_columns(), positions, y, check_classes(self._declared("classes"))
         )
-        if np.any(labels < 0):
-            X, labels = [column[labels >= 0] for column in X], labels[labels >= 0]
-        return X, labels, None, Shape(len(X), len(classes), names=self._names(), classes=classes)
+        return X, labels, labels >= 0, Shape(len(X), len(classes), names=self._names(), classes=classes)
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)

@@ -106,6 +106,9 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         categories. ``"auto"`` is 1 less half of the inverse of 1 plus the noise multiplier.
     n_steps : int, default=300
         Number of gradient steps, for a positive `delta`.
+    max_weight : float, default=None
+        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
+        `sample_weight` is given, and without effect otherwise.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `bounds_y` and `categories`. A value
         that is given for `bounds` or `bounds_y` counts instead of the schema's. X is then the table itself,
@@ -197,6 +200,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         thresholds: str = "uniform",
         smoothness: float | str = "auto",
         n_steps: int = 300,
+        max_weight: float | None = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
@@ -214,6 +218,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         self.thresholds = thresholds
         self.smoothness = smoothness
         self.n_steps = n_steps
+        self.max_weight = max_weight
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state

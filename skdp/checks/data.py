@@ -88,7 +88,7 @@ def check_quietly(X: Any, **kwargs: Any) -> NDArray:
     """Call scikit-learn's check_array, and keep values out of its messages, as `validate_quietly` does."""
 
     def validate() -> Any:
-        _refuse_odd(X, "X")
+        _refuse_odd(X, kwargs.get("input_name", "X"))
         return check_array(X, **kwargs)
 
     array: NDArray = _quietly(validate, X)

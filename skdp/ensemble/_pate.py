@@ -262,6 +262,12 @@ class PATEClassifier(ClassifierMixin, LabelsMixin, BaseEstimator):
         The label set. Records with other labels are dropped. None declares the labels that occur to be public.
     n_jobs : int, default=None
         Number of processes that fit teachers. Threads are not used.
+    class_weight : dict, default=None
+        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
+    max_weight : float, default=None
+        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
+        `sample_weight` is given, and without effect otherwise.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `classes`. A value that is given for `classes`
         counts instead of the schema's. X is then the table itself, with text and missing values.
@@ -357,6 +363,8 @@ class PATEClassifier(ClassifierMixin, LabelsMixin, BaseEstimator):
         expected_n: float | None = None,
         classes: Any = None,
         n_jobs: int | None = None,
+        class_weight: Any = None,
+        max_weight: float | None = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
@@ -373,6 +381,8 @@ class PATEClassifier(ClassifierMixin, LabelsMixin, BaseEstimator):
         self.expected_n = expected_n
         self.classes = classes
         self.n_jobs = n_jobs
+        self.class_weight = class_weight
+        self.max_weight = max_weight
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state

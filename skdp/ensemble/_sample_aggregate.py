@@ -328,6 +328,12 @@ class SampleAggregate(PrivateEstimator, BaseEstimator):
         added to the block, with that label.
     n_jobs : int, default=None
         Number of processes that work on blocks. Threads are not used.
+    class_weight : dict, default=None
+        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
+    max_weight : float, default=None
+        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
+        `sample_weight` is given, and without effect otherwise.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `classes`. A value that is given for `classes`
         counts instead of the schema's. X is then the table itself, with text and missing values.
@@ -412,6 +418,8 @@ class SampleAggregate(PrivateEstimator, BaseEstimator):
         expected_n: float | None = None,
         classes: Any = None,
         n_jobs: int | None = None,
+        class_weight: Any = None,
+        max_weight: float | None = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
@@ -429,6 +437,8 @@ class SampleAggregate(PrivateEstimator, BaseEstimator):
         self.expected_n = expected_n
         self.classes = classes
         self.n_jobs = n_jobs
+        self.class_weight = class_weight
+        self.max_weight = max_weight
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
@@ -443,7 +453,7 @@ class SampleAggregate(PrivateEstimator, BaseEstimator):
             tags.target_tags = deepcopy(inner.target_tags)
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Fit the estimator to the blocks, and spend epsilon and delta.
 
         Parameters
@@ -452,6 +462,9 @@ class SampleAggregate(PrivateEstimator, BaseEstimator):
             Finite features.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
             Labels of a classifier, finite targets of a regressor; not used otherwise.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
+            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
 
         Returns
         -------
@@ -463,7 +476,7 @@ class SampleAggregate(PrivateEstimator, BaseEstimator):
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        return self._fit(X, y)
+        return self._fit(X, y, sample_weight=sample_weight)
 
     def _kind(self) -> type[PrivateEstimator]:
         if self._is_classifier():

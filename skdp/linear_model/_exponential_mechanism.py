@@ -149,6 +149,12 @@ class ExpMechERM(LogOdds, LinearRule, PrivateEstimator, BaseEstimator):
     classes : array-like, default=None
         For classification, the two public labels. Rows with other labels are left out. With None, the labels in `y`
         are taken to be public, with a warning.
+    class_weight : dict, default=None
+        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
+    max_weight : float, default=None
+        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
+        `sample_weight` is given, and without effect otherwise.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds_y`, `data_norm` and `classes`. A value
         that is given for one of them counts instead of the schema's. X is then the table itself, with text and
@@ -226,6 +232,8 @@ class ExpMechERM(LogOdds, LinearRule, PrivateEstimator, BaseEstimator):
         huber_threshold: float | None = None,
         fit_intercept: bool = True,
         classes: Any = None,
+        class_weight: Any = None,
+        max_weight: float | None = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
@@ -239,6 +247,8 @@ class ExpMechERM(LogOdds, LinearRule, PrivateEstimator, BaseEstimator):
         self.huber_threshold = huber_threshold
         self.fit_intercept = fit_intercept
         self.classes = classes
+        self.class_weight = class_weight
+        self.max_weight = max_weight
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
@@ -254,7 +264,7 @@ class ExpMechERM(LogOdds, LinearRule, PrivateEstimator, BaseEstimator):
             tags.regressor_tags = RegressorTags()
         return tags
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> Self:
         """Fit the model, and spend epsilon.
 
         Parameters
@@ -264,6 +274,9 @@ class ExpMechERM(LogOdds, LinearRule, PrivateEstimator, BaseEstimator):
         y : array-like of shape (n_samples,)
             Two labels, or finite targets that are clipped to `bounds_y`. With declared `classes`, rows with other
             labels are left out.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
+            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
 
         Returns
         -------
@@ -275,7 +288,7 @@ class ExpMechERM(LogOdds, LinearRule, PrivateEstimator, BaseEstimator):
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        return self._fit(X, y)
+        return self._fit(X, y, sample_weight=sample_weight)
 
     def _read(self, X: Any, y: Any, parameters: Parameters) -> Any:
         if parameters.targets is None:

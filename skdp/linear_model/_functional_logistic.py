@@ -148,6 +148,12 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
         Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
         guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
         it is for one row.
+    class_weight : dict, default=None
+        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
+    max_weight : float, default=None
+        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
+        `sample_weight` is given, and without effect otherwise.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `data_norm`, `classes` and
         `rows_per_group`. A value that is given for one of them counts instead of the schema's. X is then the
@@ -222,6 +228,8 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
         calibration: str = "lda",
         classes: Any = None,
         rows_per_group: int | None = None,
+        class_weight: Any = None,
+        max_weight: float | None = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
@@ -234,6 +242,8 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
         self.calibration = calibration
         self.classes = classes
         self.rows_per_group = rows_per_group
+        self.class_weight = class_weight
+        self.max_weight = max_weight
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state

@@ -122,6 +122,8 @@ class PrivateLinearClassifier(LogOdds, PrivateLinearModel):
         tol: float = 1e-6,
         max_iter: int = 100,
         classes: Any = None,
+        class_weight: Any = None,
+        max_weight: float | None = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
@@ -135,6 +137,8 @@ class PrivateLinearClassifier(LogOdds, PrivateLinearModel):
         self.tol = tol
         self.max_iter = max_iter
         self.classes = classes
+        self.class_weight = class_weight
+        self.max_weight = max_weight
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state

@@ -93,6 +93,12 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
     classes : array-like, default=None
         The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
         in `y` are taken to be public, with a warning.
+    class_weight : dict, default=None
+        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
+    max_weight : float, default=None
+        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
+        `sample_weight` is given, and without effect otherwise.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `data_norm` and `classes`. A value that is given
         for `data_norm` or `classes` counts instead of the schema's. X is then the table itself, with text and
@@ -183,6 +189,8 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         momentum: float = 0.95,
         average: bool | float = True,
         classes: Any = None,
+        class_weight: Any = None,
+        max_weight: float | None = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
@@ -205,11 +213,13 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         self.momentum = momentum
         self.average = average
         self.classes = classes
+        self.class_weight = class_weight
+        self.max_weight = max_weight
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, sample_weight: Any = None) -> Self:
         """Take one more course of steps, from the coefficients as they are, and spend epsilon and delta for it.
 
         Parameters
@@ -220,6 +230,9 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
             Labels. Rows with labels that are not declared are left out.
         classes : array-like of shape (n_classes,), default=None
             The public label set. Needed at the first call unless the estimator's own `classes` is set.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
+            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
 
         Returns
         -------
@@ -243,7 +256,7 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         parameters = replace(self._check_parameters(), classes=declared)
         if not first:
             parameters = self._after(parameters, self.coef_, self.intercept_)
-        return self._fit(X, y, parameters=parameters)
+        return self._fit(X, y, parameters=parameters, sample_weight=sample_weight)
 
     def _check_parameters(self) -> Parameters:
         return replace(super()._check_parameters(), classes=check_classes(self._declared("classes")))

@@ -93,6 +93,9 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
     average : bool or float, default=True
         Part of the iterates, the last ones, whose average is the result. True is one half, False the last iterate
         alone.
+    max_weight : float, default=None
+        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
+        `sample_weight` is given, and without effect otherwise.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds_y` and `data_norm`. A value that is given
         for `bounds_y` or `data_norm` counts instead of the schema's. X is then the table itself, with text and
@@ -185,6 +188,7 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
         eta0: float | None = None,
         momentum: float = 0.95,
         average: bool | float = True,
+        max_weight: float | None = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
@@ -208,11 +212,12 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
         self.eta0 = eta0
         self.momentum = momentum
         self.average = average
+        self.max_weight = max_weight
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> Self:
         """Take one more course of steps, from the coefficients as they are, and spend epsilon and delta for it.
 
         Parameters
@@ -221,6 +226,9 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
             Finite features. Rows longer than `data_norm` are scaled down to it.
         y : array-like of shape (n_samples,)
             Finite targets, clipped to `bounds_y`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
+            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
 
         Returns
         -------
@@ -233,7 +241,7 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
             half, centre = parameters.targets.half, parameters.targets.centre
             intercept = (np.atleast_1d(self.intercept_) - centre) / half
             parameters = self._after(parameters, self.coef_[None] / half, intercept)
-        return self._fit(X, y, parameters=parameters)
+        return self._fit(X, y, parameters=parameters, sample_weight=sample_weight)
 
     def _check_parameters(self) -> Parameters:
         parameters = super()._check_parameters()

@@ -30,6 +30,7 @@ from ..mechanisms import NoiseSource
 from .mixin import DPEstimatorMixin
 from .session import PrivacyGuarantee, ReleaseSession, check_accountant
 from .units import ONE_RECORD, Unit
+from .weights import chances, class_weights, relative_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,9 @@ class PrivateEstimator(DPEstimatorMixin):
         """Return the value of ``privacy_``: the guarantee of this fit together with the fits that it continues."""
         return guarantee
 
-    def _fit(self, X: Any, y: Any = None, groups: Any = None, parameters: Any = None) -> Self:
+    def _fit(
+        self, X: Any, y: Any = None, groups: Any = None, parameters: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Fit. If `parameters` are given, they are checked already, and may name a fit to continue."""
         accountant = check_accountant(self.accountant)
         if parameters is None:
@@ -103,13 +106,18 @@ class PrivateEstimator(DPEstimatorMixin):
         source = NoiseSource(self.random_state)
         unit: Unit = getattr(parameters, "unit", ONE_RECORD)
         numbers = unit.numbers(groups, X)
+        relative = relative_weights(sample_weight, getattr(self, "max_weight", None))
         X, y, known, shape = self._read(X, y, parameters)
+        by_class = class_weights(getattr(self, "class_weight", None), shape.classes)
+        probabilities = chances(relative, by_class, X, y)
+        if probabilities is not None and known is not None:
+            probabilities = probabilities[known]
         X, y, members = unit.members(numbers, X, y, known)
         guarantee, design = self._plan(parameters, shape)
         stated = self._stated(guarantee, parameters)
         self._rehearse(parameters, shape, design)
         session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
-        X, y = unit.counted(source, members, X, y)
+        X, y = unit.counted(source, members, X, y, probabilities)
         fitted = self._measure(session, Records(X, y, shape), parameters, design)
         for name in (self._released | self._public | {"classes_"}) & vars(self).keys():
             # An attribute of an earlier fit may not exist after this one.
@@ -190,7 +198,7 @@ class LabelsMixin(PrivateEstimator):
         n_classes = check_integer(n_classes, "n_classes", least=2)
         return Shape(n_features, n_classes, classes=classes, is_read=False)
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> Self:
         """Fit the model to private data, and spend epsilon and delta.
 
         Parameters
@@ -200,6 +208,9 @@ class LabelsMixin(PrivateEstimator):
             rows.
         y : array-like of shape (n_samples,)
             Labels. With declared `classes`, rows with other labels are left out.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
+            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
 
         Returns
         -------
@@ -211,13 +222,13 @@ class LabelsMixin(PrivateEstimator):
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        return self._fit(X, y)
+        return self._fit(X, y, sample_weight=sample_weight)
 
 
 class GroupsMixin(PrivateEstimator):
     """Fits of rows with labels or targets, of which few count for each group; other mixins read them."""
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to private data, and spend epsilon and delta.
 
         Parameters
@@ -229,6 +240,9 @@ class GroupsMixin(PrivateEstimator):
             are left out.
         groups : array-like of shape (n_samples,), default=None
             Which group each row belongs to, by a number or a text; for `rows_per_group`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
+            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
 
         Returns
         -------
@@ -240,7 +254,7 @@ class GroupsMixin(PrivateEstimator):
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        return self._fit(X, y, groups)
+        return self._fit(X, y, groups, sample_weight=sample_weight)
 
 
 class TargetsMixin(PrivateEstimator):
@@ -255,7 +269,7 @@ class TargetsMixin(PrivateEstimator):
     def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
         return Shape(n_features, is_read=False)
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> Self:
         """Fit the model to private data, and spend epsilon and delta.
 
         Parameters
@@ -264,6 +278,9 @@ class TargetsMixin(PrivateEstimator):
             Rows of finite numbers, or of text where the estimator takes text. There may be none.
         y : array-like of shape (n_samples,)
             Finite targets, which are clipped to `bounds_y`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
+            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
 
         Returns
         -------
@@ -275,7 +292,7 @@ class TargetsMixin(PrivateEstimator):
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        return self._fit(X, y)
+        return self._fit(X, y, sample_weight=sample_weight)
 
 
 class ManyTargetsMixin(TargetsMixin):

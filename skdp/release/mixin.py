@@ -27,12 +27,12 @@ from .session import PrivacyGuarantee
 #: Why there is no such argument, or parameter.
 _REASONS = {
     "sample_weight": (
-        "The noise is made for records of weight 1: a weight would change how far one record can move a release. Leave "
-        "out records by a public rule instead"
+        "Classifiers and regressors of the central model take sample_weight. Searches do not pass it on, because their "
+        "scores have no weights. For other estimators, leave out records by a public rule"
     ),
     "class_weight": (
-        "The noise is made for records of weight 1, and the frequencies of private labels are private. After the fit, "
-        "move the threshold on predict_proba or decision_function instead, which uses no budget"
+        "Classifiers of the central model take class_weight, a dict of public weights. For other estimators, move the "
+        "threshold on predict_proba or decision_function after the fit, which uses no budget"
     ),
     "verbose": "Lines that are printed during a fit would tell about the records",
     "warm_start": "Each fit is a release of its own and starts anew",

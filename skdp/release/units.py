@@ -26,6 +26,7 @@ from ..checks.params import check_integer
 from ..checks.values import shown
 from ..mechanisms import BitStream, NoiseSource
 from .session import PrivacyGuarantee
+from .weights import kept
 
 _MOST_ROWS = 10**6
 
@@ -80,29 +81,46 @@ class Unit:
         return group_numbers(groups)
 
     def members(
-        self, numbers: NDArray[np.intp] | None, X: NDArray, y: Any = None, known: NDArray[np.bool_] | None = None
-    ) -> tuple[NDArray, Any, NDArray[np.intp] | None]:
+        self, numbers: NDArray[np.intp] | None, X: Any, y: Any = None, known: NDArray[np.bool_] | None = None
+    ) -> tuple[Any, Any, NDArray[np.intp] | None]:
         """Return the `known` rows, their targets, and their groups by numbers; nothing is drawn."""
         if numbers is not None and len(numbers) != len(X):
             raise ValueError("X and groups must have the same number of rows")
         members = numbers
         if known is not None and not known.all():
-            X, y = X[known], None if y is None else y[known]
-            members = None if members is None else members[known]
+            X, y, members = _at(X, known), _at(y, known), _at(members, known)
         return X, y, members
 
     def counted(
-        self, source: NoiseSource, members: NDArray[np.intp] | None, X: NDArray, y: Any = None
-    ) -> tuple[NDArray, Any]:
-        """Return the rows that count, in their order: all, or a few of each group, drawn at random."""
-        if members is None:
-            return X, y
-        rows = drawn_rows(members, self.rows, source.stream("rows that count"))
-        return X[rows], None if y is None else y[rows]
+        self,
+        source: NoiseSource,
+        members: NDArray[np.intp] | None,
+        X: Any,
+        y: Any = None,
+        probabilities: NDArray[np.float64] | None = None,
+    ) -> tuple[Any, Any]:
+        """Return the rows that count, in their order: all, or a few of each group, drawn at random.
+
+        With `probabilities`, each of these rows is kept with its probability.
+        """
+        if members is not None:
+            rows = drawn_rows(members, self.rows, source.stream("rows that count"))
+            X, y, probabilities = _at(X, rows), _at(y, rows), _at(probabilities, rows)
+        if probabilities is not None:
+            coins = kept(probabilities, source.stream("weights of records"))
+            X, y = _at(X, coins), _at(y, coins)
+        return X, y
 
 
 #: The default unit of a fit.
 ONE_RECORD = Unit()
+
+
+def _at(data: Any, rows: NDArray) -> Any:
+    """Return some rows of an array or of a list of columns."""
+    if isinstance(data, list):
+        return [column[rows] for column in data]
+    return None if data is None else data[rows]
 
 
 def check_index(X: Any, groups: Any) -> None:

@@ -79,10 +79,10 @@ class HistogramModel(HistogramBase):
                 f"{type(inner).__name__}.fit does not take sample_weight: set n_samples, to fit it to synthetic rows"
             )
 
-    def _fit_to_cells(self, X: Any, y: Any, groups: Any, default: Callable[[Axes], Any]) -> None:
+    def _fit_to_cells(self, X: Any, y: Any, groups: Any, sample_weight: Any, default: Callable[[Axes], Any]) -> None:
         self._check_estimator()
         source = NoiseSource(self.random_state)
-        self._fit(X, y, groups)
+        self._fit(X, y, groups, sample_weight=sample_weight)
         if self.n_samples is None:
             rows, targets, weights = self._complete_cells()
         else:
@@ -223,6 +223,12 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
         guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
         it is for one row.
+    class_weight : dict, default=None
+        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
+    max_weight : float, default=None
+        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
+        `sample_weight` is given, and without effect otherwise.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `classes`, `rows_per_group`,
         `categorical_features` and `n_categories`. A value that is given for one of them counts instead of the
@@ -296,6 +302,8 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         expected_n: int | None = None,
         classes: Any = None,
         rows_per_group: int | None = None,
+        class_weight: Any = None,
+        max_weight: float | None = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
@@ -312,6 +320,8 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         self.expected_n = expected_n
         self.classes = classes
         self.rows_per_group = rows_per_group
+        self.class_weight = class_weight
+        self.max_weight = max_weight
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
@@ -319,7 +329,7 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
     def _target(self) -> tuple[str, NDArray | None, Any]:
         return LABELS, check_classes(self._declared("classes")), None
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> Self:
         """Count the records, spend epsilon and delta, and fit the model to the cells.
 
         Parameters
@@ -330,6 +340,9 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
             Labels. With declared `classes`, rows with other labels are left out.
         groups : array-like of shape (n_samples,), default=None
             Which group each row belongs to, by a number or a text; for `rows_per_group`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
+            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
 
         Returns
         -------
@@ -341,7 +354,7 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        self._fit_to_cells(X, y, groups, lambda axes: encoded(axes, LogisticRegression(max_iter=1000)))
+        self._fit_to_cells(X, y, groups, sample_weight, lambda axes: encoded(axes, LogisticRegression(max_iter=1000)))
         return self
 
     @available_if(_has("predict_proba"))
@@ -441,6 +454,9 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
         guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
         it is for one row.
+    max_weight : float, default=None
+        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
+        `sample_weight` is given, and without effect otherwise.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `rows_per_group`,
         `categorical_features` and `n_categories`. A value that is given for one of them counts instead of the
@@ -508,6 +524,7 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         bin_edges: Any = None,
         expected_n: int | None = None,
         rows_per_group: int | None = None,
+        max_weight: float | None = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
@@ -525,6 +542,7 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         self.bin_edges = bin_edges
         self.expected_n = expected_n
         self.rows_per_group = rows_per_group
+        self.max_weight = max_weight
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
@@ -532,7 +550,7 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
     def _target(self) -> tuple[str, NDArray | None, Any]:
         return NUMBER, None, checked_bounds_y(self._declared("bounds_y"))
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> Self:
         """Count the records, spend epsilon and delta, and fit the model to the cells.
 
         Parameters
@@ -543,6 +561,9 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
             Finite targets, clipped to `bounds_y`.
         groups : array-like of shape (n_samples,), default=None
             Which group each row belongs to, by a number or a text; for `rows_per_group`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
+            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
 
         Returns
         -------
@@ -554,5 +575,5 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        self._fit_to_cells(X, y, groups, lambda axes: encoded(axes, LinearRegression()))
+        self._fit_to_cells(X, y, groups, sample_weight, lambda axes: encoded(axes, LinearRegression()))
         return self

@@ -53,6 +53,9 @@ class NoisyHistogram(HistogramBase):
         Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
         guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
         it is for one row.
+    max_weight : float, default=None
+        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
+        `sample_weight` is given, and without effect otherwise.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `classes`,
         `rows_per_group`, `categorical_features` and `n_categories`. A value that is given for one of them
@@ -127,6 +130,7 @@ class NoisyHistogram(HistogramBase):
         bin_edges: Any = None,
         expected_n: int | None = None,
         rows_per_group: int | None = None,
+        max_weight: float | None = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
@@ -143,6 +147,7 @@ class NoisyHistogram(HistogramBase):
         self.bin_edges = bin_edges
         self.expected_n = expected_n
         self.rows_per_group = rows_per_group
+        self.max_weight = max_weight
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
@@ -155,7 +160,7 @@ class NoisyHistogram(HistogramBase):
             raise ValueError("y has labels or is a number: only one of classes and bounds_y may be given")
         return NUMBER, None, checked_bounds_y(self._declared("bounds_y"))
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Self:
         """Count the records, and spend epsilon and delta.
 
         Parameters
@@ -166,6 +171,9 @@ class NoisyHistogram(HistogramBase):
             Labels or targets, if `classes` or `bounds_y` is given; not used otherwise.
         groups : array-like of shape (n_samples,), default=None
             Which group each row belongs to, by a number or a text; for `rows_per_group`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
+            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
 
         Returns
         -------
@@ -177,7 +185,7 @@ class NoisyHistogram(HistogramBase):
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        return self._fit(X, y, groups)
+        return self._fit(X, y, groups, sample_weight=sample_weight)
 
     def score_samples(self, X: Any) -> Array:
         """Return the logarithm of the density of the synthetic data at each row of X, whatever y is.

@@ -340,6 +340,12 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
     classes : array-like, default=None
         The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
         in `y` are taken to be public, with a warning.
+    class_weight : dict, default=None
+        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
+    max_weight : float, default=None
+        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
+        `sample_weight` is given, and without effect otherwise.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `classes`, `categorical_features` and
         `n_categories`. A value that is given for `bounds` or `classes` counts instead of the schema's. X is
@@ -416,6 +422,8 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         criterion: str = "gini",
         prune: bool = True,
         classes: Any = None,
+        class_weight: Any = None,
+        max_weight: float | None = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
@@ -430,6 +438,8 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         self.criterion = criterion
         self.prune = prune
         self.classes = classes
+        self.class_weight = class_weight
+        self.max_weight = max_weight
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
