@@ -264,6 +264,10 @@ PARAMETERS = {
     ),
     "kind": choice("asymmetric"),
     "l1_ratio": real(1.5, INF),
+    "class_weight": Bad(
+        (3, "ab", b"ab", True, [1.0, 1.0], {0, 1}, Hostile()),
+        ("balanced", {"0": 1.0}, {5: 1.0}, {0: -1}, {0: NAN}, {0: INF}, {0: 10**400}, {0: 0.0, 1: 0.0, 2: 0.0}),
+    ),
     "label_weights": Bad(
         (None, 3, "ab", [1.0, 1.0], {"0": 1.0, "1": 1.0}, Hostile()),
         ({}, {0: 1.0}, {0: 1.0, 1: 1.0, 2: 1.0}),
@@ -339,6 +343,7 @@ PARAMETERS = {
     ),
     "reference": Bad((None, 3, "public", *VECTOR[1:]), ([], [[0.0] * 5], [[NAN] * 5] * 3, [[1e9] * 5] * 3), ValueError),
     "refit": Bad((None, "yes", 1, 0.0, [True], Hostile()), ()),
+    "max_weight": real(0, INF, 5e-324, 1e200, optional=True),
     "rows_per_group": integer(10**9, 10**400, optional=True),
     "scale": choice("log"),
     "scoring": choice("confusion_matrix", "r2"),
@@ -386,8 +391,8 @@ IN_USE = {
     "categorical_features": (None, {"n_categories": 3}),
 }
 
-#: What a plan does not look at: noise, the charge, and what is fitted to public rows or to releases alone.
-NOT_IN_PLANS = {"random_state", "accountant", "n_jobs", "n_samples", "teacher", "student"}
+#: What a plan does not look at: noise, the charge, weights, and what is fitted to public rows or to releases alone.
+NOT_IN_PLANS = {"random_state", "accountant", "n_jobs", "n_samples", "teacher", "student", "class_weight", "max_weight"}
 NOT_IN_PLANS |= {"HistogramClassifier.estimator", "HistogramRegressor.estimator"}
 
 # --- data ---------------------------------------------------------------------------------------------------------
@@ -826,7 +831,7 @@ LINES = [
         "TypeError, BudgetError, LedgerError",
         ["accountant", "test_accountants_that_cannot_be_charged"],
     ),
-    (68, 68, "sample_weight", "TypeError", ["test_sample_weight_is_not_taken"]),
+    (68, 68, "sample_weight", "TypeError, ValueError", ["test_sample_weight_is_refused_without_its_bound"]),
     (69, 69, "predict before fit, after a refused one", "NotFittedError", ["test_nothing_is_said_before_a_fit"]),
     (70, 70, "predict with other columns, NaN", "ValueError", ["test_predicting_with_other_columns"]),
     (

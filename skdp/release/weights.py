@@ -72,15 +72,15 @@ def class_weights(class_weight: Any, classes: NDArray | None) -> Array | None:
     if isinstance(class_weight, str) and class_weight == "balanced":
         raise ValueError(_BALANCED)
     if not isinstance(class_weight, Mapping):
-        raise ValueError(f"class_weight must be a dict of weights by label or None, got {shown(class_weight)}")
+        raise TypeError(f"class_weight must be a dict of weights by label or None, got {shown(class_weight)}")
     if classes is None:
         raise ValueError("class_weight is for labels, and this fit has none: leave it at None")
     labels = classes.tolist()
-    for label, weight in class_weight.items():
-        if label not in labels:
-            raise ValueError(f"class_weight names {shown(label)}, which is not in classes")
-        check_positive(weight, f"class_weight[{shown(label)}]", least=0)
-    weights = np.array([float(class_weight.get(label, 1.0)) for label in labels])
+    for label in set(class_weight) - set(labels):
+        raise ValueError(f"class_weight names {shown(label)}, which is not in classes")
+    weights = np.array(
+        [check_positive(class_weight.get(label, 1.0), f"class_weight[{shown(label)}]", least=0) for label in labels]
+    )
     if not weights.any():
         raise ValueError("class_weight must hold a positive weight: no record would be kept")
     # Records with other labels are left out, or only counted. Their code is -1.

@@ -384,7 +384,7 @@ def test_bad_types_are_refused():
         FunctionalMechLogReg(bounds=(0, 1), calibration="platt", classes=[0, 1]).fit(X, X[:, 0] > 0)
     with pytest.raises(ValueError, match="n_classes"):
         FunctionalMechLogReg(bounds=(0, 1)).privacy_plan(n_features=3)
-    with pytest.raises(TypeError, match="sample_weight"):
+    with pytest.raises(ValueError, match="sample_weight is given and max_weight is None"):
         FunctionalMechLinReg(**GOOD).fit(X, y, sample_weight=y)
 
 

@@ -610,8 +610,10 @@ def test_missing_names_and_sample_weights_are_refused():
         )
     with pytest.raises(ValueError, match="n_classes"):
         model.set_params(classes=None).privacy_plan(n_features=5)
-    with pytest.raises(TypeError, match="sample_weight"):
-        model.fit(X, y, sample_weight=y)
+    with pytest.raises(ValueError, match="sample_weight is given and max_weight is None"):
+        model.set_params(classes=[0, 1, 2], categorical_features=MIXED["categorical_features"]).fit(
+            X, y, sample_weight=y
+        )
 
 
 def test_bounds_may_be_for_numeric_columns_alone_or_absent_without_them():

@@ -468,7 +468,7 @@ def test_bad_models_cost_nothing():
         (LogisticRegression, TypeError, "instance"),
         ("logistic", TypeError, "instance"),
         (inner, ValueError, "accountant"),
-        (DPNaiveBayes(bounds=(0, 1)), TypeError, "sample_weight"),
+        (DPNaiveBayes(bounds=(0, 1)), ValueError, "sample_weight"),
     ):
         with pytest.raises(error, match=match):
             HistogramClassifier(estimator, **LABELS, accountant=accountant).fit(X, y)
