@@ -10,12 +10,17 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from tests.estimators import name_of
 
 
-def every_check(estimators, expected_failures):
-    """Parametrise a test by estimators and checks; ``expected_failures(estimator)`` gives reasons by check."""
+def every_check(estimators, expected_failures, about=""):
+    """Parametrise a test by estimators and checks; ``expected_failures(estimator)`` gives reasons by check.
+
+    With `about`, only checks whose names hold it.
+    """
     found = []
     for estimator in estimators:
         name, reasons = name_of(estimator), expected_failures(estimator)
         for each, check in estimator_checks_generator(estimator):
+            if about not in check.func.__name__:
+                continue
             options = [str(value) for value in check.keywords.values()]
             reason = reasons.get(check.func.__name__)
             found.append(pytest.param(each, check, reason, id="-".join([name, check.func.__name__, *options])))

@@ -601,8 +601,50 @@ def name_of(estimator):
     )
 
 
+#: Checks that give weights of records.
+_OF_WEIGHTS = (
+    "check_all_zero_sample_weights_error",
+    "check_classifiers_one_label_sample_weights",
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+    "check_sample_weights_list",
+    "check_sample_weights_not_an_array",
+    "check_sample_weights_not_overwritten",
+    "check_sample_weights_pandas_series",
+    "check_sample_weights_shape",
+)
+
+_BY_COINS = "a record of weight 2 is kept with twice the probability of a record of weight 1, and counts once"
+
+# 25 records of one label are left, and none of the others.
+_FEW_KEPT = (
+    "ExpMechERM-log_loss-gaussian",
+    "FunctionalMechLogReg-lda-gaussian",
+    "FunctionalMechLogReg-lda-pure",
+    "DPMLPClassifier-adam-tanh-gaussian-sampled",
+)
+
+
 def expected_failures(estimator):
     """Return the checks that are known to fail, with reasons."""
+    return {**_failures(estimator), **_failures_of_weights(estimator)}
+
+
+def _failures_of_weights(estimator):
+    if not hasattr(estimator, "max_weight"):
+        return {}
+    if estimator.max_weight is None:
+        failures = dict.fromkeys(_OF_WEIGHTS, "weights of records are refused without max_weight")
+    else:
+        failures = dict.fromkeys([check for check in _OF_WEIGHTS if "equivalence" in check], _BY_COINS)
+        failures["check_all_zero_sample_weights_error"] = "the number of kept records is private"
+    coarse = isinstance(estimator, HistogramClassifier) and estimator.n_samples is not None
+    if name_of(estimator) in _FEW_KEPT or coarse:
+        failures["check_class_weight_classifiers"] = "noise on 25 records, and the check asks for an accuracy of 0.87"
+    return failures
+
+
+def _failures(estimator):
     if isinstance(estimator, ExpMechERM):
         return _failures_of_few_parameters(estimator)
     if is_search(estimator):
@@ -617,6 +659,7 @@ def expected_failures(estimator):
 def _failures_of_few_parameters(estimator):
     """Checks whose data have more columns than the sampler takes."""
     checks = ["check_estimators_dtypes", "check_dtype_object", "check_array_api_input"]
+    checks += ["check_classifiers_one_label_sample_weights"]
     if estimator.fit_intercept:
         checks += ["check_n_features_in_after_fitting", "check_positive_only_tag_during_fit"]
     if is_regressor(estimator):

@@ -1,9 +1,10 @@
 """scikit-learn's own checks, all of them; an expected failure that passes fails the suite."""
 
 import pytest
+from sklearn.base import clone
 
 from tests.checks import every_check, run
-from tests.estimators import ANY_TABLE, ESTIMATORS, FREE, LOCAL, expected_failures
+from tests.estimators import ANY_TABLE, ESTIMATORS, FREE, LOCAL, ONE_EACH, expected_failures
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyAssumptionWarning"),
@@ -11,7 +12,16 @@ pytestmark = [
 ]
 
 
+#: These take weights of records.
+WEIGHTED = [clone(model).set_params(max_weight=3.0) for model in ONE_EACH if hasattr(model, "max_weight")]
+
+
 # The columns of the checks' data are others than those of a schema.
 @every_check(ESTIMATORS + FREE + LOCAL + ANY_TABLE, expected_failures)
 def test_scikit_learn_check(estimator, check, reason):
+    run(estimator, check, reason)
+
+
+@every_check(WEIGHTED, expected_failures, about="sample_weight")
+def test_scikit_learn_check_of_weights(estimator, check, reason):
     run(estimator, check, reason)

@@ -28,6 +28,7 @@ import pandas as pd
 import pytest
 import sklearn
 from scipy import stats
+from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -84,6 +85,10 @@ MORE = [
         strategy="holdout",
         rows_per_group=2,
     ),
+    *[
+        clone(model).set_params(epsilon=1e6, class_weight={0: 1.0, 1: 0.5}, max_weight=2.0)
+        for model in (DPNaiveBayes(bounds=(-5.0, 5.0)), _SEARCHED)
+    ],
 ]
 
 ALL = [*VARIANTS, *MORE, *FREE, *TABLES, *LOCAL]
@@ -96,7 +101,8 @@ def label_of(estimator):
     """Name for a test."""
     grouped = "-groups" if getattr(estimator, "rows_per_group", None) else ""
     inner = "-statistic" if estimator is MORE[3] else ""
-    return name_of(estimator) + grouped + inner
+    weighted = "-weights" if getattr(estimator, "max_weight", None) else ""
+    return name_of(estimator) + grouped + inner + weighted
 
 
 def of_all(estimators):
@@ -114,6 +120,8 @@ def fit(model, X, y):
     """Fit, with two rows a group where groups count."""
     if getattr(model, "rows_per_group", None):
         return model.fit(X, y, groups=np.arange(len(X)) // 2)
+    if getattr(model, "max_weight", None):
+        return model.fit(X, y, sample_weight=np.abs(X[:, 0]))
     return model.fit(X, y)
 
 

@@ -340,7 +340,9 @@ def test_bad_weights_cost_nothing(estimator, name):
 def test_balanced_weights_are_refused_with_the_way_out(estimator):
     X, y = data_of(estimator)
     accountant = BudgetAccountant(1e9, 0.5, composition="basic")
-    with pytest.raises(ValueError, match=r"shares of the classes .* are private\. Pass a dict .*class_count_ of DPNaive"):
+    with pytest.raises(
+        ValueError, match=r"shares of the classes .* are private\. Pass a dict .*class_count_ of DPNaive"
+    ):
         declared(estimator, class_weight="balanced", accountant=accountant).fit(X, y)
     with pytest.raises(ValueError, match="class_weight names 5, which is not in classes"):
         declared(estimator, class_weight={5: 1.0}, accountant=accountant).fit(X, y)

@@ -57,7 +57,11 @@ def main():
         print(f"{name:60} {np.mean(scores):.3f} +- {np.std(scores):.3f}", flush=True)
 
     for weights in (None, WEIGHTS):
-        for kind, rows, known in ((ObjPertLogReg, X, norm), (DPNaiveBayes, codes, public), (DPRandomTree, codes, public)):
+        for kind, rows, known in (
+            (ObjPertLogReg, X, norm),
+            (DPNaiveBayes, codes, public),
+            (DPRandomTree, codes, public),
+        ):
             show(
                 f"{kind.__name__}, epsilon=1, class_weight={weights}",
                 rows,

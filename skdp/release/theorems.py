@@ -23,6 +23,7 @@ PAGES = {
     "Preprocessing": "preprocessing",
     "Sample and aggregate": "sample_aggregate",
     "Trees": "trees",
+    "Units": "units",
 }
 
 
