@@ -350,7 +350,7 @@ def test_balanced_weights_are_refused_with_the_way_out(estimator):
 
 
 def test_labels_are_asked_for_where_there_are_none():
-    X, y = data_for(DPSGDRegressor(), n_rows=40)
+    X, _ = data_for(DPSGDRegressor(), n_rows=40)
     model = SampleAggregate(lambda rows: rows.mean(axis=0), bounds=(-5, 5), class_weight={0: 1.0})
     with pytest.raises(ValueError, match="class_weight is for labels"):
         model.fit(X)
