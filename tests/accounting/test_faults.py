@@ -2121,7 +2121,9 @@ def search(accountant, n_jobs):
 
 
 def bagging(accountant, n_jobs):
-    BaggingClassifier(model(accountant), n_estimators=4, bootstrap=False, n_jobs=n_jobs).fit(X, Y)
+    # Bagging passes weights: 1 for each record that it draws.
+    inside = model(accountant).set_params(max_weight=1.0)
+    BaggingClassifier(inside, n_estimators=4, bootstrap=False, n_jobs=n_jobs).fit(X, Y)
     return 4
 
 
