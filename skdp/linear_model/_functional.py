@@ -28,6 +28,7 @@ from ..release.theorems import Theorem
 from ..release.units import ONE_RECORD, Unit
 from ..sensitivity import group_sensitivity, moments_l2, row_products
 from ..solvers.moments import (
+    REGRESSION_WEIGHTS,
     RIDGE,
     Array,
     Block,
@@ -55,12 +56,13 @@ _ADASSP_THEOREM = Theorem("Functional mechanism", 2)
 # less than this part of the sensitivity for up to 2**30 rows of 2**7 columns.
 _EIGENVALUE_ROUNDING = 2.0**-14
 
-# Multiples of the ridge: for an intercept that is almost spared, and for features whose coefficients are to vanish.
+# Multiples of the ridge: for an intercept that is almost spared, and for the coefficients of features with it. With the
+# last one, these are zeros.
 _SPARED = 2.0**-6
-_TO_ZERO = 2.0**20
+_MULTIPLES = (1.0, 8.0, 64.0, 2.0**20)
 
-# Standard deviations by which the mean alone has to be better.
-_SURE_BY = 3.0
+# Standard deviations by which another ridge has to be better than the default.
+_SURE_BY = 1.0
 
 # Probability with which AdaSSP's ridge may fail to cover the noise.
 _ADASSP_FAILURE = 0.05
@@ -126,14 +128,14 @@ def postprocess(gram: Array, cross: Array, penalty: Array) -> Array:
     return solve_positive(trimmed(gram) + np.diag(penalty), cross)
 
 
-def predicted_loss(gram: Array, cross: Array, penalty: Array, noise: Noise, cross_noise: float) -> tuple[float, Array]:
+def predicted_loss(gram: Array, cross: Array, penalty: Array, noise: Noise) -> tuple[float, Array]:
     r"""Estimate the squared error of a ridge solution, less that of zeros, from released moments; return both.
 
     The released moments flatter a solution that follows their noise. For Gaussian noise :math:`E` in the Gram matrix
     and :math:`e` in the cross moments, Stein's lemma says by how much. With :math:`M`, the inverse of the penalised
     matrix, :math:`\mathbb{E}\,e^\top w = \tau^2 \operatorname{tr} M` and :math:`-\mathbb{E}\,w^\top E w = \sigma^2
     (\operatorname{diag}(M)^\top L\,w^2 + w^\top(M\circ L)w)` in the basis of the eigenvectors, where :math:`L` holds
-    the divided differences of the positive part of the eigenvalues.
+    the divided differences of the positive part of the eigenvalues. The entries with less noise flatter less.
     """
     values, vectors = np.linalg.eigh(gram)
     positive = np.maximum(values, 0.0)
@@ -144,23 +146,36 @@ def predicted_loss(gram: Array, cross: Array, penalty: Array, noise: Noise, cros
     solution = inverse @ cross
     turned, w = vectors.T @ inverse @ vectors, vectors.T @ solution
     flattery = np.diag(turned) @ divided @ (w**2).sum(axis=1) + np.sum((turned * divided) * (w @ w.T))
+    # The derivative of the last coefficients by the last entry of the Gram matrix.
+    last = vectors[-1]
+    moved = -(last @ turned) @ (divided * np.outer(last, last)) @ w
+    flattery += 2 * (1 - noise.count**-2) * float(moved @ solution[-1])
+    trace = float(np.trace(inverse)) - (1 - noise.total**-2) * float(inverse[-1, -1])
     fit = float(np.sum(solution * (gram @ solution)) - 2 * np.sum(cross * solution))
-    n_targets = cross.shape[1]
-    estimate = fit + noise.scale**2 * float(flattery) + 2 * n_targets * cross_noise**2 * float(np.trace(inverse))
-    return estimate, solution
+    return fit + noise.scale**2 * float(flattery) + 2 * cross.shape[1] * noise.cross**2 * trace, solution
 
 
-def chosen_penalty(gram: Array, cross: Array, alpha: float, noise: Noise, cross_noise: float) -> Array:
+def _noise_between(first: Array, second: Array, noise: Noise) -> float:
+    """Return the standard deviation that the noise gives to the difference between the fits of two solutions."""
+    squares, shift = first @ first.T - second @ second.T, first - second
+    squares[-1, -1] /= noise.count
+    shift[-1] /= noise.total
+    return math.hypot(noise.scale * float(np.linalg.norm(squares)), 2 * noise.cross * float(np.linalg.norm(shift)))
+
+
+def chosen_penalty(gram: Array, cross: Array, alpha: float, noise: Noise) -> Array:
     """Choose the ridge of each column, the intercept last, by post-processing of the released moments."""
     # The default ridge shrinks the intercept too. If the features carry little signal, an almost unpenalised intercept
-    # with coefficients of almost zero is better. It is used if its predicted error is clearly less.
-    standard = np.full(len(gram), alpha)
-    mean_only = np.append(standard[1:] * _TO_ZERO, alpha * _SPARED)
-    least, first = predicted_loss(gram, cross, standard, noise, cross_noise)
-    estimate, second = predicted_loss(gram, cross, mean_only, noise, cross_noise)
-    moved = noise.scale * float(np.linalg.norm(first @ first.T - second @ second.T))
-    moved = math.hypot(moved, 2 * cross_noise * float(np.linalg.norm(first - second)))
-    return mean_only if estimate + _SURE_BY * moved < least else standard
+    # with smaller coefficients, or with zeros, is better. It is used if its predicted error is clearly less.
+    best = standard = np.full(len(gram), alpha)
+    least, first = predicted_loss(gram, cross, standard, noise)
+    for multiple in _MULTIPLES:
+        penalty = np.append(standard[1:] * multiple, alpha * _SPARED)
+        estimate, solution = predicted_loss(gram, cross, penalty, noise)
+        bound = estimate + _SURE_BY * _noise_between(first, solution, noise)
+        if bound < least:
+            best, least = penalty, bound
+    return best
 
 
 def in_original_units(solution: Array, features: Scaling, targets: Scaling, constant: float) -> tuple[Array, Array]:
@@ -331,6 +346,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
             parameters.fit_intercept,
             one_hot=False,
             private=parameters.private,
+            weights=REGRESSION_WEIGHTS,
         )
         features = Scaling.of(parameters.bounds, "bounds", n_features, centred)
         targets = Scaling.of(parameters.bounds_y, "bounds_y", n_targets, centred)
@@ -351,16 +367,14 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
             gram, cross, alpha = _adassp_release(session, blocks, moments, geometry)
             penalty = np.full(geometry.n_columns, alpha)
         else:
-            mechanism = session.mechanism(blocks[0].label)
+            noise = noise_of(session.mechanism(blocks[0].label), blocks[0], geometry)
             gram, cross = released_moments(session, blocks[0], moments)
-            noise = noise_of(mechanism, blocks[0], geometry)
             alpha = RIDGE * noise.largest_eigenvalue if parameters.alpha is None else parameters.alpha
             penalty = np.full(geometry.n_columns, alpha)
             if geometry.constant and parameters.alpha is not None:
                 penalty[-1] = 0.0
             elif geometry.constant and parameters.private:
-                cross_noise = math.sqrt(coordinate_variance(mechanism)) / blocks[0].cross
-                penalty = chosen_penalty(gram, cross, alpha, noise, cross_noise)
+                penalty = chosen_penalty(gram, cross, alpha, noise)
 
         released = np.hstack([gram, cross])
         units = Units(design.features, design.targets, geometry.constant, blocks)
