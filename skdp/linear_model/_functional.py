@@ -128,8 +128,17 @@ def postprocess(gram: Array, cross: Array, penalty: Array) -> Array:
     return solve_positive(trimmed(gram) + np.diag(penalty), cross)
 
 
-def predicted_loss(gram: Array, cross: Array, penalty: Array, noise: Noise) -> tuple[float, Array]:
-    r"""Estimate the squared error of a ridge solution, less that of zeros, from released moments; return both.
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Hold a ridge solution, the inverse of its matrix, and its estimated squared error less that of zeros."""
+
+    loss: float
+    solution: Array
+    inverse: Array
+
+
+def predicted_loss(gram: Array, cross: Array, penalty: Array, noise: Noise) -> Prediction:
+    r"""Estimate the squared error of a ridge solution, less that of zeros, from released moments.
 
     The released moments flatter a solution that follows their noise. For Gaussian noise :math:`E` in the Gram matrix
     and :math:`e` in the cross moments, Stein's lemma says by how much. With :math:`M`, the inverse of the penalised
@@ -152,15 +161,24 @@ def predicted_loss(gram: Array, cross: Array, penalty: Array, noise: Noise) -> t
     flattery += 2 * (1 - noise.count**-2) * float(moved @ solution[-1])
     trace = float(np.trace(inverse)) - (1 - noise.total**-2) * float(inverse[-1, -1])
     fit = float(np.sum(solution * (gram @ solution)) - 2 * np.sum(cross * solution))
-    return fit + noise.scale**2 * float(flattery) + 2 * cross.shape[1] * noise.cross**2 * trace, solution
+    loss = fit + noise.scale**2 * float(flattery) + 2 * cross.shape[1] * noise.cross**2 * trace
+    return Prediction(loss, solution, inverse)
 
 
-def _noise_between(first: Array, second: Array, noise: Noise) -> float:
-    """Return the standard deviation that the noise gives to the difference between the fits of two solutions."""
+def _spread_between(one: Prediction, other: Prediction, noise: Noise) -> float:
+    """Return the standard deviation of the error in the difference between two predicted losses."""
+    first, second = one.solution, other.solution
     squares, shift = first @ first.T - second @ second.T, first - second
     squares[-1, -1] /= noise.count
     shift[-1] /= noise.total
-    return math.hypot(noise.scale * float(np.linalg.norm(squares)), 2 * noise.cross * float(np.linalg.norm(shift)))
+    # The solutions follow the noise: it moves them by the inverse times what it adds to their equations, whose variance
+    # is `added`.
+    added = first.shape[1] * noise.cross**2 + noise.scale**2 * float(np.sum(first**2)) / 2
+    return math.hypot(
+        noise.scale * float(np.linalg.norm(squares)),
+        2 * noise.cross * float(np.linalg.norm(shift)),
+        2 * added * float(np.linalg.norm(one.inverse - other.inverse)),
+    )
 
 
 def chosen_penalty(gram: Array, cross: Array, alpha: float, noise: Noise) -> Array:
@@ -168,11 +186,12 @@ def chosen_penalty(gram: Array, cross: Array, alpha: float, noise: Noise) -> Arr
     # The default ridge shrinks the intercept too. If the features carry little signal, an almost unpenalised intercept
     # with smaller coefficients, or with zeros, is better. It is used if its predicted error is clearly less.
     best = standard = np.full(len(gram), alpha)
-    least, first = predicted_loss(gram, cross, standard, noise)
+    default = predicted_loss(gram, cross, standard, noise)
+    least = default.loss
     for multiple in _MULTIPLES:
         penalty = np.append(standard[1:] * multiple, alpha * _SPARED)
-        estimate, solution = predicted_loss(gram, cross, penalty, noise)
-        bound = estimate + _SURE_BY * _noise_between(first, solution, noise)
+        other = predicted_loss(gram, cross, penalty, noise)
+        bound = other.loss + _SURE_BY * _spread_between(default, other, noise)
         if bound < least:
             best, least = penalty, bound
     return best

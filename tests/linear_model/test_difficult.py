@@ -39,29 +39,33 @@ def test_a_mean_far_from_the_middle_is_not_shrunk_towards_it():
     assert r2(difficult("heavy_tailed_sides"), 1.0, 1e-6) > -0.2
 
 
-def test_predicted_loss_is_unbiased():
+@pytest.mark.parametrize(("count", "total"), [(1.0, 1.0), (3.0, 1.6)])
+def test_predicted_loss_is_unbiased(count, total):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(60, 4))
     gram, cross = rows.T @ rows, rows.T @ rng.normal(size=(60, 2)) + 20.0
-    noise, penalty = Noise(30.0, 4), np.array([20.0, 20.0, 20.0, 5.0])
+    noise, penalty = Noise(30.0, 4, 5.0, count, total), np.array([20.0, 20.0, 20.0, 5.0])
     gaps, naive = [], []
     for _ in range(1500):
         E = noise.scale * rng.normal(size=(4, 4))
-        released, answers = gram + (E + E.T) / 2, cross + 5.0 * rng.normal(size=cross.shape)
-        estimate, w = predicted_loss(released, answers, penalty, noise, 5.0)
+        E, e = (E + E.T) / 2, noise.cross * rng.normal(size=cross.shape)
+        E[-1, -1] /= count
+        e[-1] /= total
+        found = predicted_loss(gram + E, cross + e, penalty, noise)
+        w = found.solution
         truth = np.sum(w * (gram @ w)) - 2 * np.sum(cross * w)
-        gaps.append(estimate - truth)
-        naive.append(np.sum(w * (released @ w)) - 2 * np.sum(answers * w) - truth)
+        gaps.append(found.loss - truth)
+        naive.append(np.sum(w * ((gram + E) @ w)) - 2 * np.sum((cross + e) * w) - truth)
     error = np.std(gaps) / np.sqrt(len(gaps))
     assert abs(np.mean(gaps)) < 4 * error
     assert np.mean(naive) < -10 * error
 
 
 def test_signal_keeps_the_default_ridge():
-    gram, noise = np.diag([1e3, 1e3, 1e3]), Noise(50.0, 3)
-    standard = chosen_penalty(gram, np.array([[800.0], [0.0], [100.0]]), 60.0, noise, 50.0)
+    gram, noise = np.diag([1e3, 1e3, 1e3]), Noise(50.0, 3, 50.0)
+    standard = chosen_penalty(gram, np.array([[800.0], [0.0], [100.0]]), 60.0, noise)
     np.testing.assert_array_equal(standard, np.full(3, 60.0))
-    mean_only = chosen_penalty(np.diag([1.0, 1.0, 500.0]), np.array([[40.0], [-40.0], [2000.0]]), 60.0, noise, 50.0)
+    mean_only = chosen_penalty(np.diag([1.0, 1.0, 500.0]), np.array([[40.0], [-40.0], [2000.0]]), 60.0, noise)
     assert mean_only[0] > 1e6
     assert mean_only[-1] < 1.0
 
