@@ -20,7 +20,7 @@ from ..checks.data import regression_data, single_target
 from ..release.estimator import Records, Shape, TargetsMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.columns import Codes, Columns
-from ..solvers.calibration import Calibration, Line
+from ..solvers.calibration import Calibration, Line, Window
 from ..solvers.losses import Huber
 from ..solvers.scaling import Scaling
 from ._base import AdditiveModel, Parameters
@@ -233,7 +233,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         line = Line()
         if last is not None:
             predictions = _predictions(layout, codes, coef, intercept)
-            line = last.line(session, predictions, scaled, trusted=parameters.delta > 0)
+            # What is in no cell of a column adds nothing.
+            curves = [np.append(values[:, 0], 0.0) for values in layout.values(coef)]
+            lower, upper = (float(intercept[0] + sum(pick(own) for own in curves)) for pick in (np.min, np.max))
+            line = last.line(session, predictions, scaled, Window.of(lower, upper), trusted=parameters.delta > 0)
 
         unit = targets.half * line.slope
         shifted = targets.centre + unit * intercept + targets.half * line.shift
