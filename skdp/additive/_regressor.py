@@ -27,7 +27,7 @@ from ._base import AdditiveModel, Parameters
 from ._engines import GradientEngine, MomentEngine
 from ._plans import Before, release_cells
 from ._terms import Layout
-from ._uncertainty import Pseudo
+from ._uncertainty import Pseudo, pseudo_records
 
 Array = NDArray[np.float64]
 
@@ -45,6 +45,28 @@ def _predictions(layout: Layout, codes: Codes, coef: Array, intercept: Array) ->
         # What is in no cell adds nothing.
         out += np.append(values[:, 0], 0.0).take(own)
     return out
+
+
+def _without_noise(
+    layout: Layout, coef: Array, intercept: Array, spread: Array, counts: list[Array]
+) -> tuple[Array, Array]:
+    """Shrink each column's curve by the part of its variance that noise explains, and keep its mean."""
+    coef, intercept = coef.copy(), intercept.copy()
+    for term, where, values in zip(layout.terms, layout.slices, layout.values(coef), strict=True):
+        if len(term.columns) > 1:
+            # How many records are in the cells of a pair is not known.
+            continue
+        weights = np.maximum(counts[term.columns[0]], 0.0)
+        if weights.sum() == 0:
+            continue
+        weights = weights / weights.sum()
+        rows, mean = term.rows[:-1], weights @ values
+        noise = float(weights @ np.sum(((rows - weights @ rows) @ spread[where]) ** 2, axis=1))
+        variance = float(weights @ np.sum((values - mean) ** 2, axis=1))
+        kept = max(0.0, 1.0 - noise / variance) if variance > 0 else 0.0
+        coef[:, where] *= kept
+        intercept += (1 - kept) * mean
+    return coef, intercept
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +172,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     the cells of each column, for two per cent of the budget; with ``thresholds="quantile"``, edges before; and clipped
     sums of gradients with noise, or with ``delta=0`` noisy second moments of the features of cells. Last come six sums
     of products of predictions and targets, for two per cent of the budget (a fifth with ``delta=0``), which correct the
-    mean and the size of the curves. Features of cells are public,
+    mean and the size of the curves. With a positive `delta`, each column's curve is shrunk before by the part of its
+    variance that the noise explains. Features of cells are public,
     and of length 1 for each term, so that no row is longer than the square root of the number of terms. Everything else
     is computed from that. The proofs are in :ref:`additive_models`. Not covered: that `fit` raises an error for values
     that are not finite, and how long it takes.
@@ -229,9 +252,15 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         cells = release_cells(session, design.columns, records.X, records.shape.names, labels=False)
         scaled = targets.scaled(records.y)
         codes = layout.codes(cells.codes)
-        coef, intercept = engine.run(session, codes, scaled, cells.total)
+        found, intercept = engine.run(session, codes, scaled, cells.total)
+        coef = found
         line = Line()
         if last is not None:
+            if parameters.delta > 0:
+                # With delta=0, the mean is used instead where noise hides the curves.
+                pseudo = pseudo_records(layout, cells.counts, cells.total)
+                (spread,) = engine.spread(pseudo, found, session.guarantee, None)
+                coef, intercept = _without_noise(layout, found, intercept, spread, cells.counts)
             predictions = _predictions(layout, codes, coef, intercept)
             # What is in no cell of a column adds nothing.
             curves = [np.append(values[:, 0], 0.0) for values in layout.values(coef)]
@@ -245,7 +274,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             **terms,
             "intercept_": float(terms["intercept_"][0]),
             "_engine": engine,
-            "_engine_coef": coef,
+            "_engine_coef": found,
             "_unit": unit,
         }
 

@@ -260,8 +260,9 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     alpha : float, default=None
         Ridge, at least 0, in units of the scaled features, as in :class:`sklearn.linear_model.Ridge`; the intercept
         is not penalised. None takes half of the largest eigenvalue of the noise, a public number, for the intercept
-        as well; 0 with ``epsilon=inf``. Where the released moments show that the noise outweighs the signal of the
-        features, the fit is the noisy mean of the targets instead, with coefficients of almost zero.
+        as well; 0 with ``epsilon=inf``. Where the released moments show that another ridge has less error, it is 1, 8
+        or 64 times as large for the coefficients, and almost none for the intercept; or the fit is the noisy mean of
+        the targets, with coefficients of almost zero.
     solver : {"ridge", "adassp"}, default="ridge"
         ``"adassp"`` spends a third of the budget on the smallest eigenvalue of the features' second moments, and
         chooses the ridge by it, as published; for comparison. It does not use `alpha`.
@@ -284,7 +285,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     intercept_ : float or ndarray of shape (n_targets,)
         Private intercept.
     alpha_ : float
-        The ridge; where the fit is the noisy mean, the one that was not used.
+        The default ridge, or `alpha`; where another ridge has less error, the one that was not used.
     privacy_ : PrivacyGuarantee
         The guarantee, with mechanism, sensitivity and noise scale.
     n_features_in_ : int
@@ -301,7 +302,8 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     **Privacy.** Released are :math:`(Z^\top Z, Z^\top U)`, once, for rows :math:`z` of norm at most :math:`R` (scaled
     features and a constant) and :math:`k` targets in [-1, 1]. Adding or removing one record moves the Gram matrix by
     :math:`R^2` in Frobenius norm, and the cross moments by :math:`R\sqrt k`; weighted by :math:`t`, jointly by
-    :math:`R\sqrt{R^2 + t^2 k}`. Gaussian noise of one variance in the coordinates of svec is Gaussian noise in a
+    :math:`R\sqrt{R^2 + t^2 k}`, and a little more because the number of records and the sums of targets have larger
+    weights. Gaussian noise of one variance in the coordinates of svec is Gaussian noise in a
     symmetric matrix, with half that variance off its diagonal. The pure variant takes noise of the L2 mechanism, or
     discrete Laplace noise where public numbers say that it is smaller. Everything else, the choice of the ridge
     included, is computed from the release.

@@ -39,6 +39,17 @@ def test_a_mean_far_from_the_middle_is_not_shrunk_towards_it():
     assert r2(difficult("heavy_tailed_sides"), 1.0, 1e-6) > -0.2
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_targets_in_a_small_part_of_their_bounds(delta):
+    """The standard deviation is a two hundredth of the bounds. The scores were -49 and -53."""
+    assert r2(difficult("one_class"), 1.0, delta) > -10
+
+
+def test_heavy_tails_without_delta():
+    """The score was -0.93."""
+    assert r2(difficult("heavy_tailed_sides"), 1.0, 0.0) > -0.5
+
+
 @pytest.mark.parametrize(("count", "total"), [(1.0, 1.0), (3.0, 1.6)])
 def test_predicted_loss_is_unbiased(count, total):
     rng = np.random.default_rng(0)
@@ -118,6 +129,14 @@ def test_curves_that_follow_noise_give_way_to_the_mean():
     assert mean_score(curves, "heavy_tailed_target", 3.0) > -0.2
     assert mean_score(curves, "rare_label", 3.0) > -0.2
     assert mean_score(curves, "one_class", 3.0) > -0.4
+
+
+def test_curves_are_shrunk_by_the_part_that_noise_explains():
+    """The scores were -65, -24, -0.139 and -0.199."""
+    assert mean_score(curves, "one_class", 1.0, delta=1e-6) > -10
+    assert mean_score(curves, "one_class", 3.0, delta=1e-6) > -3
+    assert mean_score(curves, "rare_label", 1.0, delta=1e-6) > -0.06
+    assert mean_score(curves, "two_of_one_class", 1.0, delta=1e-6) > -0.06
 
 
 def test_huber_does_not_swing():
