@@ -7,6 +7,7 @@ of the cells and of the targets; and last, how predictions and targets go togeth
 
 from __future__ import annotations
 
+import math
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +38,9 @@ _MOST_RESIDUAL = 2.0
 # Limit on the total noise in predictions. It is less than for a linear model, which has fewer features.
 _WALK = 0.4
 
+# Standard deviations by which the variance of curves has to exceed that of noise alone.
+_SURE_BY = 3.0
+
 
 def _predictions(layout: Layout, codes: Codes, coef: Array, intercept: Array) -> Array:
     """Return the prediction of each record, which does not depend on the others."""
@@ -47,26 +51,35 @@ def _predictions(layout: Layout, codes: Codes, coef: Array, intercept: Array) ->
     return out
 
 
+def _cell_weights(layout: Layout, counts: list[Array]) -> list[Array]:
+    """Return the released shares of records in each term's cells; those of the cells of a pair are not known."""
+    out = []
+    for term in layout.terms:
+        own = np.maximum(counts[term.columns[0]], 0.0) if len(term.columns) == 1 else np.ones(len(term.rows) - 1)
+        out.append(own / own.sum() if own.sum() > 0 else np.full(len(own), 1 / len(own)))
+    return out
+
+
 def _without_noise(
     layout: Layout, coef: Array, intercept: Array, spread: Array, counts: list[Array]
 ) -> tuple[Array, Array]:
-    """Shrink each column's curve by the part of its variance that noise explains, and keep its mean."""
-    coef, intercept = coef.copy(), intercept.copy()
-    for term, where, values in zip(layout.terms, layout.slices, layout.values(coef), strict=True):
-        if len(term.columns) > 1:
-            # How many records are in the cells of a pair is not known.
-            continue
-        weights = np.maximum(counts[term.columns[0]], 0.0)
-        if weights.sum() == 0:
-            continue
-        weights = weights / weights.sum()
-        rows, mean = term.rows[:-1], weights @ values
-        noise = float(weights @ np.sum(((rows - weights @ rows) @ spread[where]) ** 2, axis=1))
-        variance = float(weights @ np.sum((values - mean) ** 2, axis=1))
-        kept = max(0.0, 1.0 - noise / variance) if variance > 0 else 0.0
-        coef[:, where] *= kept
-        intercept += (1 - kept) * mean
-    return coef, intercept
+    """Shrink all curves by the part of their variance that noise explains, unless they clearly show more than noise."""
+    noise = squares = variance = 0.0
+    means = np.zeros(len(intercept))
+    parts = zip(layout.terms, layout.slices, layout.values(coef), _cell_weights(layout, counts), strict=True)
+    for term, where, values, weights in parts:
+        root, rows, mean = np.sqrt(weights)[:, None], term.rows[:-1], weights @ values
+        moved = root * (rows - weights @ rows) @ spread[where]
+        covariance = moved @ moved.T
+        noise += float(np.trace(covariance))
+        squares += float(np.sum(covariance**2))
+        variance += float(np.sum((root * (values - mean)) ** 2))
+        means += mean
+    if variance > noise + _SURE_BY * math.sqrt(2 * squares):
+        return coef, intercept
+    # The variance is 0 where all curves are zeros.
+    kept = max(0.0, 1.0 - noise / variance) if variance > 0 else 0.0
+    return kept * coef, intercept + (1 - kept) * means
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,8 +185,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     the cells of each column, for two per cent of the budget; with ``thresholds="quantile"``, edges before; and clipped
     sums of gradients with noise, or with ``delta=0`` noisy second moments of the features of cells. Last come six sums
     of products of predictions and targets, for two per cent of the budget (a fifth with ``delta=0``), which correct the
-    mean and the size of the curves. With a positive `delta`, each column's curve is shrunk before by the part of its
-    variance that the noise explains. Features of cells are public,
+    mean and the size of the curves. With a positive `delta`, curves that show no more than the noise of the steps are
+    shrunk before that. Features of cells are public,
     and of length 1 for each term, so that no row is longer than the square root of the number of terms. Everything else
     is computed from that. The proofs are in :ref:`additive_models`. Not covered: that `fit` raises an error for values
     that are not finite, and how long it takes.
