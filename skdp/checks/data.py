@@ -335,9 +335,9 @@ def _coded(kinds: tuple[str | None, ...], n_classes: int) -> str:
         return ""
     codes = f"range({n_classes})" if n_classes > _MOST_NAMES else list(range(n_classes))
     return (
-        " If it is inside another estimator: VotingClassifier, StackingClassifier, BaggingClassifier and cross_val_predict(method='predict_proba') of "
-        f"scikit-learn hand positions of labels to the estimators inside: set classes={codes} on these. The whole "
-        "still predicts text"
+        " If it is inside another estimator: VotingClassifier, StackingClassifier, BaggingClassifier and "
+        "cross_val_predict(method='predict_proba') of scikit-learn hand positions of labels to the estimators inside. "
+        f"Set classes={codes} on these. The whole still predicts text"
     )
 
 

@@ -390,8 +390,8 @@ def columns_in_order(schema: Schema, X: Any) -> list[Any]:
             alike = [(name, get_close_matches(name, others, 1)) for name in wrong if isinstance(name, str)]
             hints = [f" Is {name!r} a misspelling of {close[0]!r}?" for name, close in alike if close]
             raise ValueError(
-                f"{problem}: {', '.join(map(repr, wrong))}.{''.join(hints)} Choose or rename the columns of X. Before a "
-                "fit, schema.select, schema.drop and schema | {...} make another schema"
+                f"{problem}: {', '.join(map(repr, wrong))}.{''.join(hints)} Choose or rename the columns of X. Before "
+                "a fit, schema.select, schema.drop and schema | {...} make another schema"
             )
     return [columns[names.index(name)] for name in schema]
 
