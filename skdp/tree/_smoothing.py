@@ -13,6 +13,13 @@ PRIOR_RECORDS = 2.0
 #: Log-odds are clipped to this: a leaf makes a class at most 20 times as likely, or as unlikely.
 LARGEST_LOG_ODDS = 3.0
 
+#: Leaves differ from the prior by more than chance if some level does by so many standard deviations.
+EVIDENCE = 2.0
+
+#: This is asked only if sampling has at least this part in the variance of chance. Where noise has nearly all of it,
+#: the records do not repeat it, and the choice of weights finds that the leaves say nothing.
+_SAMPLING_SHARE = 1 / 6
+
 
 def class_distributions(
     counts: Array,
@@ -35,6 +42,9 @@ def class_distributions(
     prior = (prior + flat / n_classes) / (prior.sum() + flat)
     parent = np.broadcast_to(prior, (n_trees, 1, n_classes))
     levels = [parent]
+    if not few_trees and only_chance(counts, reachable, noise, prior):
+        # Weights are estimated from the same records, and would trust leaves that overfit.
+        return [np.repeat(parent, 2**level, axis=1) for level in range(n_leaves.bit_length())]
     width = n_leaves
     while width > 1:
         width //= 2
@@ -65,6 +75,34 @@ def class_distributions(
         parent = likely / likely.sum(axis=2, keepdims=True)
         levels.append(parent)
     return levels
+
+
+def only_chance(counts: Array, reachable: NDArray[np.bool_], noise: float, prior: Array) -> bool:
+    """Tell whether noise and sampling explain by how much the nodes of a forest differ from the prior."""
+    n_trees, n_leaves, n_classes = counts.shape
+    square = float(prior @ prior)
+    width, evidence = n_leaves, -np.inf
+    sampling = max(float(counts.sum()), 0.0) * (1 - square)
+    of_noise = noise**2 * float(reachable.sum()) * (n_classes - 2 + n_classes * square)
+    if sampling <= _SAMPLING_SHARE * (sampling + of_noise):
+        return False
+    while width > 1:
+        width //= 2
+        noisy = counts.reshape(n_trees, n_leaves // width, width, n_classes).sum(axis=2)
+        leaves = reachable.reshape(n_trees, n_leaves // width, width).sum(axis=2)
+        total = noisy.sum(axis=2)
+        # The expected square of the deviation of the counts from what the prior makes of their noisy total.
+        by_chance = noise**2 * leaves * (n_classes - 2 + n_classes * square) + np.maximum(total, 0.0) * (1 - square)
+        known = (total > 0) & (by_chance > 0)
+        if not known.any():
+            continue
+        deviation, by_chance = (noisy - total[:, :, None] * prior)[known], by_chance[known]
+        excess = (deviation**2).sum(axis=1) / by_chance - 1
+        # Many nodes have no record, and a few may have much to say. The weights are between these two.
+        weight = np.sqrt(total[known] / np.sqrt(by_chance))
+        # An excess has a variance of at most 2, and those of the two sides of a split are the same in the worst case.
+        evidence = max(evidence, float(weight @ excess) / (2 * float(np.linalg.norm(weight))))
+    return bool(evidence < EVIDENCE)
 
 
 def scores(distributions: Array, prior: Array) -> Array:

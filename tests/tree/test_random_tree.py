@@ -24,7 +24,7 @@ from skdp.tree import _random_tree, export_text
 from skdp.tree._counts import leaf_counts, leaf_counts_l1, leaf_counts_l2
 from skdp.tree._growth import grow
 from skdp.tree._random_tree import Shares, leaf_scores, make_plan, plan_trees
-from skdp.tree._smoothing import LARGEST_LOG_ODDS, class_distributions, log_odds, scores
+from skdp.tree._smoothing import LARGEST_LOG_ODDS, class_distributions, log_odds, only_chance, scores
 from skdp.tree._structure import Routes
 from skdp.tree._weights import (
     Line,
@@ -589,6 +589,25 @@ def test_few_trees_keep_small_deviations():
         np.testing.assert_allclose(sharp[0, 0, 0], (50 + kept + 1) / 102)
         empty, _ = leaves_and_prior(0 * counts, reachable, 0.0, few_trees)
         np.testing.assert_allclose(empty, 0.5)
+
+
+@pytest.mark.parametrize("prior", [[0.5, 0.5], [0.7, 0.2, 0.1]])
+def test_leaves_that_differ_by_chance_are_told_from_others(prior):
+    rng, prior, reachable = np.random.default_rng(0), np.array(prior), np.ones((6, 16), dtype=bool)
+    alarms = 0
+    for _ in range(200):
+        counts = rng.multinomial(100, prior, size=(6, 16)).astype(float)
+        for noise in (0.0, 8.0):
+            alarms += not only_chance(counts + noise * rng.normal(size=counts.shape), reachable, noise, prior)
+            half = counts + noise * rng.normal(size=counts.shape)
+            half[:, :8] += np.r_[10, -10, np.zeros(len(prior) - 2)]
+            assert not only_chance(half, reachable, noise, prior), "a small difference of half of the leaves is enough"
+        one = counts.copy()
+        one[3, 5] = np.r_[np.zeros(len(prior) - 1), 100]
+        assert not only_chance(one, reachable, 0.0, prior), "one leaf in 96 with a single class is enough"
+        # The share of sampling in the variance is below a sixth: the question is not asked.
+        assert not only_chance(counts, reachable, 30.0, prior)
+    assert alarms < 0.1 * 400
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
