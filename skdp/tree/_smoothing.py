@@ -16,9 +16,30 @@ LARGEST_LOG_ODDS = 3.0
 #: Leaves differ from the prior by more than chance if some level does by so many standard deviations.
 EVIDENCE = 2.0
 
-#: This is asked only if sampling has at least this part in the variance of chance. Where noise has nearly all of it,
-#: the records do not repeat it, and the choice of weights finds that the leaves say nothing.
-_SAMPLING_SHARE = 1 / 6
+#: Of labels, this is asked only if sampling has at least this part in the variance of chance. Where noise has nearly
+#: all of it, the records do not repeat it, and the choice of weights finds that the leaves say nothing.
+SAMPLING_SHARE = 1 / 6
+
+
+def totals_of(
+    counts: Array, reachable: NDArray[np.bool_], noise: float, first: tuple[Array, float] | None = None
+) -> tuple[Array, float]:
+    """Return counts of classes over all records, and the standard deviation of the noise in each."""
+    # The trees count the same records, so that the mean of their totals has less noise.
+    n_trees = len(counts)
+    totals = counts.sum(axis=1).mean(axis=0)
+    root_noise = noise * np.sqrt(reachable.sum() / n_trees / n_trees)
+    if first is not None and root_noise > 0:
+        other, spread = first
+        share = root_noise**2 / (root_noise**2 + spread**2)
+        totals, root_noise = (1 - share) * totals + share * other, root_noise * np.sqrt(1 - share)
+    return totals, float(root_noise)
+
+
+def class_prior(totals: Array, noise: float) -> Array:
+    """Return the shares of classes from their noisy counts over all records."""
+    totals, flat = np.maximum(totals, 0.0), noise + PRIOR_RECORDS
+    return (totals + flat / len(totals)) / (totals.sum() + flat)
 
 
 def class_distributions(
@@ -26,23 +47,16 @@ def class_distributions(
     reachable: NDArray[np.bool_],
     noise: float,
     few_trees: bool,
-    first: tuple[Array, float] | None = None,
+    prior: Array,
+    dispersion: float = 1.0,
+    share: float = SAMPLING_SHARE,
 ) -> list[Array]:
     """Estimate class distributions in nodes, level by level from the root, from noisy counts of the leaves."""
+    # With `dispersion`, the counts of a leaf vary by that part of what labels would.
     n_trees, n_leaves, n_classes = counts.shape
-    # The trees count the same records, so that the mean of their totals has less noise.
-    prior = counts.sum(axis=1).mean(axis=0)
-    root_noise = noise * np.sqrt(reachable.sum() / n_trees / n_trees)
-    if first is not None and root_noise > 0:
-        other, spread = first
-        share = root_noise**2 / (root_noise**2 + spread**2)
-        prior, root_noise = (1 - share) * prior + share * other, root_noise * np.sqrt(1 - share)
-    prior = np.maximum(prior, 0.0)
-    flat = root_noise + PRIOR_RECORDS
-    prior = (prior + flat / n_classes) / (prior.sum() + flat)
     parent = np.broadcast_to(prior, (n_trees, 1, n_classes))
     levels = [parent]
-    if not few_trees and only_chance(counts, reachable, noise, prior):
+    if not few_trees and only_chance(counts, reachable, noise, prior, dispersion, share):
         # Weights are estimated from the same records, and would trust leaves that overfit.
         return [np.repeat(parent, 2**level, axis=1) for level in range(n_leaves.bit_length())]
     width = n_leaves
@@ -54,16 +68,17 @@ def class_distributions(
         spread = noise * np.sqrt(leaves)[:, :, None]
         # Let N be the total of a node, q the distribution of its parent and s the noise in each of its K counts c. The
         # deviation d = c - Nq is shrunk as by James and Stein, to max(0, 1 - v/|d|^2) d for v = (K-1) s^2 + N(1-|q|^2),
-        # because noise and sampling alone give v. Otherwise, weights that are estimated from the same records would
-        # trust leaves that overfit. The weights of few trees are not estimated. Their d is shrunk to
-        # |d|^2/(|d|^2 + (K-1) s^2) d, because small deviations still tell the classes apart. With d' for the shrunk d,
-        # the distribution is proportional to q (Nq + d' + 2q + s)/(Nq + 2q + s).
+        # whose last part is multiplied by the dispersion, because noise and sampling alone give v. Otherwise, weights
+        # that are estimated from the same records would trust leaves that overfit. The weights of few trees are not
+        # estimated. Their d is shrunk to |d|^2/(|d|^2 + (K-1) s^2) d, because small deviations still tell the classes
+        # apart. With d' for the shrunk d, the distribution is proportional to q (Nq + d' + 2q + s)/(Nq + 2q + s).
         expected = np.maximum(noisy.sum(axis=2, keepdims=True), 0.0) * parent
         deviation = np.maximum(noisy, 0.0) - expected
         square = (deviation**2).sum(axis=2, keepdims=True)
         by_chance = (n_classes - 1) * spread**2
         if not few_trees:
-            by_chance = by_chance + expected.sum(axis=2, keepdims=True) * (1 - (parent**2).sum(axis=2, keepdims=True))
+            sampling = expected.sum(axis=2, keepdims=True) * (1 - (parent**2).sum(axis=2, keepdims=True))
+            by_chance = by_chance + dispersion * sampling
         if few_trees:
             kept = square / np.maximum(square + by_chance, 1e-300)
         else:
@@ -77,14 +92,22 @@ def class_distributions(
     return levels
 
 
-def only_chance(counts: Array, reachable: NDArray[np.bool_], noise: float, prior: Array) -> bool:
+def only_chance(
+    counts: Array,
+    reachable: NDArray[np.bool_],
+    noise: float,
+    prior: Array,
+    dispersion: float = 1.0,
+    share: float = SAMPLING_SHARE,
+) -> bool:
     """Tell whether noise and sampling explain by how much the nodes of a forest differ from the prior."""
     n_trees, n_leaves, n_classes = counts.shape
     square = float(prior @ prior)
     width, evidence = n_leaves, -np.inf
-    sampling = max(float(counts.sum()), 0.0) * (1 - square)
+    varies = dispersion * (1 - square)
+    sampling = max(float(counts.sum()), 0.0) * varies
     of_noise = noise**2 * float(reachable.sum()) * (n_classes - 2 + n_classes * square)
-    if sampling <= _SAMPLING_SHARE * (sampling + of_noise):
+    if sampling <= share * (sampling + of_noise):
         return False
     while width > 1:
         width //= 2
@@ -92,7 +115,7 @@ def only_chance(counts: Array, reachable: NDArray[np.bool_], noise: float, prior
         leaves = reachable.reshape(n_trees, n_leaves // width, width).sum(axis=2)
         total = noisy.sum(axis=2)
         # The expected square of the deviation of the counts from what the prior makes of their noisy total.
-        by_chance = noise**2 * leaves * (n_classes - 2 + n_classes * square) + np.maximum(total, 0.0) * (1 - square)
+        by_chance = noise**2 * leaves * (n_classes - 2 + n_classes * square) + np.maximum(total, 0.0) * varies
         known = (total > 0) & (by_chance > 0)
         if not known.any():
             continue

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import numpy as np
 
 from skdp import DPGreedyTree, DPRandomTree
-from skdp.tree import _counts, _greedy_tree, _random_tree
+from skdp.tree import _counts, _forest, _greedy_tree, _outcomes, _plans
 from skdp.tree._weights import decision, probabilities
 from tests.trust.choices import choices, half_noise
 from tests.trust.subjects import PURE, RUNS_AT_3, Subject, replaced
@@ -55,7 +55,7 @@ def unscaled_terms(original):
         assert step.n_scores == 1
         p = probabilities(decision(base, scores, weights))
         centred = np.concatenate([scores, np.ones((1, 1, len(codes)))])
-        return centred * np.sqrt(p[0] * p[1]), centred[:, 0] * ((codes == 1) - p[1])
+        return centred * np.sqrt(p[0] * p[1]), centred[:, 0] * (codes - p[1])
 
     return terms
 
@@ -72,7 +72,7 @@ def undivided(original):
 @contextlib.contextmanager
 def structure_from_data():
     """Thresholds are where the data are."""
-    read, grow = DPRandomTree._read, _random_tree.grow
+    read, grow = DPRandomTree._read, _forest.grow
     seen = []
 
     def noted(*args):
@@ -87,7 +87,7 @@ def structure_from_data():
 
     with (
         patch.object(DPRandomTree, "_read", noted),
-        patch.object(_random_tree, "grow", grown),
+        patch.object(_forest, "grow", grown),
     ):
         yield
 
@@ -112,9 +112,9 @@ FORESTS = [
         runs={},
         mutants={
             "noise for one tree": one_tree,
-            "no scaling down": lambda: replaced(_random_tree, "record_terms", unscaled_terms),
-            "counts get the whole budget": lambda: replaced(_random_tree, "count_mechanism", undivided),
-            "the step gets the whole budget": lambda: replaced(_random_tree, "l2_mechanism", undivided),
+            "no scaling down": lambda: replaced(_forest, "record_terms", unscaled_terms),
+            "counts get the whole budget": lambda: replaced(_outcomes, "count_mechanism", undivided),
+            "the step gets the whole budget": lambda: replaced(_plans, "l2_mechanism", undivided),
             "structure from the data": structure_from_data,
         },
         survives={
@@ -146,7 +146,7 @@ FORESTS = [
         mutants={
             "half the noise": half_noise,
             "noise for one tree": one_tree,
-            "cut points get the whole budget": lambda: replaced(_random_tree, "quantile_mechanism", undivided),
+            "cut points get the whole budget": lambda: replaced(_plans, "quantile_mechanism", undivided),
         },
         survives={
             ("cut points get the whole budget", (1.0, 1e-5)): "of a column, only the first of three cuts is looked at",
