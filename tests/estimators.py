@@ -159,7 +159,7 @@ TREES = [
 TREES += [
     DPRandomTreeRegressor(bounds_y=(-500.0, 500.0), **_WIDE, **variant)
     for variant in (
-        {"delta": 1e-5},
+        {"delta": 1e-5, "max_depth": 5},
         {"delta": 0.0, "max_depth": 5},
         {"delta": 1e-5, "thresholds": "quantile", "expected_n": 200},
         {"delta": 0.0, "thresholds": "quantile", "weights": "equal"},

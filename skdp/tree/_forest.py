@@ -185,19 +185,20 @@ class RandomTrees(TreeModel, PrivateEstimator):
         _warn_of_counts(forest, counts, trees.noise, records.shape.classes, records.shape.names, first)
         totals, spread = totals_of(counts, reachable, trees.noise, first)
         prior = outcome.prior(totals, spread)
-        dispersion = outcome.dispersion(released[reachable.size * n_classes :], counter, trees.n_trees, totals, spread)
+        rest = released[reachable.size * n_classes :]
+        dispersion, most = outcome.dispersion(rest, counter, trees.n_trees, totals, spread)
         few = trees.few and outcome.keeps_small
         levels = class_distributions(counts, reachable, trees.noise, few, prior, dispersion, outcome.sampling_share)
         inner = np.concatenate([np.empty((trees.n_trees, 0, n_classes)), *levels[:-1]], axis=1)
         distributions = np.array(levels[-1])
 
-        step = Step(trees.n_trees, n_classes, outcome.difference(prior, dispersion))
+        step = Step(trees.n_trees, n_classes, outcome.difference(prior, most))
         weights = step.first_weights(sum(n_seen) / n_features)
         if SCALE in trees.mechanisms:
             base, table = log_odds(np.log(prior)), node_scores(distributions, inner, prior)
             route = forest.router(len(X))
 
-            losses = outcome.losses(prior, dispersion)
+            losses = outcome.losses(prior, most)
 
             def looked_up(rows: NDArray) -> Iterator[Array]:
                 return leaf_scores(route, table, rows)

@@ -42,7 +42,7 @@ Array = NDArray[np.float64]
 SHARE_STEP = 2.0**-20
 
 #: The smallest ratio of the variance of targets to that of two classes with their mean.
-_LEAST_DISPERSION = 2.0**-10
+_LEAST_DISPERSION = 2.0**-26
 
 #: Squared errors count up to so many times the variance of targets.
 _LARGEST_LOSS = 9.0
@@ -139,13 +139,15 @@ class Outcome(ABC):
     def prior(self, totals: Array, noise: float) -> Array:
         """Return the shares of classes from their noisy totals."""
 
-    def dispersion(self, rest: Array, mechanism: Mechanism, n_trees: int, totals: Array, spread: float) -> float:
-        """Return the ratio of the variance within leaves to that of labels, at most.
+    def dispersion(
+        self, rest: Array, mechanism: Mechanism, n_trees: int, totals: Array, spread: float
+    ) -> tuple[float, float]:
+        """Return the ratio of the variance of outcomes to that of labels with their mean, and an upper bound.
 
         `rest` was released with the sums in leaves by `mechanism`, and `totals` are sums over all records, with noise
         of standard deviation `spread`.
         """
-        return 1.0
+        return 1.0, 1.0
 
 
 @dataclass(frozen=True)
@@ -261,10 +263,14 @@ class Targets(Outcome):
         share = (max(min(float(totals[1]), count), 0.0) + flat / 2) / (count + flat)
         return np.array([1 - share, share])
 
-    def dispersion(self, rest: Array, mechanism: Mechanism, n_trees: int, totals: Array, spread: float) -> float:
-        # If v has mean q and n values, the sum of v(1 - v) is n(q(1 - q) - variance). Noise raises the ratio.
+    def dispersion(
+        self, rest: Array, mechanism: Mechanism, n_trees: int, totals: Array, spread: float
+    ) -> tuple[float, float]:
+        # If v has mean q and n values, the sum of v(1 - v) is n(q(1 - q) - variance).
         weight = spread_weight(n_trees, mechanism.norm)
         count, q = max(float(totals.sum()), 1.0), self.prior(totals, spread)[1]
         largest = count * q * (1 - q)
-        least = (float(rest[0]) - math.sqrt(coordinate_variance(mechanism))) / weight - spread
-        return float(np.clip(1 - least / largest, _LEAST_DISPERSION, 1.0))
+        ratio = 1 - float(rest[0]) / weight / largest
+        margin = (math.sqrt(coordinate_variance(mechanism)) / weight + spread) / largest
+        found, bound = np.clip([ratio, ratio + margin], _LEAST_DISPERSION, 1.0)
+        return float(found), float(bound)

@@ -113,18 +113,20 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
     skdp.additive.DPAdditiveRegressor : A curve for each column.
     export_text : The trees, as text.
 
-    Notes ----- **Privacy.** The trees depend on public numbers only. A target is clipped to `bounds_y` and mapped to
-    :math:`v` in [0, 1]. In one leaf of each of :math:`T` trees, its record adds :math:`1 - v` to one sum and :math:`v`
-    to another: their sum counts the records, and half of their difference sums the centred targets. It adds :math:`v(1
-    - v)`, weighted, to one more sum. All sums are released together. One record moves them by at most :math:`\sqrt T`
-    in L2 norm, and by at most :math:`33T/32` in L1 norm. They get Gaussian noise for the first, or discrete Laplace
-    noise for the second. In the step, a record's curvature and gradient are scaled down to a public norm, together. The
-    size of the weights and the length of the step are chosen by squared errors in units of :math:`v`, which one record
-    moves by at most 1, all in one direction. Each cut point is drawn by the exponential mechanism. The releases that
-    depend on the noisy number of records use the same part of the budget for all numbers: composition is adaptive.
-    Everything else is computed from what was released. The proofs are in :ref:`trees`. A `SchemaMismatchWarning` is
-    raised if hardly any record has a declared code of a categorical column. It is computed from the released sums. Not
-    covered: that `fit` raises an error for values that are not finite, and how long it takes.
+    Notes
+    -----
+    **Privacy.** The trees depend on public numbers only. A target is clipped to `bounds_y` and mapped to :math:`v` in
+    [0, 1]. In one leaf of each of :math:`T` trees, its record adds :math:`1 - v` to one sum and :math:`v` to another:
+    their sum counts the records, and half of their difference sums the centred targets. It adds :math:`v(1-v)`,
+    weighted, to one more sum. All sums are released together. One record moves them by at most :math:`\sqrt T` in L2
+    norm, and by at most :math:`33T/32` in L1 norm. They get Gaussian noise for the first, or discrete Laplace noise for
+    the second. In the step, a record's curvature and gradient are scaled down to a public norm, together. The size of
+    the weights and the length of the step are chosen by squared errors in units of :math:`v`, which one record moves by
+    at most 1, all in one direction. Each cut point is drawn by the exponential mechanism. The releases that depend on
+    the noisy number of records use the same part of the budget for all numbers: composition is adaptive. Everything
+    else is computed from what was released. The proofs are in :ref:`trees`. A `SchemaMismatchWarning` is raised if
+    hardly any record has a declared code of a categorical column. It is computed from the released sums. Not covered:
+    that `fit` raises an error for values that are not finite, and how long it takes.
 
     References
     ----------
