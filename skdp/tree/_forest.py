@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -192,7 +192,8 @@ class RandomTrees(TreeModel, PrivateEstimator):
         inner = np.concatenate([np.empty((trees.n_trees, 0, n_classes)), *levels[:-1]], axis=1)
         distributions = np.array(levels[-1])
 
-        step = Step(trees.n_trees, n_classes, outcome.difference(prior, most))
+        step = Step(trees.n_trees, n_classes)
+        step = replace(step, difference=outcome.difference(prior, most, step.n_weights))
         weights = step.first_weights(sum(n_seen) / n_features)
         if SCALE in trees.mechanisms:
             base, table = log_odds(np.log(prior)), node_scores(distributions, inner, prior)

@@ -131,8 +131,8 @@ class Outcome(ABC):
     def losses(self, prior: Array, dispersion: float) -> Callable[[Array, NDArray], Array]:
         """Return the function of probabilities, classes first, and outcomes that gives losses in [0, 1]."""
 
-    def difference(self, prior: Array, dispersion: float) -> float:
-        """Return how far outcomes are from probabilities, typically, from released numbers."""
+    def difference(self, prior: Array, dispersion: float, n_weights: int) -> float:
+        """Return how far outcomes may be from probabilities for their gradients to count as they are."""
         return 1.0
 
     @abstractmethod
@@ -252,8 +252,10 @@ class Targets(Outcome):
         variance = dispersion * float(prior[0] * prior[1])
         return partial(squared_losses, largest=min(_LARGEST_LOSS * variance, 1.0))
 
-    def difference(self, prior: Array, dispersion: float) -> float:
-        return max(math.sqrt(dispersion * float(prior[0] * prior[1])), self.least_difference)
+    def difference(self, prior: Array, dispersion: float, n_weights: int) -> float:
+        # With few weights, gradients beyond one standard deviation would be scaled down, which moves means.
+        deviation = math.sqrt(dispersion * float(prior[0] * prior[1])) * max(1.0, 4 / math.sqrt(n_weights))
+        return min(max(deviation, self.least_difference), 1.0)
 
     def prior(self, totals: Array, noise: float) -> Array:
         # The mean is shrunk to the middle of the bounds as far as the noise in it compares with the variance of the
