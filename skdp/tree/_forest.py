@@ -187,8 +187,8 @@ class RandomTrees(TreeModel, PrivateEstimator):
         prior = outcome.prior(totals, spread)
         rest = released[reachable.size * n_classes :]
         dispersion, most = outcome.dispersion(rest, counter, trees.n_trees, totals, spread)
-        few = trees.few and outcome.keeps_small
-        levels = class_distributions(counts, reachable, trees.noise, few, prior, dispersion, outcome.sampling_share)
+        few = trees.few and outcome.of_labels
+        levels = class_distributions(counts, reachable, trees.noise, few, prior, dispersion, outcome.of_labels)
         inner = np.concatenate([np.empty((trees.n_trees, 0, n_classes)), *levels[:-1]], axis=1)
         distributions = np.array(levels[-1])
 

@@ -33,7 +33,7 @@ from ..sensitivity import sum_over_rows
 from ..solvers.scaling import Scaling
 from ._base import ROUTED
 from ._counts import Structure, class_counts, count_mechanism, leaf_counts
-from ._smoothing import SAMPLING_SHARE, class_prior
+from ._smoothing import class_prior
 from ._weights import LENGTHS, TARGET_LENGTHS, brier_losses, squared_losses
 
 Array = NDArray[np.float64]
@@ -92,10 +92,8 @@ class Outcome(ABC):
     first: ClassVar[str]
     theorem: ClassVar[int]
     n_classes: int
-    #: Whether small deviations are kept if there are few trees.
-    keeps_small: ClassVar[bool] = True
-    #: The part of sampling in the variance of chance from which on leaves may be left out.
-    sampling_share: ClassVar[float] = SAMPLING_SHARE
+    #: Whether labels are counted. Noise in a mean is an error, whereas noise in odds may leave their order as it is.
+    of_labels: ClassVar[bool] = True
     #: Candidates for the length of the step, and their odds.
     lengths: ClassVar[tuple[tuple[float, ...], tuple[float, ...]]] = LENGTHS
     #: The least that `difference` returns.
@@ -195,9 +193,7 @@ class Targets(Outcome):
     n_classes: int = 2
     first: ClassVar[str] = "count and sum of targets"
     theorem: ClassVar[int] = 9
-    # Noise in a mean is an error, whereas noise in the odds of labels may leave their order as it is.
-    keeps_small: ClassVar[bool] = False
-    sampling_share: ClassVar[float] = 0.0
+    of_labels: ClassVar[bool] = False
     lengths: ClassVar[tuple[tuple[float, ...], tuple[float, ...]]] = TARGET_LENGTHS
     least_difference: ClassVar[float] = 2.0**-5
 

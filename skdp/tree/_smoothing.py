@@ -18,7 +18,7 @@ EVIDENCE = 2.0
 
 #: Of labels, this is asked only if sampling has at least this part in the variance of chance. Where noise has nearly
 #: all of it, the records do not repeat it, and the choice of weights finds that the leaves say nothing.
-SAMPLING_SHARE = 1 / 6
+_SAMPLING_SHARE = 1 / 6
 
 
 def totals_of(
@@ -49,14 +49,15 @@ def class_distributions(
     few_trees: bool,
     prior: Array,
     dispersion: float = 1.0,
-    share: float = SAMPLING_SHARE,
+    of_labels: bool = True,
 ) -> list[Array]:
     """Estimate class distributions in nodes, level by level from the root, from noisy counts of the leaves."""
-    # With `dispersion`, the counts of a leaf vary by that part of what labels would.
+    # With `dispersion`, the counts of a leaf vary by that part of what labels would. Unless they are `of_labels`, they
+    # are shares of two ends, whose distribution is a mean.
     n_trees, n_leaves, n_classes = counts.shape
     parent = np.broadcast_to(prior, (n_trees, 1, n_classes))
     levels = [parent]
-    if not few_trees and only_chance(counts, reachable, noise, prior, dispersion, share):
+    if not few_trees and only_chance(counts, reachable, noise, prior, dispersion, of_labels):
         # Weights are estimated from the same records, and would trust leaves that overfit.
         return [np.repeat(parent, 2**level, axis=1) for level in range(n_leaves.bit_length())]
     width = n_leaves
@@ -79,6 +80,10 @@ def class_distributions(
         if not few_trees:
             sampling = expected.sum(axis=2, keepdims=True) * (1 - (parent**2).sum(axis=2, keepdims=True))
             by_chance = by_chance + dispersion * sampling
+        if not of_labels:
+            # Of the squared deviations in a level of a tree, so much is the variance between the nodes, and the rest is
+            # chance. Where nodes differ little, one has to stand out more to be believed. This lowers squared errors.
+            by_chance = by_chance / between_nodes(square, by_chance, np.maximum(noisy.sum(axis=2, keepdims=True), 0.0))
         if few_trees:
             kept = square / np.maximum(square + by_chance, 1e-300)
         else:
@@ -92,13 +97,27 @@ def class_distributions(
     return levels
 
 
+def node_weights(total: Array, by_chance: Array) -> Array:
+    """Weigh what nodes say of a level, by their noisy totals."""
+    # Many nodes have no record, and a few may have much to say. The weights are between these two.
+    return np.sqrt(total / np.sqrt(np.maximum(by_chance, 1e-300))) * (by_chance > 0)
+
+
+def between_nodes(square: Array, by_chance: Array, total: Array) -> Array:
+    """Return the part of the squared deviations that is more than chance, for each level of each tree; not 0."""
+    weight = node_weights(total, by_chance)
+    ratio = (weight * square / np.maximum(by_chance, 1e-300)).sum(axis=1, keepdims=True)
+    ratio = ratio / np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
+    return np.maximum(1 - 1 / np.maximum(ratio, 1e-9), 1e-9)
+
+
 def only_chance(
     counts: Array,
     reachable: NDArray[np.bool_],
     noise: float,
     prior: Array,
     dispersion: float = 1.0,
-    share: float = SAMPLING_SHARE,
+    of_labels: bool = True,
 ) -> bool:
     """Tell whether noise and sampling explain by how much the nodes of a forest differ from the prior."""
     n_trees, n_leaves, n_classes = counts.shape
@@ -107,7 +126,7 @@ def only_chance(
     varies = dispersion * (1 - square)
     sampling = max(float(counts.sum()), 0.0) * varies
     of_noise = noise**2 * float(reachable.sum()) * (n_classes - 2 + n_classes * square)
-    if sampling <= share * (sampling + of_noise):
+    if of_labels and sampling <= _SAMPLING_SHARE * (sampling + of_noise):
         return False
     while width > 1:
         width //= 2
@@ -121,8 +140,7 @@ def only_chance(
             continue
         deviation, by_chance = (noisy - total[:, :, None] * prior)[known], by_chance[known]
         excess = (deviation**2).sum(axis=1) / by_chance - 1
-        # Many nodes have no record, and a few may have much to say. The weights are between these two.
-        weight = np.sqrt(total[known] / np.sqrt(by_chance))
+        weight = node_weights(total[known], by_chance)
         # An excess has a variance of at most 2, and those of the two sides of a split are the same in the worst case.
         evidence = max(evidence, float(weight @ excess) / (2 * float(np.linalg.norm(weight))))
     return bool(evidence < EVIDENCE)

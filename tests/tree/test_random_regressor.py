@@ -187,6 +187,15 @@ def test_columns_that_say_nothing_give_the_mean(kind, delta):
         assert model.fit(table.X, y).score(table.X, y) > -0.02
 
 
+def test_leaves_of_weak_signals_are_not_fitted_to_chance():
+    # Leaves that were shrunk one by one made an R2 of -.05 of a signal of .03.
+    X, y = numbers(3000)
+    rng = np.random.default_rng(2)
+    targets = [np.clip(1 + 0.2 * y + rng.standard_normal(3000), -3, 5) for _ in range(2)]
+    model = regressor(epsilon=INF).fit(X, targets[0])
+    assert model.score(X, targets[1]) > 0.01
+
+
 def test_a_step_that_does_harm_is_not_taken(monkeypatch):
     X, y = numbers(8000)
     monkeypatch.setattr("skdp.tree._forest.newton_step", lambda step, *rest: np.full(step.n_weights, 100.0))
