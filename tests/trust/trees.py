@@ -217,7 +217,7 @@ FORESTS += [
         mutants={
             "noise for one tree": one_tree_of_shares,
             "targets are not clipped": (unclipped, {"pair": partial(surprising_target, n_features=3, target=-3.0)}),
-            "a heavy sum of v(1 - v)": (
+            "any weight for v(1 - v)": (
                 heavy_spread,
                 {"pair": partial(surprising_target, n_features=3, target=0.5)},
             ),
