@@ -161,8 +161,8 @@ TREES += [
     for variant in (
         {"delta": 1e-5, "max_depth": 5},
         {"delta": 0.0, "max_depth": 5},
-        {"delta": 1e-5, "thresholds": "quantile", "expected_n": 200},
-        {"delta": 0.0, "thresholds": "quantile", "weights": "equal"},
+        {"delta": 0.0, "thresholds": "quantile", "expected_n": 200},
+        {"delta": 1e-5, "thresholds": "quantile", "weights": "equal", "max_depth": 4, "max_features": 1},
     )
 ]
 

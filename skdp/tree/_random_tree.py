@@ -108,6 +108,7 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
 
     See Also
     --------
+    DPRandomTreeRegressor : The same for numeric targets.
     export_text : The trees, as text.
 
     Notes
