@@ -7,7 +7,6 @@ features of the cells. The model is computed from that.
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -98,6 +97,10 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     classes : array-like, default=None
         The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
         in `y` are taken to be public, with a warning.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`, `classes` and `categories`. A value
+        that is given for `bounds` or `classes` counts instead of the schema's. X is then the table itself, with
+        text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -132,6 +135,10 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         The margin that was used.
     privacy_ : PrivacyGuarantee
         The guarantee, with mechanisms, sensitivities and noise scales.
+    term_importances_ : ndarray of shape (n_terms,)
+        Mean size of what each term adds to the score, by the released counts.
+    feature_importances_ : ndarray of shape (n_features,)
+        The same by column, divided by the sum. A pair counts half for each of its columns.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -193,6 +200,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         margin: float | str = "auto",
         n_steps: int = 300,
         classes: Any = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -212,6 +220,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         self.margin = margin
         self.n_steps = n_steps
         self.classes = classes
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -221,9 +230,10 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
 
     def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, None, Shape]:
         X = self._entries(X, parameters)
-        # A copy, since these are not the columns that the model has.
         positions = np.zeros((len(X[0]), 1))
-        _, labels, classes = labelled_data(copy(self), positions, y, check_classes(self.classes))
+        _, labels, classes = labelled_data(
+            self._without_columns(), positions, y, check_classes(self._declared("classes"))
+        )
         if np.any(labels < 0):
             X, labels = [column[labels >= 0] for column in X], labels[labels >= 0]
         return X, labels, None, Shape(len(X), len(classes), names=self._names(), classes=classes)
@@ -276,7 +286,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         return GradientEngine(epsilon, delta, before.share, layout, loss, parameters.n_steps)
 
     def _fixed_cost(self) -> PrivacyCost | None:
-        classes = check_classes(self.classes)
+        classes = check_classes(self._declared("classes"))
         _, C, _ = self._check_own()
         # Without the label set, or with a weight whose price grows with the number of terms, it depends on the data.
         if self.delta > 0 and (classes is None or C is not None):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -60,15 +61,27 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
     # numbers only. NumPy's warnings during that check would say something about the values. With `times`, points in
     # time and durations may pass; they must not be read as numbers.
 
+    checked, rows = estimator, X
+    if hasattr(estimator, "_encoded"):
+        rows = estimator._encoded(X, reset=kwargs.get("reset", True))
+    if rows is not X:
+        # Rows were encoded by a schema. The estimator keeps number and names of the table's columns.
+        X, checked, kwargs = rows, copy(estimator), {**kwargs, "reset": True}
+
     def validate() -> Any:
         if not times:
             # Data that are not converted to numbers here may hold text.
             _refuse_odd(X, "X", text=kwargs.get("skip_check_array", False))
         if not isinstance(y, str):
             _refuse_odd(y, "y")
-        return validate_data(estimator, X, y, **kwargs)
+        return validate_data(checked, X, y, **kwargs)
 
     return _quietly(validate, X)
+
+
+def reads_table(estimator: Any, reset: bool) -> bool:
+    """Tell whether an estimator encodes its rows by a schema."""
+    return hasattr(estimator, "_reads_table") and estimator._reads_table(reset)
 
 
 def check_quietly(X: Any, **kwargs: Any) -> NDArray:

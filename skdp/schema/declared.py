@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ from .entries import MISSING, Entries
 from .grid import Grid
 
 Array = NDArray[np.float64]
+
+#: Name of the cell of missing entries.
+MISSING_CELL = "missing"
 
 # Values that a description shows.
 _MOST_SHOWN = 4
@@ -139,13 +142,21 @@ def _grid(column: Number) -> Grid:
     return Grid(np.array([float(column.low)]), np.array([float(column.high)]), 1, scale, float(column.step or 1))
 
 
-def read_numbers(column: Number, entries: Entries) -> tuple[Array, NDArray[np.bool_]]:
-    """Return numbers on the scale of a column, clipped; the middle for missing ones; and which are missing."""
-    values, (low, high) = entries.as_numbers(), limits(column)
+def edges_of(column: Number, n_bins: int) -> Array:
+    """Return the edges of bins between the bounds of a column, even on its scale."""
+    return replace(_grid(column), n_cells=n_bins).every_edge()[0]
+
+
+def read_numbers(column: Number, entries: Entries, warped: bool = True) -> tuple[Array, NDArray[np.bool_]]:
+    """Return numbers, clipped; the middle for missing ones; and which are missing."""
+    # They are on the scale of the column if `warped`.
+    values, (low, high) = entries.as_numbers(), limits(column) if warped else (float(column.low), float(column.high))
     missing = np.isnan(values)
     if column.missing == "error" and missing.any():
         raise ValueError(_REFUSED.format(entries.name, "missing values, or entries that are no numbers", "missing"))
-    values = _grid(column).warp(np.clip(values, column.low, column.high))
+    values = np.clip(values, column.low, column.high)
+    if warped:
+        values = _grid(column).warp(values)
     # Logarithms are rounded.
     return np.where(missing, low / 2 + high / 2, np.clip(values, low, high)), missing
 
@@ -162,7 +173,7 @@ def scaled_numbers(column: Number, entries: Entries) -> tuple[Array, NDArray[np.
 def cells_of(column: Category) -> list[str]:
     """Return names of the cells: the categories, and those for other and for missing entries, where there are any."""
     further = ["other"] if column.other == "cell" else []
-    return [*map(str, column.values), *further, *(["missing"] if column.missing == "cell" else [])]
+    return [*map(str, column.values), *further, *([MISSING_CELL] if column.missing == "cell" else [])]
 
 
 def read_cells(column: Category, entries: Entries) -> NDArray[np.int64]:

@@ -29,6 +29,8 @@ def check_optional(value: object, name: str, least: int, most: int) -> int | Non
 class TreeModel(DiscreetMethods):
     """Methods of models that have ``structure_``."""
 
+    _schema_form = "ends"
+
     structure_: Any
 
     def _rows(self, X: Any) -> NDArray:

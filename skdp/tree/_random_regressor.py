@@ -76,6 +76,10 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
         safeguard against evidence that many columns repeat: it may be worse than a constant.
     structure_seed : int, default=0
         Seed of the trees' structure, which is public. It has nothing to do with the noise.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `categorical_features` and
+        `n_categories`. A value that is given for `bounds` or `bounds_y` counts instead of the schema's. X is
+        then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -181,6 +185,7 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
         thresholds: str = "uniform",
         weights: str = "newton",
         structure_seed: int = 0,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -197,11 +202,12 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
         self.thresholds = thresholds
         self.weights = weights
         self.structure_seed = structure_seed
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
     def _outcome(self, shape: Shape) -> Targets:
-        return Targets(Scaling.of_target(self.bounds_y, True))
+        return Targets(Scaling.of_target(self._declared("bounds_y"), True))
 
     def _fitted(
         self, outcome: Any, counts: Array, leaves: Array, inner: Array, prior: Array, intercept: Array
