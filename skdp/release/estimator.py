@@ -186,7 +186,10 @@ class LabelsMixin(PrivateEstimator):
         if classes is not None:
             n_classes = len(classes)
         elif n_classes is None:
-            raise ValueError("n_classes must be given, since classes is None")
+            raise ValueError(
+                "n_classes must be given, since classes is None and no schema declares a target: "
+                "privacy_plan(n_classes=2), for instance"
+            )
         n_classes = check_integer(n_classes, "n_classes", least=2)
         return Shape(n_features, n_classes, classes=classes, is_read=False)
 

@@ -52,6 +52,9 @@ def _check_arguments(call: str, signature: Signature, estimator: Any, args: Any,
         known = ", ".join(list(signature.parameters)[1:])
         reason = _REASONS.get(unknown[0], f"The arguments are {known}")
         message = f"got an unexpected keyword argument {unknown[0]!r}. {reason}"
+    elif message == "too many positional arguments":
+        by_position = [n for n, own in signature.parameters.items() if own.kind is own.POSITIONAL_OR_KEYWORD][1:]
+        message = f"takes by position: {', '.join(by_position) or 'nothing'}. Pass other arguments by keyword"
     raise TypeError(f"{type(estimator).__name__}{call} {message}")
 
 

@@ -71,9 +71,11 @@ class Number:
     missing: str = "cell"
 
     def __post_init__(self) -> None:
-        check_bounds((self.low, self.high), "(low, high)", "the column")
         if np.ndim(self.low) or np.ndim(self.high):
             raise ValueError("low and high must be numbers, and not sequences")
+        if isinstance(self.low, int | float) and isinstance(self.high, int | float) and self.low >= self.high:
+            raise ValueError(f"low must be less than high, got {self.low!r} and {self.high!r}")
+        check_bounds((self.low, self.high), "(low, high)", "the column")
         if self.step is not None:
             check_positive(self.step, "step")
         check_choice(self.scale, "scale", ("linear", "log"))
@@ -196,14 +198,15 @@ def _categories(column: Category) -> Categories:
 
 
 def count_outside(column: Column, entries: Entries) -> dict[str, int]:
-    """Count missing entries, and those outside the bounds or in no category."""
+    """Count missing entries, those that are no numbers, and those outside the bounds or in no category."""
     if isinstance(column, Number):
         values = entries.as_numbers()
-        missing, outside = np.isnan(values), (values < column.low) | (values > column.high)
+        missing = entries.as_codes(Categories.codes(1)) == MISSING
+        outside, unreadable = (values < column.low) | (values > column.high), np.isnan(values) & ~missing
     else:
         codes = entries.as_codes(_categories(column))
-        missing, outside = codes == MISSING, codes == UNKNOWN
-    return {"missing": int(missing.sum()), "outside": int(outside.sum())}
+        missing, outside, unreadable = codes == MISSING, codes == UNKNOWN, np.zeros(0)
+    return {"missing": int(missing.sum()), "unreadable": int(unreadable.sum()), "outside": int(outside.sum())}
 
 
 def made_up(column: Column, shares: Array) -> list[Any]:

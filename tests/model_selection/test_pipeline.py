@@ -96,3 +96,14 @@ def test_a_search_fits_it_as_one_private_step():
     search = DPGridSearchCV(pair(), {"objpertlogreg__C": [0.1, 1.0]}, epsilon=4.0, delta=1e-6, random_state=0)
     with pytest.raises(ValueError, match="PrivatePipeline"):
         search.fit(X, Y)
+
+
+@pytest.mark.parametrize("composition", ["auto", "basic", "gdp", "rdp"])
+def test_what_remains_for_a_pipeline_can_be_spent(composition):
+    budget = BudgetAccountant(3.0, 1e-6, composition=composition)
+    model = pair(delta=1e-7, accountant=budget, weights={"dppca": 1, "objpertlogreg": 2})
+    model.set_params(epsilon=0.5).fit(X, Y)
+    remaining = budget.remaining(like=model)
+    assert remaining.epsilon > 1.0
+    model.set_params(epsilon=remaining.epsilon, delta=remaining.delta).fit(X, Y)
+    assert len(budget.records) == 4
