@@ -235,6 +235,7 @@ PARAMETERS = {
     "expected_n": real(0, 0.5, INF, 1e300, optional=True),
     "HistogramBase.expected_n": integer(optional=True),
     "DPRandomTree.expected_n": integer(10**400, optional=True),
+    "DPRandomTreeRegressor.expected_n": integer(10**400, optional=True),
     "false_alarm": real(0, 0.9, INF),
     "feature_range": Bad((None, *PAIR.types), PAIR.values, ValueError),
     "fit_intercept": BOOLEAN,
