@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn import config_context
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from ..exceptions import PrivacyAssumptionWarning
 from .silence import silence
+from .sparse import canonical_rows, dense_rows
 from .values import shown
 from .warn import warn
 
@@ -44,7 +46,10 @@ _LEAVE_OUT = (
 )
 
 
-_DENSE = "In a pipeline, set sparse_output=False on OneHotEncoder, and sparse_threshold=0 on ColumnTransformer."
+_DENSE = (
+    "In a pipeline, set sparse_output=False on OneHotEncoder and TableEncoder, and sparse_threshold=0 on "
+    "ColumnTransformer."
+)
 
 _ENCODE = (
     "Encode columns of text by a public list of categories, for instance with OneHotEncoder(categories=[...], "
@@ -59,7 +64,8 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
     """Call scikit-learn's validate_data, and keep values of the data out of its messages."""
     # Values are checked to be finite even where scikit-learn is configured to assume it, because bounds hold for
     # numbers only. NumPy's warnings during that check would say something about the values. With `times`, points in
-    # time and durations may pass; they must not be read as numbers.
+    # time and durations may pass; they must not be read as numbers. Sparse rows become canonical CSR arrays if the
+    # estimator takes them, and are otherwise made dense.
 
     checked = estimator
     if getattr(estimator, "schema", None) is not None and hasattr(estimator, "_encoded"):
@@ -67,13 +73,31 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
         X = estimator._encoded(X, reset=kwargs.get("reset", True))
         checked, kwargs = copy(estimator), {**kwargs, "reset": True}
 
+    takes_sparse = getattr(estimator, "_takes_sparse", False) and "accept_sparse" not in kwargs
+    if takes_sparse:
+        own = kwargs["validate_separately"][0] if "validate_separately" in kwargs else kwargs
+        # The caller's dictionaries stay as they are.
+        own = {**own, "accept_sparse": "csr"}
+        if "validate_separately" in kwargs:
+            kwargs = {**kwargs, "validate_separately": (own, kwargs["validate_separately"][1])}
+        else:
+            kwargs = own
+
     def validate() -> Any:
+        rows = X
+        if issparse(X) and not takes_sparse and "accept_sparse" not in kwargs:
+            rows = dense_rows(X, type(estimator).__name__)
         if not times:
             # Data that are not converted to numbers here may hold text.
-            _refuse_odd(X, "X", text=kwargs.get("skip_check_array", False))
+            _refuse_odd(rows, "X", text=kwargs.get("skip_check_array", False))
         if not isinstance(y, str):
             _refuse_odd(y, "y")
-        return validate_data(checked, X, y, **kwargs)
+        read = validate_data(checked, rows, y, **kwargs)
+        if not takes_sparse:
+            return read
+        if isinstance(read, tuple):
+            return (canonical_rows(read[0]) if issparse(read[0]) else read[0], *read[1:])
+        return canonical_rows(read) if issparse(read) else read
 
     return _quietly(validate, X)
 
@@ -194,7 +218,7 @@ def regression_data(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tu
     X, y = validate_quietly(estimator, X, y, reset=reset, validate_separately=separately)
     if y.ndim == 0 or (y.ndim == 2 and y.shape[1] == 0):
         raise ValueError("y must have one column or more, and one row for each row of X")
-    if len(X) != len(y):
+    if X.shape[0] != len(y):
         raise ValueError("X and y must have the same number of rows")
     return X, y
 
@@ -242,7 +266,7 @@ def labelled_data(
         validate_quietly(estimator, X, y)
     X = validate_quietly(estimator, X, dtype=list(dtypes), ensure_min_samples=0, reset=reset)
     codes = encode_labels(labels_of(y), classes)
-    if len(X) != len(codes):
+    if X.shape[0] != len(codes):
         raise ValueError("X and y must have the same number of rows")
     return X, codes, classes
 

@@ -137,6 +137,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
 
     _released = frozenset({"components_", "mean_", *_VARIANCES})
     _public = frozenset({"n_components_", "_whiten", "_least_deviation"})
+    _takes_sparse = True
 
     # The methods of a fitted estimator use the `whiten` of the fit, even if it is set anew: variances may not have been
     # released, and `inverse_transform` has to remain the inverse of `transform`.

@@ -298,6 +298,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
 
     _released = frozenset({"coef_", "intercept_", "alpha_", "_moments", "_penalty"})
     _public = frozenset({"_units"})
+    _takes_sparse = True
 
     def __init__(
         self,

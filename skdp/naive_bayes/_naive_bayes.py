@@ -158,6 +158,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
     _released = frozenset({"class_count_", "class_prior_", "feature_log_prob_", "theta_", "var_", "exponent_"})
     _public = frozenset({"bin_edges_", "_columns"})
     _dtypes = NUMBERS
+    _takes_sparse = True
 
     def __init__(
         self,

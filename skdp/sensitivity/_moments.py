@@ -8,6 +8,7 @@ is rounded to it before anything is summed, so that sums are exact whatever the 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,8 @@ from ._rows import BLOCK_ROWS, sum_over_rows
 #: ``2**51`` steps, which doubles hold exactly.
 ENTRY_BITS = 20
 
-_LIMB = 2.0**26
+_LIMB_BITS = 26
+_LIMB = 2.0**_LIMB_BITS
 
 
 def moments_l2(row_norm: float, target_norm: float, weight: float) -> float:
@@ -170,18 +172,18 @@ def exact_moments(encode, X: NDArray, y: NDArray) -> NDArray[np.float64]:  # typ
     return exact_sum(lambda X, y: _moments(*encode(X, y)), X, y)
 
 
-def exact_sum(statistic, *arrays: NDArray, block_rows: int = BLOCK_ROWS) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
+def exact_sum(statistic, *arrays: Any, block_rows: int = BLOCK_ROWS) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
     """Sum a statistic over blocks of rows, exactly, then round the totals to doubles.
 
     Parameters
     ----------
     statistic : callable
         Maps blocks of the arrays to the sum of the statistic over their rows: integers, as doubles, that are exact for
-        up to ``2**11`` rows.
-    *arrays : ndarray
+        up to ``2**11`` rows, or of 64 bits.
+    *arrays : ndarray or csr_array
         Arrays with the same number of rows, in memory or memory-mapped.
     block_rows : int, default=2048
-        Rows per block, no more than that.
+        Rows per block, no more than that for doubles.
 
     Returns
     -------
@@ -191,6 +193,8 @@ def exact_sum(statistic, *arrays: NDArray, block_rows: int = BLOCK_ROWS) -> NDAr
 
     def block(*parts: NDArray) -> NDArray:
         total = statistic(*parts)
+        if total.dtype == np.int64:
+            return np.stack([total >> _LIMB_BITS, total & (2**_LIMB_BITS - 1)])
         if not np.all(np.isfinite(total)):
             # As integers, these would be arbitrary numbers, which no bound on a record covers.
             raise FloatingPointError("a statistic of the records is not finite")

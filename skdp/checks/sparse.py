@@ -1,0 +1,42 @@
+"""Sparse rows: their canonical form, and where they are made dense. Only public facts decide: formats and columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+#: Sparse rows with at most so many columns are made dense where an estimator computes with dense rows only.
+MOST_DENSE_COLUMNS = 1000
+
+
+def dense_rows(X: Any, name: str) -> Any:
+    """Return sparse rows as an array, or refuse them if there are too many columns for the estimator `name`."""
+    if X.ndim == 2 and X.shape[1] > MOST_DENSE_COLUMNS:
+        raise TypeError(
+            f"Sparse rows of more than {MOST_DENSE_COLUMNS} columns are not taken by {name}, which computes with dense "
+            f"rows: got n_features={X.shape[1]}."
+        )
+    return X.toarray()
+
+
+def canonical_rows(X: Any) -> Any:
+    """Return a copy of sparse rows as a CSR array: sorted, without duplicates and without stored zeros."""
+    # The constructor takes flags from X, which may not be true. Therefore it is given the parts.
+    end = int(X.indptr[-1])
+    parts = X.data[:end].copy(), X.indices[:end].copy(), X.indptr.copy()
+    try:
+        rows = sparse.csr_array(parts, shape=X.shape)
+        rows.check_format(full_check=True)
+    except Exception:
+        rows = None
+    if rows is None:
+        # Outside the handler, because SciPy's message may state the number of rows.
+        raise ValueError("X is no valid sparse matrix: its indices are out of bounds")
+    with np.errstate(all="ignore"):
+        rows.sum_duplicates()
+    rows.eliminate_zeros()
+    if not np.isfinite(rows.data).all():
+        raise ValueError("Input X contains infinity or a value too large for dtype('float64').")
+    return rows
