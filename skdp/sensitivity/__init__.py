@@ -19,12 +19,13 @@ from ._moments import (
     rounded_norm,
     unpack_symmetric,
 )
-from ._rows import row_products, sum_over_rows, weighted_gram
+from ._rows import BLOCK_ROWS, row_products, sum_over_rows, weighted_gram
 from ._sparse import EXACT_ROWS, by_entry, sparse_gram, sparse_squared_norms, with_data
 from ._variances import centred_moments_l2, energies_l1, energies_l2, row_sum_l2
 
 __all__ = [
     "BITS",
+    "BLOCK_ROWS",
     "CELLS_STEP",
     "EXACT_ROWS",
     "PARTS",

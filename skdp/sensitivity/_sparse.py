@@ -164,5 +164,6 @@ def sparse_gram(rows: Any) -> NDArray:
     gram : ndarray of shape (n_columns, n_columns)
         Of the type of the rows: for integers, exact for up to `EXACT_ROWS` rows with entries of at most ``2**20``.
     """
-    gram: NDArray = (rows.T @ rows).toarray()
+    # In the order of dense products, so that what is computed from them has the same bits.
+    gram: NDArray = (rows.T @ rows).toarray(order="C")
     return gram
