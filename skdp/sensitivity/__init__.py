@@ -20,7 +20,7 @@ from ._moments import (
     unpack_symmetric,
 )
 from ._rows import BLOCK_ROWS, row_products, sum_over_rows, weighted_gram
-from ._sparse import EXACT_ROWS, by_entry, sparse_gram, sparse_squared_norms, with_data
+from ._sparse import EXACT_ROWS, by_entry, sparse_gram, sparse_squared_norms, with_constant, with_data
 from ._variances import centred_moments_l2, energies_l1, energies_l2, row_sum_l2
 
 __all__ = [
@@ -72,5 +72,6 @@ __all__ = [
     "truncate",
     "unpack_symmetric",
     "weighted_gram",
+    "with_constant",
     "with_data",
 ]

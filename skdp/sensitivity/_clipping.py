@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from ._rows import BLOCK_ROWS
-from ._sparse import clip_sparse
+from ._sparse import clip_sparse, with_constant
 
 # Fewer than the entries that NumPy buffers.
 _COLUMNS = 4096
@@ -78,7 +78,7 @@ def clip_rows(X: Any, norm: float, constant: float = 0.0) -> ClippedRows:
     n_rows, n_columns = X.shape
     target = norm * (1 - max(2.0**-40, n_columns * 2.0**-50))
     if issparse(X):
-        return ClippedRows(clip_sparse(X, target, constant), augmented_norm(norm, constant))
+        return ClippedRows(with_constant(clip_sparse(X, target), constant), augmented_norm(norm, constant))
     out = np.empty((n_rows, n_columns + (constant != 0.0)), dtype=np.float64)
     for start in range(0, n_rows, BLOCK_ROWS):
         rows = np.asarray(X[start : start + BLOCK_ROWS], dtype=np.float64)

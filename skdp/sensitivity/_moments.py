@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from ._fixed_point import step_of
 from ._rows import BLOCK_ROWS, sum_over_rows
+from ._sparse import sparse_gram
 
 #: Entries of a record are counted in up to ``2**ENTRY_BITS`` steps. A block of ``2**11`` rows then sums to at most
 #: ``2**51`` steps, which doubles hold exactly.
@@ -151,17 +153,20 @@ def rounded_norm(norm: float, size: int, step: float) -> float:
     return norm * (1 + max(2.0**-40, size * 2.0**-50)) + step * math.sqrt(size) / 2
 
 
-def exact_moments(encode, X: NDArray, y: NDArray) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
+def exact_moments(encode, X: Any, y: NDArray, block_rows: int = BLOCK_ROWS) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
     """Sum the moments of integer-valued rows and targets, exactly, then round the totals to doubles.
 
     Parameters
     ----------
     encode : callable
-        Maps blocks of `X` and `y` to rows and targets, integers of at most ``2**20`` in size, as doubles.
-    X : ndarray of shape (n_rows, n_features)
+        Maps blocks of `X` and `y` to rows and targets, integers of at most ``2**20`` in size, as doubles, or of 64
+        bits where rows are sparse.
+    X : ndarray or csr_array of shape (n_rows, n_features)
         Data, in memory or memory-mapped.
     y : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Data.
+    block_rows : int, default=2048
+        Rows per block.
 
     Returns
     -------
@@ -169,7 +174,7 @@ def exact_moments(encode, X: NDArray, y: NDArray) -> NDArray[np.float64]:  # typ
         The Gram matrix, and the cross moments beside it.
     """
 
-    return exact_sum(lambda X, y: _moments(*encode(X, y)), X, y)
+    return exact_sum(lambda X, y: _moments(*encode(X, y)), X, y, block_rows=block_rows)
 
 
 def exact_sum(statistic, *arrays: Any, block_rows: int = BLOCK_ROWS) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
@@ -206,25 +211,29 @@ def exact_sum(statistic, *arrays: Any, block_rows: int = BLOCK_ROWS) -> NDArray[
     return total
 
 
-def plain_moments(encode, X: NDArray, y: NDArray) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
+def plain_moments(encode, X: Any, y: NDArray, block_rows: int = BLOCK_ROWS) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
     """Sum the moments in floating point, for releases without noise.
 
     Parameters
     ----------
     encode : callable
         Maps blocks of `X` and `y` to rows and targets.
-    X : ndarray of shape (n_rows, n_features)
+    X : ndarray or csr_array of shape (n_rows, n_features)
         Data, in memory or memory-mapped.
     y : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Data.
+    block_rows : int, default=2048
+        Rows per block.
 
     Returns
     -------
     moments : ndarray of shape (n_columns, n_columns + n_targets)
         The Gram matrix, and the cross moments beside it.
     """
-    return sum_over_rows(lambda X, y: _moments(*encode(X, y)), X, y)
+    return sum_over_rows(lambda X, y: _moments(*encode(X, y)), X, y, block_rows=block_rows)
 
 
-def _moments(rows: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.float64]:
+def _moments(rows: Any, targets: NDArray) -> NDArray:
+    if issparse(rows):
+        return np.hstack([sparse_gram(rows), rows.T @ targets])
     return np.hstack([rows.T @ rows, rows.T @ targets])

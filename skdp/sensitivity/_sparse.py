@@ -96,8 +96,37 @@ def largest_entries(rows: Any) -> Array:
     return out
 
 
-def clip_sparse(rows: Any, target: float, constant: float) -> Any:
-    """Scale sparse rows down to an L2 norm of at most `target`, up to rounding, and append a constant feature.
+def with_constant(rows: Any, constant: float) -> Any:
+    """Append a constant feature to sparse rows.
+
+    Parameters
+    ----------
+    rows : csr_array of shape (n_rows, n_columns)
+        Canonical rows.
+    constant : float
+        Value of the feature; 0 appends none.
+
+    Returns
+    -------
+    rows : csr_array of shape (n_rows, n_columns) or (n_rows, n_columns + 1)
+        Canonical rows.
+    """
+    if constant == 0.0:
+        return rows
+    n_rows, n_columns = rows.shape
+    # 64 bits, because the constants could make more entries than 32 bits count.
+    ends = rows.indptr.astype(np.int64) + np.arange(n_rows + 1)
+    own = np.ones(ends[-1], dtype=bool)
+    own[ends[1:] - 1] = False
+    data = np.full(ends[-1], constant)
+    data[own] = rows.data
+    indices = np.full(ends[-1], n_columns, dtype=rows.indices.dtype)
+    indices[own] = rows.indices
+    return sparse.csr_array((data, indices, ends), shape=(n_rows, n_columns + 1))
+
+
+def clip_sparse(rows: Any, target: float) -> Any:
+    """Scale sparse rows down to an L2 norm of at most `target`, up to rounding.
 
     Parameters
     ----------
@@ -105,29 +134,17 @@ def clip_sparse(rows: Any, target: float, constant: float) -> Any:
         Canonical rows of any size.
     target : float
         Largest norm.
-    constant : float
-        Value of the appended feature; 0 appends none.
 
     Returns
     -------
-    rows : csr_array of shape (n_rows, n_columns) or (n_rows, n_columns + 1)
-        A copy.
+    rows : csr_array of shape (n_rows, n_columns)
+        Rows of doubles in the same places.
     """
-    n_rows, n_columns = rows.shape
-    n_constants = int(constant != 0.0)
-    # 64 bits, because the constants could make more entries than 32 bits count.
-    ends = rows.indptr.astype(np.int64) + n_constants * np.arange(n_rows + 1)
-    data = np.full(ends[-1], constant)
-    indices = np.full(ends[-1], n_columns, dtype=rows.indices.dtype)
-    for start in range(0, n_rows, _BLOCK):
-        part = slice(start, min(start + _BLOCK, n_rows))
-        block, (first, last) = rows[part], ends[[part.start, part.stop]]
-        own = np.ones(last - first, dtype=bool)
-        if n_constants:
-            own[ends[part.start + 1 : part.stop + 1] - first - 1] = False
-        data[first:last][own] = _clipped(block, target)
-        indices[first:last][own] = block.indices
-    return sparse.csr_array((data, indices, ends), shape=(n_rows, n_columns + n_constants))
+    data = np.empty(len(rows.data))
+    for start in range(0, rows.shape[0], _BLOCK):
+        part = slice(start, min(start + _BLOCK, rows.shape[0]))
+        data[rows.indptr[part.start] : rows.indptr[part.stop]] = _clipped(rows[part], target)
+    return with_data(rows, data)
 
 
 def _clipped(rows: Any, target: float) -> Array:
