@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ..accounting import GaussianEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon, gaussian_mu
@@ -25,7 +26,8 @@ from ..schema.columns import Columns, ColumnSpec, check_columns
 from ..schema.grid import check_n_bins
 from ..solvers.table_rule import NaiveBayesPrediction, by_column, check_priors
 from ._model import Options, estimate, warn_of_declarations
-from ._sums import SUMS, Layout, plan, sums_by_class
+from ._sparse import SparseStatistic, sparse_gaussian_evidence
+from ._sums import SUMS, DenseStatistic, Layout, plan, sums_by_class
 
 Array = NDArray[np.float64]
 
@@ -211,7 +213,8 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         columns, shape = layout.columns, records.shape
         mechanism = session.mechanism(SUMS)
         noise = noise_scale(mechanism)
-        sums = session.release(SUMS, sums_by_class(records.X, records.y, layout, mechanism))
+        statistic = SparseStatistic if issparse(records.X) else DenseStatistic
+        sums = session.release(SUMS, sums_by_class(records.X, records.y, layout, mechanism, statistic))
         warn_of_declarations(sums, layout, noise, shape.classes, shape.names)
         model = estimate(sums, layout, noise, moment_weight(mechanism), parameters.options)
         priors = check_priors(self.priors, shape.n_classes)
@@ -258,7 +261,9 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
             unit=Unit.of(self._declared("rows_per_group")),
         )
 
-    def _number_evidence(self, X: NDArray) -> Array:
+    def _number_evidence(self, X: Any) -> Array:
+        if issparse(X):
+            return sparse_gaussian_evidence(X, self._columns, self.theta_, self.var_)
         return gaussian_evidence(X, self._columns, self.theta_, self.var_)
 
 

@@ -7,7 +7,9 @@ The values of each record lie on a lattice before anything is added, so that sum
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,19 +74,25 @@ def plan(epsilon: float, delta: float, layout: Layout, unit: Unit = ONE_RECORD) 
     return unit.stated(PrivacyGuarantee(epsilon, delta, (event,), (Release(SUMS, mechanism, 1.0, THEOREM),)))
 
 
-def sums_by_class(X: NDArray, codes: NDArray[np.intp], layout: Layout, mechanism: Mechanism) -> Array:
+def sums_by_class(
+    X: Any, codes: NDArray[np.intp], layout: Layout, mechanism: Mechanism, statistic: Callable[[Layout, int | None], Any]
+) -> Array:
     """Return the sums, of shape (n_classes, width), on the lattice if there is to be noise."""
     bits = moment_bits(mechanism, layout.n_moments)
+    sums = statistic(layout, bits)
     # Where tables are large, blocks are, too: each has a total of its own.
     rows = min(max(_LEAST_ROWS, layout.size // layout.columns.n_features), _MOST_ROWS)
     if layout.n_moments:
         rows = max(1, min(rows, _MOST_INDICATORS // layout.n_classes))
-    total = sum_over_rows(_Statistic(layout, bits), X, codes, block_rows=rows)
+    total = sum_over_rows(sums, X, codes, block_rows=sums.most_rows or rows)
     return in_real_units(total, layout.width - 2 * layout.n_moments, layout.n_moments, mechanism)
 
 
-class _Statistic:
+class DenseStatistic:
     """Sums of a block of rows: of integers, in units of 2**-bits for the moments, or of doubles if `bits` is None."""
+
+    #: Rows of a block; None leaves them to the number of sums.
+    most_rows: int | None = None
 
     def __init__(self, layout: Layout, bits: int | None) -> None:
         self._layout = layout
