@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         DPGridSearchCV,
         DPRandomizedSearchCV,
         allocate,
+        make_private_pipeline,
         private_cross_val_score,
         private_score,
     )
@@ -102,6 +103,7 @@ __all__ = [
     "UnaryEncoder",
     "__version__",
     "allocate",
+    "make_private_pipeline",
     "private_cross_val_score",
     "private_quantiles",
     "private_score",
@@ -119,7 +121,9 @@ _PACKAGES = {
         "ObjPertLogReg ObjPertSVC OutputPertLogReg OutputPertSVC"
     ),
     "local": ("HadamardResponse LocalDPNaiveBayes LocalLaplace PiecewiseMechanism RandomizedResponse UnaryEncoder"),
-    "model_selection": "DPGridSearchCV DPRandomizedSearchCV allocate private_cross_val_score private_score",
+    "model_selection": (
+        "DPGridSearchCV DPRandomizedSearchCV allocate make_private_pipeline private_cross_val_score private_score"
+    ),
     "naive_bayes": "DPNaiveBayes",
     "neural_network": "DPMLPClassifier DPMLPRegressor",
     "preprocessing": (

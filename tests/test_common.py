@@ -519,6 +519,7 @@ LATER = {
     "reference": ("private", [[0.0] * 5] * 3),
     "refit": (True, False),
     "rows_per_group": (None, 3),
+    "schema": (None, "census.toml", {"age": (0, 1)}),
     "scale": ("linear", "symlog"),
     "scoring": ("accuracy", "neg_log_loss"),
     "smoothness": ("auto", 0.5),

@@ -137,6 +137,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         Released number of records; at least 1, and at least its own noise.
     privacy_ : PrivacyGuarantee
         The guarantee, with mechanisms, sensitivities and noise scales.
+    term_importances_ : ndarray of shape (n_terms,)
+        Mean size of what each term adds to the prediction, by the released counts.
+    feature_importances_ : ndarray of shape (n_features,)
+        The same by column, divided by the sum. A pair counts half for each of its columns.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

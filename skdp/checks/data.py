@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from ..exceptions import PrivacyAssumptionWarning
 from .silence import silence
-from .sparse import canonical_rows, dense_rows
+from .sparse import HOW_TO_DENSE, canonical_rows, dense_rows
 from .values import shown
 from .warn import warn
 
@@ -46,11 +46,6 @@ _LEAVE_OUT = (
 )
 
 
-_DENSE = (
-    "In a pipeline, set sparse_output=False on OneHotEncoder and TableEncoder, and sparse_threshold=0 on "
-    "ColumnTransformer."
-)
-
 _ENCODE = (
     "Encode columns of text by a public list of categories, for instance with OneHotEncoder(categories=[...], "
     'handle_unknown="ignore", sparse_output=False), or use an estimator that has the parameter categories.'
@@ -67,11 +62,12 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
     # time and durations may pass; they must not be read as numbers. Sparse rows become canonical CSR arrays if the
     # estimator takes them, and are otherwise made dense.
 
-    checked = estimator
-    if getattr(estimator, "schema", None) is not None and hasattr(estimator, "_encoded"):
-        # The schema's messages hold no values. Numbers and names of columns are those of the table.
-        X = estimator._encoded(X, reset=kwargs.get("reset", True))
-        checked, kwargs = copy(estimator), {**kwargs, "reset": True}
+    checked, rows = estimator, X
+    if hasattr(estimator, "_encoded"):
+        rows = estimator._encoded(X, reset=kwargs.get("reset", True))
+    if rows is not X:
+        # Rows were encoded by a schema. The estimator keeps number and names of the table's columns.
+        X, checked, kwargs = rows, copy(estimator), {**kwargs, "reset": True}
 
     takes_sparse = getattr(estimator, "_takes_sparse", False) and "accept_sparse" not in kwargs
     if takes_sparse:
@@ -102,12 +98,18 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
     return _quietly(validate, X)
 
 
+def reads_table(estimator: Any, reset: bool) -> bool:
+    """Tell whether an estimator encodes its rows by a schema."""
+    return hasattr(estimator, "_reads_table") and estimator._reads_table(reset)
+
+
 def check_quietly(X: Any, **kwargs: Any) -> NDArray:
     """Call scikit-learn's check_array, and keep values out of its messages, as `validate_quietly` does."""
 
     def validate() -> Any:
-        _refuse_odd(X, "X")
-        return check_array(X, **kwargs)
+        rows = dense_rows(X, "this method") if issparse(X) and "accept_sparse" not in kwargs else X
+        _refuse_odd(rows, "X")
+        return check_array(rows, **kwargs)
 
     array: NDArray = _quietly(validate, X)
     return array
@@ -129,8 +131,8 @@ def _quietly(validate: Callable[[], Any], X: Any = None) -> Any:
     except TypeError as error:
         message = str(error)
         failure = TypeError(message if message.startswith(_ABOUT_TYPES) else _NO_NUMBER)
-        if message.startswith("Sparse"):
-            failure = TypeError(f"{message} {_DENSE}")
+        if message.startswith("Sparse") and HOW_TO_DENSE not in message:
+            failure = TypeError(f"{message} {HOW_TO_DENSE}")
         elif "NAType" in message:
             failure = ValueError(f"The data contain missing values (NaN, pandas.NA). {_LEAVE_OUT}")
     except MemoryError:

@@ -11,13 +11,25 @@ from scipy import sparse
 MOST_DENSE_COLUMNS = 1000
 
 
-def dense_rows(X: Any, name: str) -> Any:
-    """Return sparse rows as an array, or refuse them if there are too many columns for the estimator `name`."""
+#: How a pipeline makes dense rows.
+HOW_TO_DENSE = (
+    "In a pipeline, set sparse_output=False on OneHotEncoder and TableEncoder, and sparse_threshold=0 on "
+    "ColumnTransformer."
+)
+
+
+def refuse_wide(X: Any, name: str) -> None:
+    """Refuse sparse rows that have too many columns for the estimator `name`, which computes with dense rows."""
     if X.ndim == 2 and X.shape[1] > MOST_DENSE_COLUMNS:
         raise TypeError(
-            f"Sparse rows of more than {MOST_DENSE_COLUMNS} columns are not taken by {name}, which computes with dense "
-            f"rows: got n_features={X.shape[1]}."
+            f"Sparse rows are made dense by {name} if they have at most {MOST_DENSE_COLUMNS} columns: got "
+            f"n_features={X.shape[1]}. {HOW_TO_DENSE}"
         )
+
+
+def dense_rows(X: Any, name: str) -> Any:
+    """Return sparse rows as an array, or refuse them if they have too many columns."""
+    refuse_wide(X, name)
     return X.toarray()
 
 

@@ -175,6 +175,8 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         The power to which the joint evidence of the features is raised, in (0, 1].
     privacy_ : PrivacyGuarantee
         The guarantee of each row's report.
+    feature_importances_ : ndarray of shape (n_features,)
+        Mutual information of each column and the label by the model, divided by the sum.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -332,6 +334,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         if not np.all((whole == table) & (whole >= UNKNOWN) & (whole < limits)):
             raise ValueError("reports must be as randomize returns them, with the same parameters")
         self.n_features_in_ = n_features
+        self._keep(self._encoding())
         return self._learn(whole, classes, columns)
 
     def _randomize(

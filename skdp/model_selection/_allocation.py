@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, Context
 from fractions import Fraction
@@ -176,6 +176,23 @@ def allocate(
     Allocation of (epsilon=0.5, delta=1e-06)
       objpertlogreg  epsilon=0.5, delta=1e-06 (weight 1)
     """
+    return allocation_of(estimator, epsilon, delta, weights, accountant, _warn)
+
+
+def _warn(message: str) -> None:
+    # The caller of `allocate`.
+    warnings.warn(message, PrivacyAssumptionWarning, stacklevel=4)
+
+
+def allocation_of(
+    estimator: Any,
+    epsilon: float,
+    delta: float,
+    weights: Mapping[str, float] | None,
+    accountant: BudgetAccountant | None,
+    complain: Callable[[str], None],
+) -> Allocation:
+    """Split a budget as `allocate` does, and call `complain` about anything else that depends on the data."""
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     check_accountant(accountant)
     found = list(walk(estimator, "", 1, [{}]))
@@ -190,20 +207,16 @@ def allocate(
     parts = _parts(private, weights)
     budgets, rule = _split(private, parts, Budget(epsilon, delta), accountant)
     if not_private:
-        warnings.warn(
+        complain(
             f"not private, and a function of the data: {', '.join(not_private)}. The whole is private only if what "
-            f"these learn or choose is public{advice([place.estimator for place in found if place not in private])}",
-            PrivacyAssumptionWarning,
-            stacklevel=2,
+            f"these learn or choose is public{advice([place.estimator for place in found if place not in private])}"
         )
     inexact = list(inexact_before_bins(estimator, ""))
     if inexact:
-        warnings.warn(
+        complain(
             f"not exact row by row, before bins: {', '.join(inexact)}. The last bit of what Normalizer makes of a row "
             "can depend on how many rows there are, and move the row to another bin. Use NormClipper instead, or "
-            "put the pipeline into a DPGridSearchCV or a DPRandomizedSearchCV, which divide rows exactly",
-            PrivacyAssumptionWarning,
-            stacklevel=2,
+            "put the pipeline into a DPGridSearchCV or a DPRandomizedSearchCV, which divide rows exactly"
         )
     if accountant is not None and rule is not None:
         accountant._settle(rule)

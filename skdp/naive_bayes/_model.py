@@ -98,11 +98,14 @@ def warn_of_declarations(sums: Array, layout: Layout, noise: float, classes: NDA
     counts, deviation = class_totals(sums, layout, noise)
     parts = label_parts(classes, counts, deviation)
     n_classes, sizes = len(classes), layout.columns.table_sizes
-    for column, start, size in zip(layout.columns.categorical, np.cumsum(sizes) - sizes, sizes, strict=False):
-        # The last cell holds what is no category.
-        known = float(sums[:, start : start + size - 1].sum())
-        name = int(column) if names is None else str(names[column])
-        parts.append(column_part(name, known, noise * math.sqrt(n_classes * (size - 1))))
+    columns = layout.columns
+    for j, start, size in zip(columns.tables.tolist(), np.cumsum(sizes) - sizes, sizes, strict=True):
+        if not columns.ordered[j] or j in columns.declared:
+            # The last cell of categories holds what is no category.
+            n_cells = columns.declared.get(j, size - 1)
+            known = float(sums[:, start : start + n_cells].sum())
+            name = j if names is None else str(names[j])
+            parts.append(column_part(name, known, noise * math.sqrt(n_classes * n_cells)))
     warn_of_mismatch(float(counts.sum()), deviation * math.sqrt(n_classes), parts, labels=True)
 
 

@@ -25,7 +25,7 @@ from ..release.units import Unit
 from ..schema.columns import Columns, ColumnSpec, check_columns
 from ..schema.grid import check_n_bins
 from ..solvers.table_rule import NaiveBayesPrediction, by_column, check_priors
-from ._model import Options, estimate, warn_of_declarations
+from ._model import Options, estimate, moment_information, warn_of_declarations
 from ._sparse import SparseStatistic, sparse_gaussian_evidence
 from ._sums import SUMS, DenseStatistic, Layout, plan, sums_by_class
 
@@ -123,6 +123,8 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         The power to which the joint evidence of the features is raised, in (0, 1].
     privacy_ : PrivacyGuarantee
         The guarantee, with mechanism, sensitivity and noise scale.
+    feature_importances_ : ndarray of shape (n_features,)
+        Mutual information of each column and the label by the model, divided by the sum.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -260,6 +262,11 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
             ),
             unit=Unit.of(self._declared("rows_per_group")),
         )
+
+    def _number_information(self) -> Array:
+        found, g = np.zeros(self._columns.n_features), self._columns.unbinned
+        found[g] = moment_information(self.theta_[:, g], self.var_[:, g], self.class_prior_)
+        return found
 
     def _number_evidence(self, X: Any) -> Array:
         if issparse(X):

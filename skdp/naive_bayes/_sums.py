@@ -75,7 +75,11 @@ def plan(epsilon: float, delta: float, layout: Layout, unit: Unit = ONE_RECORD) 
 
 
 def sums_by_class(
-    X: Any, codes: NDArray[np.intp], layout: Layout, mechanism: Mechanism, statistic: Callable[[Layout, int | None], Any]
+    X: Any,
+    codes: NDArray[np.intp],
+    layout: Layout,
+    mechanism: Mechanism,
+    statistic: Callable[[Layout, int | None], Any],
 ) -> Array:
     """Return the sums, of shape (n_classes, width), on the lattice if there is to be noise."""
     bits = moment_bits(mechanism, layout.n_moments)

@@ -45,8 +45,8 @@ def label_parts(classes: NDArray, counts: NDArray, deviation: float) -> list[tup
 
 
 def column_part(name: Any, known: float, deviation: float) -> tuple[str, float, float]:
-    """Return the declared categories of a column and their released count as a part for `warn_of_mismatch`."""
-    return f"the categories of the column {name!r}", known, deviation
+    """Return the declared values of a column and their released count as a part for `warn_of_mismatch`."""
+    return f"the declared values of the column {name!r}", known, deviation
 
 
 def warn_of_mismatch(

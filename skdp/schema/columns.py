@@ -7,7 +7,7 @@ or between bounds. Each record is read by itself, so that neighbouring data sets
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -47,6 +47,8 @@ class Columns:
     categorical: tuple[int, ...] = ()
     uneven: tuple[int, ...] = ()
     pairs: tuple[tuple[int, int], ...] = ()
+    # Numbers of the first cells of columns, which hold declared values, where other cells hold other entries.
+    declared: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def n_features(self) -> int:
@@ -205,6 +207,7 @@ class ColumnSpec:
     n_cells: int
     scale: str
     unit: float
+    declared: Mapping[str, int]
 
     @property
     def named(self) -> list[Any]:
@@ -230,7 +233,9 @@ class ColumnSpec:
         lower, upper = bounds_of_columns(self.bounds, n_features, rest, numeric)
         grid = Grid(lower, upper, self.n_cells, self.scale, self.unit)
         pairs = distinct_pairs((place[a], place[b]) for a, b in self.pairs)
-        return Columns(tuple(kinds), grid, self.n_bins, tuple(categorical), tuple(uneven), pairs)
+        known = [] if names is None else [str(name) for name in names]
+        own_cells = {j: self.declared[name] for j, name in enumerate(known) if name in self.declared}
+        return Columns(tuple(kinds), grid, self.n_bins, tuple(categorical), tuple(uneven), pairs, own_cells)
 
 
 def check_columns(
@@ -263,7 +268,8 @@ def check_columns(
     bounds = estimator._declared("bounds")
     bounds = None if bounds is None else check_bounds(bounds, "bounds", "the numeric features")
     cells = n_bins if n_cells is None else n_cells
-    return ColumnSpec(parameter, mask_length, declared, edges, pairs, bounds, n_bins, cells, scale, unit)
+    known = estimator._declared_cells()
+    return ColumnSpec(parameter, mask_length, declared, edges, pairs, bounds, n_bins, cells, scale, unit, known)
 
 
 def _check_categories(value: Any, most: int) -> tuple[tuple[Any, Categories], ...]:

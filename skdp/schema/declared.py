@@ -17,6 +17,9 @@ from .grid import Grid
 
 Array = NDArray[np.float64]
 
+#: Name of the cell of missing entries.
+MISSING_CELL = "missing"
+
 # Values that a description shows.
 _MOST_SHOWN = 4
 
@@ -170,7 +173,7 @@ def scaled_numbers(column: Number, entries: Entries) -> tuple[Array, NDArray[np.
 def cells_of(column: Category) -> list[str]:
     """Return names of the cells: the categories, and those for other and for missing entries, where there are any."""
     further = ["other"] if column.other == "cell" else []
-    return [*map(str, column.values), *further, *(["missing"] if column.missing == "cell" else [])]
+    return [*map(str, column.values), *further, *([MISSING_CELL] if column.missing == "cell" else [])]
 
 
 def read_cells(column: Category, entries: Entries) -> NDArray[np.int64]:

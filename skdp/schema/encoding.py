@@ -11,7 +11,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .bins import bin_names
-from .declared import Category, Column, Number, cells_of, edges_of, limits, read_cells, read_numbers, scaled_numbers
+from .declared import (
+    MISSING_CELL,
+    Category,
+    Column,
+    Number,
+    cells_of,
+    edges_of,
+    limits,
+    read_cells,
+    read_numbers,
+    scaled_numbers,
+)
 from .entries import Entries
 from .schema import Schema, read_table
 
@@ -76,6 +87,10 @@ class Encoding:
                 found.append((name, size))
         return found
 
+    def origins(self) -> list[int]:
+        """Return for each encoded column the position of the column that it is made from."""
+        return [j for j, (name, column) in enumerate(self.schema.items()) for _ in self._names_of(name, column)]
+
     @property
     def names(self) -> NDArray:
         """Names of the encoded columns."""
@@ -92,6 +107,17 @@ class Encoding:
                 found[name] = np.arange(len(cells_of(column)) + 1) - 0.5
         return found
 
+    def declared_cells(self) -> dict[str, int]:
+        """Return how many of the first cells of encoded columns hold declared values, where others do not."""
+        found, left = {}, iter(self.layout)
+        for name, column in self.schema.items():
+            for _, (encoded, _) in zip(self._names_of(name, column), left, strict=False):
+                if isinstance(column, Category) and len(column.values) < len(cells_of(column)):
+                    found[encoded] = len(column.values)
+                elif isinstance(column, Number) and column.missing == "cell" and self.form == "cells":
+                    found[encoded] = len(self.edges[name]) - 1
+        return found
+
     def cell_names(self, edges: Sequence[Array | None]) -> list[list[str]]:
         """Return the names of the cells of encoded columns, which have bins with these edges or categories."""
         found, left = [], iter(edges)
@@ -100,9 +126,9 @@ class Encoding:
                 if isinstance(column, Category):
                     found.append(cells_of(column))
                 elif own is None:
-                    found.append(["present", "missing"])
+                    found.append(["present", MISSING_CELL])
                 elif self.form == "cells" and column.missing == "cell":
-                    found.append([*bin_names(own[:-1]), "missing"])
+                    found.append([*bin_names(own[:-1]), MISSING_CELL])
                 else:
                     found.append(bin_names(own))
         return found

@@ -91,27 +91,39 @@ class TakesSchema:
             return [list(range(size)) for size in encoding.categories.values()]
         return getattr(encoding, name)
 
-    def _encoded(self, X: Any, *, reset: bool) -> Any:
-        """Return the rows as numbers, if there is a schema; otherwise as they are."""
-        if reset:
-            vars(self).pop("_table", None)
-        encoding = self._used()
-        if encoding is None:
-            return X
-        # The number of encoded columns is public.
-        wide = len(encoding.layout) > _WIDE and encoding.form == "linear"
-        encoded = encoding.encode(X, sparse_output=wide and self._takes_sparse)
-        if reset:
-            self._table = encoding
-            self.n_features_in_ = len(encoding.schema)
-            self.feature_names_in_ = np.array(list(encoding.schema), dtype=object)
-        return encoded
+    def _declared_cells(self) -> dict[str, int]:
+        """Return for encoded columns how many of their first cells hold declared values."""
+        encoding = self._encoding()
+        return {} if encoding is None else encoding.declared_cells()
 
     def _used(self) -> Encoding | None:
         """Return the encoding of the fit, or before a fit that of the parameters."""
-        if hasattr(self, "_table"):
-            return self._table
-        return self._encoding()
+        return getattr(self, "_table", None) if hasattr(self, "n_features_in_") else self._encoding()
+
+    def _reads_table(self, reset: bool) -> bool:
+        """Tell whether rows have to be encoded."""
+        return (self._encoding() if reset else self._used()) is not None
+
+    def _encoded(self, X: Any, *, reset: bool) -> Any:
+        """Return the rows as numbers, if there is a schema; otherwise as they are."""
+        encoding = self._encoding() if reset else self._used()
+        if encoding is None:
+            encoded = X
+        else:
+            # The number of encoded columns is public.
+            wide = encoding.form == "linear" and len(encoding.layout) > _WIDE
+            encoded = encoding.encode(X, sparse_output=wide and self._takes_sparse)
+        if reset:
+            self._keep(encoding)
+        return encoded
+
+    def _keep(self, encoding: Encoding | None) -> None:
+        """Keep how rows are encoded, and the names of the schema's columns."""
+        vars(self).pop("_table", None)
+        if encoding is not None:
+            self._table = encoding
+            self.n_features_in_ = len(encoding.schema)
+            self.feature_names_in_ = np.array(list(encoding.schema), dtype=object)
 
     def _names(self) -> NDArray | None:
         """Return the names of the columns that the estimator computes with."""
@@ -124,6 +136,14 @@ class TakesSchema:
         check_is_fitted(self, "n_features_in_")
         encoding = self._used()
         return self.n_features_in_ if encoding is None else len(encoding.layout)
+
+    def _importances(self, sizes: Any) -> Any:
+        """Return importances of the columns of X, which add up to 1, from those of encoded columns."""
+        encoding = self._used()
+        if encoding is not None:
+            sizes = np.bincount(encoding.origins(), sizes, minlength=len(encoding.schema))
+        total = sizes.sum()
+        return sizes / total if total > 0 else np.zeros(len(sizes))
 
     def _groups_of(self, X: Any) -> Any:
         """Return the column of groups that the schema declares, or None."""

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from ..sensitivity import ClippedRows, by_entry, sparse_gram, sum_over_rows, with_data
 from .certified import Objective, two_product, two_sum
-from .losses import SmoothLoss
 
 Array = NDArray[np.float64]
 

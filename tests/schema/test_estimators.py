@@ -74,13 +74,9 @@ def made(name, **further):
         columns = {key: columns[key] for key in ("age",)}
         if name == "ExpMechPCA":
             columns = {"work": COLUMNS["work"], **columns}
-    target = (
-        LABELS
-        if is_classifier(PROTOTYPES[name]) or name in ("SampleAggregate", "ExpMechERM")
-        else TARGETS
-        if is_regressor(PROTOTYPES[name])
-        else None
-    )
+    one = PROTOTYPES[name]
+    labelled = is_classifier(one) or name in ("SampleAggregate", "ExpMechERM")
+    target = LABELS if labelled else TARGETS if is_regressor(one) else None
     own = {**ARGUMENTS.get(name, {}), **further}
     if name == "PATEClassifier":
         own["public_X"] = Schema(columns).sample(30, seed=9)
@@ -208,9 +204,8 @@ def neighbours(model):
     ordinary = objects(X)
     yield ordinary[:1], y
     for entry in (None, "nonsense", -(10.0**300), 10.0**300, float("nan"), pd.NaT):
-        if (model._form() == "values" and not isinstance(entry, float)) or (
-            entry != entry and model._form() == "values"
-        ):
+        if model._form() == "values" and not (isinstance(entry, float) and entry == entry):
+            # This estimator has no cell for missing values.
             continue
         row = np.empty((1, len(schema)), dtype=object)
         row[:] = [[entry] * len(schema)]
@@ -366,7 +361,7 @@ def test_quantiles_of_declared_columns():
 
 
 def test_allocate_prices_a_schema_without_data():
-    model = made("ObjPertLogReg", delta=1e-6, accountant=None)
+    model = made("ObjPertLogReg", delta=1e-6, random_state=None)
     budget = BudgetAccountant(2.0, 1e-6)
     allocate(model, epsilon=1.0, delta=1e-6, accountant=budget)
     X, y = table(model)
