@@ -37,6 +37,7 @@ from tests.estimators import (
     data_for,
     declared,
     every_output,
+    is_search,
     name_of,
     needs_y,
     released,
@@ -171,7 +172,12 @@ def test_every_form_of_sparse_rows_is_the_same_data(estimator, form):
     assert_same(dense, model)
     expected, found = every_output(dense, X, y), every_output(dense, rows, y)
     for name, value in expected.items():
-        np.testing.assert_allclose(found[name], value, rtol=1e-9, atol=1e-9, err_msg=name)
+        if name == "get_feature_names_out":
+            assert list(found[name]) == list(value)
+        else:
+            # Sums over the columns of sparse rows have another order, and minimisers agree up to a residual.
+            close = 1e-4 if type(estimator).__name__ in MINIMISERS else 1e-9
+            np.testing.assert_allclose(found[name], value, rtol=close, atol=close, err_msg=name)
     for name, part in parts_of(rows).items():
         assert part.dtype == before[name].dtype
         np.testing.assert_array_equal(part, before[name])
@@ -190,8 +196,8 @@ def test_other_types_and_frames(estimator):
 
 def counting_zeros(rows):
     """A mutant of `canonical_rows`: a zero that is stored counts."""
-    rows = canonical_rows(sparse.csr_array((np.where(rows.data == 0, 1.0, rows.data), rows.indices, rows.indptr), rows.shape))
-    return rows
+    data = np.where(rows.data == 0, 1.0, rows.data)
+    return canonical_rows(sparse.csr_array((data, rows.indices, rows.indptr), rows.shape))
 
 
 @pytest.mark.parametrize("estimator", ONE_TAKER_EACH, ids=name_of)
@@ -221,7 +227,7 @@ def test_small_sparse_rows_are_made_dense_elsewhere(estimator):
             np.testing.assert_array_equal(found[name], value, err_msg=name)
 
 
-@pytest.mark.parametrize("estimator", [*OTHERS, *FREE, *LOCAL], ids=name_of)
+@pytest.mark.parametrize("estimator", [*filter(lambda each: not is_search(each), OTHERS), *FREE, *LOCAL], ids=name_of)
 def test_wide_sparse_rows_are_refused_elsewhere(estimator):
     X, y = data_for(estimator)
     wide = sparse.csr_array((len(X), MOST_DENSE_COLUMNS + 1))
@@ -392,11 +398,10 @@ def test_bad_sparse_rows_are_refused_without_their_values(estimator):
         with pytest.raises(ValueError, match=r"NaN|infinity|valid|Complex") as error:
             fitted(estimator, change(X), y)
         assert "773" not in str(error.value)
-    for change in (lambda X: sparse.csr_array(X)[:-1], lambda X: sparse.coo_array(X[:, 0])):
-        with pytest.raises((ValueError, TypeError)) as error:
-            fitted(estimator, change(X), y if needs_y(estimator) else y) if needs_y(estimator) else fitted(
-                estimator, sparse.coo_array(X[:, 0]), y
-            )
+    others = [sparse.coo_array(X[:, 0])] + [sparse.csr_array(X[1:])] * needs_y(estimator)
+    for rows in others:
+        with pytest.raises(ValueError, match="rows") as error:
+            fitted(estimator, rows, y)
         assert "77" not in str(error.value)
 
 
@@ -432,8 +437,8 @@ def test_wide_schemas_are_encoded_sparsely():
     model = DPSGDClassifier(schema=schema, n_steps=5, random_state=0)
     found = clone(model).fit(table, y)
     assert sparse.issparse(found._encoded(table, reset=False))
-    narrow = Schema({"job": Category([f"job {k}" for k in range(30)])}, target=Category([0, 1]))
-    assert not sparse.issparse(clone(model).set_params(schema=narrow)._encoded(table.replace(regex={"job .*": "job 1"}), reset=False))
+    narrow = DPSGDClassifier(schema=schema.select("age"))
+    assert not sparse.issparse(narrow._encoded(table[["age"]], reset=False))
     dense = found._encoding().encode(table)
     other = DPSGDClassifier(data_norm=found._declared("data_norm"), classes=[0, 1], n_steps=5, random_state=0)
     np.testing.assert_array_equal(other.fit(dense, y).coef_, found.coef_)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from ..exceptions import PrivacyAssumptionWarning
 from .silence import silence
-from .sparse import HOW_TO_DENSE, canonical_rows, dense_rows
+from .sparse import HOW_TO_DENSE, canonical_rows, check_dimensions, dense_rows
 from .values import shown
 from .warn import warn
 
@@ -81,6 +81,8 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
 
     def validate() -> Any:
         rows = X
+        if issparse(X):
+            check_dimensions(X)
         if issparse(X) and not takes_sparse and "accept_sparse" not in kwargs:
             rows = dense_rows(X, type(estimator).__name__)
         if not times:
@@ -107,7 +109,10 @@ def check_quietly(X: Any, **kwargs: Any) -> NDArray:
     """Call scikit-learn's check_array, and keep values out of its messages, as `validate_quietly` does."""
 
     def validate() -> Any:
-        rows = dense_rows(X, "this method") if issparse(X) and "accept_sparse" not in kwargs else X
+        rows = X
+        if issparse(X):
+            check_dimensions(X)
+            rows = X if "accept_sparse" in kwargs else dense_rows(X, "this method")
         _refuse_odd(rows, "X")
         return check_array(rows, **kwargs)
 

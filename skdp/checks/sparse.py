@@ -20,17 +20,23 @@ HOW_TO_DENSE = (
 
 def refuse_wide(X: Any, name: str) -> None:
     """Refuse sparse rows that have too many columns for the estimator `name`, which computes with dense rows."""
-    if X.ndim == 2 and X.shape[1] > MOST_DENSE_COLUMNS:
+    if X.shape[1] > MOST_DENSE_COLUMNS:
         raise TypeError(
             f"Sparse rows are made dense by {name} if they have at most {MOST_DENSE_COLUMNS} columns: got "
             f"n_features={X.shape[1]}. {HOW_TO_DENSE}"
         )
 
 
+def check_dimensions(X: Any) -> None:
+    """Refuse sparse data that are no rows, without stating how many entries there are."""
+    if X.ndim != 2:
+        raise ValueError(f"Expected rows in two dimensions, got a sparse array of {X.ndim}. Reshape your data")
+
+
 def dense_rows(X: Any, name: str) -> Any:
     """Return sparse rows as an array, or refuse them if they have too many columns."""
     refuse_wide(X, name)
-    return X.toarray()
+    return X.toarray(order="C")
 
 
 def canonical_rows(X: Any) -> Any:

@@ -203,7 +203,7 @@ class DPEstimatorMixin(TakesSchema, DiscreetMethods, ABC):
     def _check_rows(self, X: Any) -> None:
         """Refuse rows that `fit` would refuse, for what their entries are."""
         rows = self._encoded(X, reset=False)
-        if issparse(rows) and not self._takes_sparse:
+        if issparse(rows) and rows.ndim == 2 and not self._takes_sparse:
             refuse_wide(rows, type(self).__name__)
         check_quietly(rows, dtype=list(FLOATS), ensure_min_samples=0, accept_sparse=True)
 
