@@ -150,7 +150,9 @@ def test_dense_and_sparse_fits_release_the_same_values(estimator, n_rows):
     X, y = rows_for(estimator, max(n_rows, 10))
     X, y = X[-n_rows:] if n_rows else X[:0], y[-n_rows:] if n_rows else y[:0]
     for epsilon in (1.0, 1e4):
-        assert_same(fitted(estimator, X, y, epsilon=epsilon), fitted(estimator, sparse.csr_array(X), y, epsilon=epsilon))
+        assert_same(
+            fitted(estimator, X, y, epsilon=epsilon), fitted(estimator, sparse.csr_array(X), y, epsilon=epsilon)
+        )
 
 
 @pytest.mark.parametrize("estimator", ONE_TAKER_EACH, ids=name_of)
@@ -189,7 +191,9 @@ def test_other_types_and_frames(estimator):
     integers = np.round(X)
     whole = fitted(estimator, integers, y)
     for dtype in (np.float32, np.int64, np.int8, np.longdouble):
-        assert_same(fitted(estimator, integers.astype(dtype), y), fitted(estimator, sparse.csr_array(integers, dtype=dtype), y))
+        assert_same(
+            fitted(estimator, integers.astype(dtype), y), fitted(estimator, sparse.csr_array(integers, dtype=dtype), y)
+        )
     assert_same(whole, fitted(estimator, sparse.csr_array(integers.astype(np.int32)), y))
     assert_same(fitted(estimator, X, y), fitted(estimator, frame(X), y))
 
@@ -311,10 +315,10 @@ def test_precise_products_are_those_of_rational_numbers():
     X[:, 4] = 1e9
     vector = np.random.default_rng(1).normal(size=30)
     high, low = precise_products(sparse.csr_array(X), vector)
-    for row, h, l in zip(X.tolist(), high.tolist(), low.tolist(), strict=True):
+    for row, *found in zip(X.tolist(), high.tolist(), low.tolist(), strict=True):
         exact = sum(Fraction(a) * Fraction(b) for a, b in zip(row, vector.tolist(), strict=True))
         size = sum(abs(a * b) for a, b in zip(row, vector.tolist(), strict=True))
-        assert abs(exact - Fraction(h) - Fraction(l)) <= Fraction(size) * Fraction(2) ** -95
+        assert abs(exact - sum(map(Fraction, found))) <= Fraction(size) * Fraction(2) ** -95
 
 
 @pytest.mark.parametrize("loss", [LogLoss(), MultinomialLogLoss(3), HuberHinge()], ids=lambda loss: type(loss).__name__)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from ..exceptions import PrivacyAssumptionWarning
 from .silence import silence
-from .sparse import HOW_TO_DENSE, canonical_rows, check_dimensions, dense_rows
+from .sparse import HOW_TO_DENSE, canonical_rows, check_dimensions, dense_rows, is_sparse
 from .values import shown
 from .warn import warn
 
@@ -71,20 +71,14 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
 
     takes_sparse = getattr(estimator, "_takes_sparse", False) and "accept_sparse" not in kwargs
     if takes_sparse:
-        own = kwargs["validate_separately"][0] if "validate_separately" in kwargs else kwargs
-        # The caller's dictionaries stay as they are.
-        own = {**own, "accept_sparse": "csr"}
-        if "validate_separately" in kwargs:
-            kwargs = {**kwargs, "validate_separately": (own, kwargs["validate_separately"][1])}
-        else:
-            kwargs = own
+        kwargs = _with_sparse_rows(kwargs)
 
     def validate() -> Any:
         rows = X
-        if issparse(X):
+        if is_sparse(X):
             check_dimensions(X)
-        if issparse(X) and not takes_sparse and "accept_sparse" not in kwargs:
-            rows = dense_rows(X, type(estimator).__name__)
+            if not takes_sparse and "accept_sparse" not in kwargs:
+                rows = dense_rows(X, type(estimator).__name__)
         if not times:
             # Data that are not converted to numbers here may hold text.
             _refuse_odd(rows, "X", text=kwargs.get("skip_check_array", False))
@@ -94,10 +88,22 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
         if not takes_sparse:
             return read
         if isinstance(read, tuple):
-            return (canonical_rows(read[0]) if issparse(read[0]) else read[0], *read[1:])
-        return canonical_rows(read) if issparse(read) else read
+            return (_canonical(read[0]), *read[1:])
+        return _canonical(read)
 
     return _quietly(validate, X)
+
+
+def _with_sparse_rows(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments of validate_data that admit sparse rows."""
+    if "validate_separately" in kwargs:
+        of_rows, of_targets = kwargs["validate_separately"]
+        return {**kwargs, "validate_separately": (_with_sparse_rows(of_rows), of_targets)}
+    return {**kwargs, "accept_sparse": "csr"}
+
+
+def _canonical(rows: Any) -> Any:
+    return canonical_rows(rows) if issparse(rows) else rows
 
 
 def reads_table(estimator: Any, reset: bool) -> bool:
@@ -110,7 +116,7 @@ def check_quietly(X: Any, **kwargs: Any) -> NDArray:
 
     def validate() -> Any:
         rows = X
-        if issparse(X):
+        if is_sparse(X):
             check_dimensions(X)
             rows = X if "accept_sparse" in kwargs else dense_rows(X, "this method")
         _refuse_odd(rows, "X")

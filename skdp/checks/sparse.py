@@ -27,6 +27,11 @@ def refuse_wide(X: Any, name: str) -> None:
         )
 
 
+def is_sparse(X: Any) -> bool:
+    """Tell whether data are a sparse matrix or array, or a frame of pandas with sparse columns alone."""
+    return sparse.issparse(X) or (hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2 and hasattr(X, "sparse"))
+
+
 def check_dimensions(X: Any) -> None:
     """Refuse sparse data that are no rows, without stating how many entries there are."""
     if X.ndim != 2:
@@ -36,7 +41,7 @@ def check_dimensions(X: Any) -> None:
 def dense_rows(X: Any, name: str) -> Any:
     """Return sparse rows as an array, or refuse them if they have too many columns."""
     refuse_wide(X, name)
-    return X.toarray(order="C")
+    return X.toarray(order="C") if sparse.issparse(X) else X.sparse.to_dense()
 
 
 def canonical_rows(X: Any) -> Any:

@@ -14,14 +14,13 @@ from inspect import Signature, signature
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import clone
 
 from ..accounting import PrivacyCost, largest_epsilon
 from ..checks.data import FLOATS, check_quietly
 from ..checks.params import check_integer
 from ..checks.silence import DiscreetMethods
-from ..checks.sparse import refuse_wide
+from ..checks.sparse import is_sparse, refuse_wide
 from ..exceptions import BudgetError, NotEnoughDataError
 from ..schema.mixin import TakesSchema
 from .session import PrivacyGuarantee
@@ -203,7 +202,7 @@ class DPEstimatorMixin(TakesSchema, DiscreetMethods, ABC):
     def _check_rows(self, X: Any) -> None:
         """Refuse rows that `fit` would refuse, for what their entries are."""
         rows = self._encoded(X, reset=False)
-        if issparse(rows) and rows.ndim == 2 and not self._takes_sparse:
+        if is_sparse(rows) and rows.ndim == 2 and not self._takes_sparse:
             refuse_wide(rows, type(self).__name__)
         check_quietly(rows, dtype=list(FLOATS), ensure_min_samples=0, accept_sparse=True)
 
