@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..release.mismatch import column_part, label_parts, warn_of_mismatch
 from ..solvers.tables import exponent, table_information, table_probabilities
-from ._sums import Layout
+from ._layout import Layout
 
 Array = NDArray[np.float64]
 

@@ -25,9 +25,10 @@ from ..release.units import Unit
 from ..schema.columns import Columns, ColumnSpec, check_columns
 from ..schema.grid import check_n_bins
 from ..solvers.table_rule import NaiveBayesPrediction, by_column, check_priors
+from ._layout import Layout
 from ._model import Options, estimate, moment_information, warn_of_declarations
-from ._sparse import SparseStatistic, sparse_gaussian_evidence
-from ._sums import SUMS, DenseStatistic, Layout, plan, sums_by_class
+from ._sparse import sparse_gaussian_evidence
+from ._sums import SUMS, plan, sums_by_class
 
 Array = NDArray[np.float64]
 
@@ -215,8 +216,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         columns, shape = layout.columns, records.shape
         mechanism = session.mechanism(SUMS)
         noise = noise_scale(mechanism)
-        statistic = SparseStatistic if issparse(records.X) else DenseStatistic
-        sums = session.release(SUMS, sums_by_class(records.X, records.y, layout, mechanism, statistic))
+        sums = session.release(SUMS, sums_by_class(records.X, records.y, layout, mechanism))
         warn_of_declarations(sums, layout, noise, shape.classes, shape.names)
         model = estimate(sums, layout, noise, moment_weight(mechanism), parameters.options)
         priors = check_priors(self.priors, shape.n_classes)

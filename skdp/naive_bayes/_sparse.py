@@ -17,16 +17,13 @@ from ..schema.columns import Columns
 from ..schema.grid import scaled
 from ..schema.sparse_cells import SparseEncoder
 from ..sensitivity import by_entry, with_data
-from ._sums import Layout
+from ._layout import Layout
 
 Array = NDArray[np.float64]
 
 
 class SparseStatistic:
     """Sums of a block of sparse rows: of integers, in units of 2**-bits for the moments, or of doubles without bits."""
-
-    #: Rows of a block: each block has sums of its own, of which there may be many more than rows.
-    most_rows = 2**17
 
     def __init__(self, layout: Layout, bits: int | None) -> None:
         self._layout, self._bits = layout, bits
