@@ -92,7 +92,7 @@ class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Features.
 
         Returns
@@ -108,7 +108,7 @@ class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Features.
 
         Returns
@@ -124,7 +124,7 @@ class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Features.
 
         Returns
