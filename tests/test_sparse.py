@@ -254,6 +254,23 @@ def test_no_release_moves_by_more_than_it_says(estimator):
     assert max(most.values()) > 0.1, most
 
 
+@pytest.mark.parametrize("form", [sparse.csr_array, sparse.coo_array])
+def test_duplicates_are_added_whatever_other_rows_hold(form):
+    rng = np.random.default_rng(0)
+    # What a sum of these is depends on the order.
+    values = rng.permutation([1e16, -1e16, 1.0, 3.0, 1e8, -1e8, 0.1] * 6)
+    places = np.sort(rng.integers(3, size=len(values)))
+    sorted_row, other = np.arange(3), np.array([2, 0, 1])
+    found = []
+    for below in (sorted_row, other):
+        data, indices = np.append(values, [1.0, 2.0, 3.0]), np.append(places, below)
+        rows = sparse.csr_array((data, indices, [0, len(values), len(values) + 3]), shape=(2, 3))
+        if form is sparse.coo_array:
+            rows = sparse.coo_array((data, (np.repeat([0, 1], [len(values), 3]), indices)), shape=(2, 3))
+        found.append(checks_of_data.validate_quietly(DPSGDClassifier(), rows).toarray()[0])
+    np.testing.assert_array_equal(*found)
+
+
 def scattered(n_rows, n_columns, seed=0, density=0.2):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n_rows, n_columns)) * (rng.random((n_rows, n_columns)) < density)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from ..exceptions import PrivacyAssumptionWarning
 from .silence import silence
-from .sparse import HOW_TO_DENSE, canonical_rows, check_dimensions, dense_rows, is_sparse
+from .sparse import HOW_TO_DENSE, canonical_rows, check_dimensions, dense_rows, is_sparse, ordered_by_row
 from .values import shown
 from .warn import warn
 
@@ -79,6 +79,8 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
             check_dimensions(X)
             if not takes_sparse and "accept_sparse" not in kwargs:
                 rows = dense_rows(X, type(estimator).__name__)
+            elif issparse(X) and X.format == "coo":
+                rows = ordered_by_row(X)
         if not times:
             # Data that are not converted to numbers here may hold text.
             _refuse_odd(rows, "X", text=kwargs.get("skip_check_array", False))

@@ -44,13 +44,20 @@ def dense_rows(X: Any, name: str) -> Any:
     return X.toarray(order="C") if sparse.issparse(X) else X.sparse.to_dense()
 
 
+def ordered_by_row(X: Any) -> Any:
+    """Return a sparse array of coordinates as a CSR array in which duplicates keep their order."""
+    # SciPy's conversion would add up duplicates.
+    order = np.argsort(X.row, kind="stable")
+    ends = np.concatenate([[0], np.cumsum(np.bincount(X.row, minlength=X.shape[0]))])
+    return sparse.csr_array((X.data[order], X.col[order], ends), shape=X.shape)
+
+
 def canonical_rows(X: Any) -> Any:
-    """Return a copy of sparse rows as a CSR array: sorted, without duplicates and without stored zeros."""
+    """Return a copy of CSR rows as a CSR array: sorted, without duplicates and without stored zeros."""
     # The constructor takes flags from X, which may not be true. Therefore it is given the parts.
     end = int(X.indptr[-1])
-    parts = X.data[:end].copy(), X.indices[:end].copy(), X.indptr.copy()
     try:
-        rows = sparse.csr_array(parts, shape=X.shape)
+        rows = sparse.csr_array((X.data[:end], X.indices[:end], X.indptr), shape=X.shape)
         rows.check_format(full_check=True)
     except Exception:
         rows = None
@@ -58,6 +65,9 @@ def canonical_rows(X: Any) -> Any:
         # Outside the handler, because SciPy's message may state the number of rows.
         raise ValueError("X is no valid sparse matrix: its indices are out of bounds")
     with np.errstate(all="ignore"):
+        # Two transpositions sort, and duplicates keep their order. A sort of each row would take place only if there
+        # are unsorted rows, and could change that order, so that one record would decide how others are rounded.
+        rows = rows.tocsc().tocsr()
         rows.sum_duplicates()
     rows.eliminate_zeros()
     if not np.isfinite(rows.data).all():
