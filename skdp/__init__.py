@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .cluster import DPKMeans, SampleAggKMeans
     from .decomposition import DPPCA, ExpMechPCA
     from .ensemble import PATEClassifier, SampleAggregate
+    from .inspection import TRUSTED_TYPES
     from .linear_model import (
         DPSGDClassifier,
         DPSGDRegressor,
@@ -59,6 +60,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DPPCA",
+    "TRUSTED_TYPES",
     "BoundsScaler",
     "BudgetAccountant",
     "Category",
@@ -116,6 +118,7 @@ _PACKAGES = {
     "cluster": "DPKMeans SampleAggKMeans",
     "decomposition": "DPPCA ExpMechPCA",
     "ensemble": "PATEClassifier SampleAggregate",
+    "inspection": "TRUSTED_TYPES",
     "linear_model": (
         "DPSGDClassifier DPSGDRegressor ExpMechERM FunctionalMechLinReg FunctionalMechLogReg "
         "ObjPertLogReg ObjPertSVC OutputPertLogReg OutputPertSVC"

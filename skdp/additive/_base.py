@@ -21,7 +21,7 @@ from ..schema.categories import read_entries
 from ..schema.columns import Codes, Columns, ColumnSpec, check_columns
 from ..schema.grid import SCALES, Grid, check_n_bins
 from ..solvers.regularised import noise_multiplier
-from ._importances import term_importances
+from ._explanations import AdditiveExplanations
 from ._plans import Before, Cells
 from ._terms import Layout
 from ._uncertainty import Pseudo, pseudo_records, term_noise
@@ -68,7 +68,7 @@ class Parameters:
         return columns
 
 
-class AdditiveModel(PrivateEstimator, BaseEstimator):
+class AdditiveModel(AdditiveExplanations, PrivateEstimator, BaseEstimator):
     """Base of additive models: everything but how coefficients are found."""
 
     _released = frozenset(
@@ -253,21 +253,6 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
         known = self._names()
         names = [f"x{j}" for j in range(self.n_features_in_)] if known is None else list(known)
         return [" x ".join(str(names[j]) for j in columns) for columns in self.term_columns_]
-
-    @property
-    def term_importances_(self) -> Array:
-        """Mean size of what each term adds to the score, by the released counts, of shape (n_terms,)."""
-        check_is_fitted(self, "terms_")
-        return term_importances(self._layout, self.terms_, self.cell_counts_)
-
-    @property
-    def feature_importances_(self) -> Array:
-        """Importances of the columns, which add up to 1, of shape (n_features,). A pair counts half for each column."""
-        sizes = np.zeros(self._n_columns)
-        for columns, own in zip(self.term_columns_, self.term_importances_, strict=True):
-            for j in columns:
-                sizes[j] += own / len(columns)
-        return self._importances(sizes)
 
     def _any_shape(self) -> tuple[Parameters, Layout, Before]:
         """Return what a plan for some shape of the table starts from; the events of all shapes are the same."""

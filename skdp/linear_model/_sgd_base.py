@@ -18,6 +18,7 @@ from ..release.callbacks import CallbackSupportMixin, reported, with_callbacks
 from ..release.estimator import PrivateEstimator, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..sensitivity import clip_rows, row_products
+from ..solvers.calibration import Window
 from ..solvers.descent import GRADIENTS, Course
 from ..solvers.linear_descent import MARGIN_WALK, Descent, Path, Settings, rule_of, weights_of
 from ..solvers.losses import GradientLoss
@@ -155,7 +156,10 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         weights = path.follow(gradients, reported(self, steps, course.n_steps, reached), mechanism)
         if design.calibration is not None:
             coef, intercept = rule_of(weights, settings)
-            line = design.calibration.line(session, (row_products(records.X, coef.T) + intercept)[:, 0], values)
+            predictions = (row_products(records.X, coef.T) + intercept)[:, 0]
+            reach = settings.data_norm * float(np.linalg.norm(coef))
+            window = Window.of(float(intercept[0]) - reach, float(intercept[0]) + reach)
+            line = design.calibration.line(session, predictions, values, window)
             weights = weights_of(line.slope * coef, line.slope * intercept + line.shift, settings)
         return fitted(weights)
 

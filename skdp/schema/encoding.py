@@ -30,10 +30,14 @@ Array = NDArray[np.float64]
 
 #: - "linear": numbers in [-1, 1], and an indicator for each category;
 #: - "codes": numbers between bounds, and codes of categories;
+#: - "ends": the same, with missing numbers beyond the upper bound in place of an indicator;
 #: - "cells": numbers in bins, of which the last holds missing values, and codes of categories;
 #: - "values": numbers as they are, without categories or missing values;
 #: - "categories": codes of categories, without numbers.
-FORMS = ("linear", "codes", "cells", "values", "categories")
+FORMS = ("linear", "codes", "ends", "cells", "values", "categories")
+
+# How far beyond the upper bound missing numbers are, over the distance of the bounds; for "ends".
+_GAP = 0.125
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,14 +154,18 @@ class Encoding:
         numbers = [column for column in self.schema.values() if isinstance(column, Number)]
         if self.form == "linear":
             ends = [(0.0, 1.0) if size else (-1.0, 1.0) for _, size in self.layout]
-        elif self.form == "codes":
-            ends = [limits(column) for column in numbers]
+        elif self.form in ("codes", "ends"):
+            ends = [self._limits(column) for column in numbers]
         else:
             ends = [(float(column.low), float(column.high)) for column in numbers if self.form == "values"]
         if not ends:
             return None
         lower, upper = np.array(ends).T
         return lower.copy(), upper.copy()
+
+    def _limits(self, column: Number) -> tuple[float, float]:
+        low, high = limits(column)
+        return (low, high + _GAP * (high - low)) if self.form == "ends" and column.missing == "cell" else (low, high)
 
     @property
     def categories(self) -> dict[str, int]:
@@ -184,17 +192,19 @@ class Encoding:
             elif self.form == "values":
                 out[:, start] = read_numbers(column, entries, warped=False)[0]
             else:
-                out[:, start], missing = (read_numbers if self.form == "codes" else scaled_numbers)(column, entries)
+                out[:, start], missing = (scaled_numbers if self.form == "linear" else read_numbers)(column, entries)
                 if width == 2:
                     out[:, start + 1] = missing
+                elif self.form == "ends":
+                    out[missing, start] = self._limits(column)[1]
             start += width
         return out
 
     def _in_bins(self, name: str, column: Number, entries: Entries) -> Array:
         values, missing = read_numbers(column, entries, warped=False)
         edges = self.edges[name]
-        # Values beyond the edges belong to the outer bins, and not to the bin for missing values.
-        return np.where(missing, _beyond(edges), np.clip(values, edges[0], edges[-1]))
+        # Values beyond the edges belong to the outer bins. The last edge itself is in the bin for missing values.
+        return np.where(missing, _beyond(edges), np.clip(values, edges[0], np.nextafter(edges[-1], -np.inf)))
 
     def _sparse(self, every: list[Entries]) -> sparse.csr_array:
         """Encode rows for "linear", with one stored entry for each column of the schema."""

@@ -16,6 +16,7 @@ from skdp import (
     BudgetAccountant,
     Category,
     DPAdditiveClassifier,
+    DPGreedyTree,
     DPGridSearchCV,
     DPNaiveBayes,
     DPRandomTree,
@@ -257,6 +258,8 @@ def test_a_linear_model_gets_what_the_encoder_makes():
 
 def test_a_tree_gets_codes():
     model = made("DPRandomTree")
+    complete = {**COLUMNS, "age": Number(17, 90, missing="error"), "gain": NUMBERS["gain"]}
+    model.set_params(schema=Schema(complete, LABELS))
     X, y = table(model)
     encoder = TableEncoder(model.schema, "codes")
     direct = DPRandomTree(epsilon=3.0, random_state=3, **encoder.parameters(DPRandomTree))
@@ -266,13 +269,21 @@ def test_a_tree_gets_codes():
 
 def test_missing_numbers_have_a_cell_of_their_own():
     schema = Schema({"age": (0, 10)}, target=["no", "yes"])
-    ages = [5, None] * 2000
-    labels = ["no", "yes"] * 2000
+    ages = [5, 10, None] * 1500
+    labels = ["no", "no", "yes"] * 1500
     model = DPAdditiveClassifier(schema=schema, epsilon=50.0, delta=1e-6, random_state=0).fit({"age": ages}, labels)
     assert model.cell_names_[0][-1] == "missing"
-    assert model.predict({"age": [5, 9, None, float("nan"), "unknown"]}).tolist() == ["no", "no", "yes", "yes", "yes"]
+    assert model.predict({"age": [5, 10, None, float("nan"), "unknown"]}).tolist() == ["no", "no", "yes", "yes", "yes"]
     bayes = DPNaiveBayes(schema=schema, numeric="binned", epsilon=50.0, random_state=0).fit({"age": ages}, labels)
-    assert bayes.predict({"age": [5, None]}).tolist() == ["no", "yes"]
+    assert bayes.predict({"age": [5, 10, None]}).tolist() == ["no", "no", "yes"]
+
+
+def test_trees_tell_missing_numbers_from_others():
+    schema = Schema({"age": (0, 10)}, target=["no", "yes"])
+    ages, labels = [0, 10, None] * 1000, ["no", "no", "yes"] * 1000
+    for model in (DPRandomTree(n_estimators=100), DPGreedyTree(n_thresholds=20)):
+        model.set_params(schema=schema, epsilon=50.0, random_state=0).fit({"age": ages}, labels)
+        assert model.predict({"age": [0, 10, 99, None, "old"]}).tolist() == ["no", "no", "no", "yes", "yes"]
 
 
 def test_bins_of_numbers_are_even_on_their_scale_and_can_be_given():
