@@ -98,9 +98,9 @@ def warn_of_declarations(sums: Array, layout: Layout, noise: float, classes: NDA
     counts, deviation = class_totals(sums, layout, noise)
     parts = label_parts(classes, counts, deviation)
     n_classes, sizes = len(classes), layout.columns.table_sizes
-    columns = layout.columns
+    columns, ordered = layout.columns, layout.columns.ordered
     for j, start, size in zip(columns.tables.tolist(), np.cumsum(sizes) - sizes, sizes, strict=True):
-        if not columns.ordered[j] or j in columns.declared:
+        if not ordered[j] or j in columns.declared:
             # The last cell of categories holds what is no category.
             n_cells = columns.declared.get(j, size - 1)
             known = float(sums[:, start : start + n_cells].sum())
