@@ -218,8 +218,8 @@ def make_private_pipeline(
     >>> try:
     ...     model.fit([[0.0], [1.0]], [0, 1])
     ... except ValueError as error:
-    ...     print(str(error).partition(" The")[0])
-    not private, and a function of the data: standardscaler.
+    ...     print(str(error).partition(",")[0])
+    step 'standardscaler'
     """
     named = make_pipeline(*steps).steps
     return PrivatePipeline(named, epsilon=epsilon, delta=delta, weights=weights, accountant=accountant, verbose=verbose)
