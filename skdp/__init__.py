@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .cluster import DPKMeans, SampleAggKMeans
     from .decomposition import DPPCA, ExpMechPCA
     from .ensemble import PATEClassifier, SampleAggregate
+    from .inspection import TRUSTED_TYPES
     from .linear_model import (
         DPSGDClassifier,
         DPSGDRegressor,
@@ -53,12 +54,13 @@ if TYPE_CHECKING:
     )
     from .schema import Category, Number, Schema
     from .synthetic import HistogramClassifier, HistogramRegressor, NoisyHistogram
-    from .tree import DPGreedyTree, DPRandomTree
+    from .tree import DPGreedyTree, DPRandomTree, DPRandomTreeRegressor
 
 __version__ = "0.1.0"
 
 __all__ = [
     "DPPCA",
+    "TRUSTED_TYPES",
     "BoundsScaler",
     "BudgetAccountant",
     "Category",
@@ -72,6 +74,7 @@ __all__ = [
     "DPNaiveBayes",
     "DPQuantileBinner",
     "DPRandomTree",
+    "DPRandomTreeRegressor",
     "DPRandomizedSearchCV",
     "DPSGDClassifier",
     "DPSGDRegressor",
@@ -116,6 +119,7 @@ _PACKAGES = {
     "cluster": "DPKMeans SampleAggKMeans",
     "decomposition": "DPPCA ExpMechPCA",
     "ensemble": "PATEClassifier SampleAggregate",
+    "inspection": "TRUSTED_TYPES",
     "linear_model": (
         "DPSGDClassifier DPSGDRegressor ExpMechERM FunctionalMechLinReg FunctionalMechLogReg "
         "ObjPertLogReg ObjPertSVC OutputPertLogReg OutputPertSVC"
@@ -131,7 +135,7 @@ _PACKAGES = {
     ),
     "schema": "Category Number Schema",
     "synthetic": "HistogramClassifier HistogramRegressor NoisyHistogram",
-    "tree": "DPGreedyTree DPRandomTree",
+    "tree": "DPGreedyTree DPRandomTree DPRandomTreeRegressor",
 }
 provide("largest_budget", f"{__name__}.model_selection._allocation")
 _HOME = {name: package for package, names in _PACKAGES.items() for name in names.split()}

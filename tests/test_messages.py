@@ -11,7 +11,15 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from skdp import BudgetAccountant, DPGridSearchCV, DPNaiveBayes, DPRandomizedSearchCV, ObjPertLogReg, allocate
+from skdp import (
+    BudgetAccountant,
+    DPGridSearchCV,
+    DPNaiveBayes,
+    DPRandomizedSearchCV,
+    DPRandomTree,
+    ObjPertLogReg,
+    allocate,
+)
 from tests.estimators import ONE_EACH
 
 rng = np.random.default_rng(0)
@@ -55,17 +63,17 @@ def test_unknown_arguments_are_refused_by_the_public_name(model):
     ],
 )
 def test_positions_of_labels_are_explained(fit):
-    with pytest.raises(TypeError, match=r"classes holds text labels, .*set classes=\[0, 1\] on these"):
+    with pytest.raises(TypeError, match=r"classes holds text labels, .*Set classes=\[0, 1\] on these"):
         fit(objective(), bayes())
     fit(objective([0, 1]), bayes([0, 1]))
 
 
 def test_labels_of_objects_are_explained_too():
-    with pytest.raises(TypeError, match=r"another type than those in classes\. .*set classes=\[0, 1\]"):
+    with pytest.raises(TypeError, match=r"another type than those in classes\. .*Set classes=\[0, 1\]"):
         objective().fit(X, np.zeros(200, dtype=object))
-    with pytest.raises(TypeError, match=r"set classes=range\(20\)"):
+    with pytest.raises(TypeError, match=r"Set classes=range\(20\)"):
         objective([f"label {k:02}" for k in range(20)]).fit(X, np.zeros(200))
-    with pytest.raises(TypeError, match=r"y holds text labels$"):
+    with pytest.raises(TypeError, match=r"y holds text labels\. Declare the labels as y holds them"):
         objective([0, 1]).fit(X, Y)
 
 
@@ -119,13 +127,15 @@ def test_grids_without_values_are_named():
         DPRandomizedSearchCV(objective(), {"C": []}).fit(X, Y)
 
 
-def test_sparse_rows_in_pipelines():
+def test_wide_sparse_rows_in_pipelines():
+    # Trees compute with dense rows.
     frame = pd.DataFrame({"job": ["a", "b"] * 100})
-    encoder = OneHotEncoder(categories=[list("abcdefgh")], handle_unknown="ignore")
+    encoder = OneHotEncoder(categories=[[*"ab", *map(str, range(1000))]], handle_unknown="ignore")
+    tree = DPRandomTree(bounds=(0, 1), classes=[0, 1])
     for model, rows in (
-        (make_pipeline(encoder, objective()), frame),
-        (make_pipeline(ColumnTransformer([("job", encoder, ["job"])]), objective()), frame),
-        (objective(), sparse.csr_matrix(X)),
+        (make_pipeline(encoder, tree), frame),
+        (make_pipeline(ColumnTransformer([("job", encoder, ["job"])]), tree), frame),
+        (tree, sparse.csr_matrix((len(Y), 1001))),
     ):
-        with pytest.raises(TypeError, match=r"sparse_output=False on OneHotEncoder, and sparse_threshold=0"):
+        with pytest.raises(TypeError, match=r"sparse_output=False on OneHotEncoder and TableEncoder"):
             model.fit(rows, Y)

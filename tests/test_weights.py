@@ -12,7 +12,7 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 from sklearn import config_context
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import AdaBoostClassifier, VotingClassifier
@@ -385,6 +385,15 @@ def test_weights_beside_a_schema():
         young = kind(schema=schema, random_state=0).fit(X[y == "young"], y[y == "young"])
         fitted = model.fit(X, y, sample_weight=pd.Series(np.full(300, 2.0)))
         np.testing.assert_array_equal(released(fitted), released(young))
+
+
+def test_weights_of_sparse_rows():
+    X, y = data_for(ObjPertLogReg())
+    X = sparse.csr_array(np.where(np.abs(X) > 1, X, 0))
+    weights = np.where(np.arange(X.shape[0]) % 2, 0.0, 1.0)
+    model = ObjPertLogReg(data_norm=3.0, classes=[0, 1], max_weight=1.0, random_state=0)
+    alone = released(clone(model).fit(X[::2], y[::2]))
+    np.testing.assert_array_equal(released(model.fit(X, y, sample_weight=weights)), alone)
 
 
 def test_weights_reach_a_step_of_a_pipeline():

@@ -47,7 +47,9 @@ class AdditiveExplanations:
         -------
         explanations : list of dict
             For each row, a dict from names of terms, and ``"intercept"`` at the end, to contributions. They add up to
-            the score. A contribution is a number, or for three classes or more an array of shape (n_classes,).
+            the score. A contribution is a number, or for three classes or more an array of shape (n_classes,). For two
+            classes, the score is that of ``decision_function``, and positive contributions are in favour of
+            ``classes_[1]``.
         """
         intercept = np.asarray(self.intercept_)
         intercept = intercept.ravel()[0] if intercept.size == 1 else intercept
@@ -67,6 +69,7 @@ class AdditiveExplanations:
     @property
     def feature_importances_(self) -> Array:
         """Importances of the columns, which add up to 1, of shape (n_features,). A pair counts half for each column."""
+        check_is_fitted(self, "terms_")
         sizes = np.zeros(len(self.cell_counts_))
         for columns, own in zip(self.term_columns_, self.term_importances_, strict=True):
             for j in columns:

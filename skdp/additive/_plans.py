@@ -19,7 +19,7 @@ from ..mechanisms import (
     quantile_mechanism,
     within_reach,
 )
-from ..release.mismatch import column_part, warn_of_mismatch
+from ..release.mismatch import declared_part, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..schema.columns import Codes, Columns
@@ -126,9 +126,9 @@ def release_cells(
     parts = []
     for j, (ordered, own) in enumerate(zip(columns.ordered, counts, strict=True)):
         if not ordered or j in columns.declared:
-            known = own[: columns.declared.get(j)]
             name = j if names is None else str(names[j])
-            parts.append(column_part(name, float(known.sum()), noise * math.sqrt(len(known))))
+            n_declared = columns.declared.get(j, len(own))
+            parts.append(declared_part(name, own, n_declared, float(found[0]), (noise, noise)))
     warn_of_mismatch(float(found[0]), noise, parts, labels=labels)
     # Below its own noise a number says nothing, and steps that are divided by it would be wild.
     total = max(1.0, noise, float(found[0]))

@@ -7,6 +7,7 @@ of the cells and of the targets; and last, how predictions and targets go togeth
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,14 +20,14 @@ from ..checks.data import regression_data, single_target
 from ..release.estimator import Records, Shape, TargetsMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.columns import Codes, Columns
-from ..solvers.calibration import Calibration, Line
+from ..solvers.calibration import Calibration, Line, Window
 from ..solvers.losses import Huber
 from ..solvers.scaling import Scaling
 from ._base import AdditiveModel, Parameters
 from ._engines import GradientEngine, MomentEngine
 from ._plans import Before, release_cells
 from ._terms import Layout
-from ._uncertainty import Pseudo
+from ._uncertainty import Pseudo, pseudo_records
 
 Array = NDArray[np.float64]
 
@@ -36,6 +37,9 @@ _MOST_RESIDUAL = 2.0
 # Limit on the total noise in predictions. It is less than for a linear model, which has fewer features.
 _WALK = 0.4
 
+# Standard deviations by which the variance of curves has to exceed that of noise alone.
+_SURE_BY = 3.0
+
 
 def _predictions(layout: Layout, codes: Codes, coef: Array, intercept: Array) -> Array:
     """Return the prediction of each record, which does not depend on the others."""
@@ -44,6 +48,37 @@ def _predictions(layout: Layout, codes: Codes, coef: Array, intercept: Array) ->
         # What is in no cell adds nothing.
         out += np.append(values[:, 0], 0.0).take(own)
     return out
+
+
+def _cell_weights(layout: Layout, counts: list[Array]) -> list[Array]:
+    """Return the released shares of records in each term's cells; those of the cells of a pair are not known."""
+    out = []
+    for term in layout.terms:
+        own = np.maximum(counts[term.columns[0]], 0.0) if len(term.columns) == 1 else np.ones(len(term.rows) - 1)
+        out.append(own / own.sum() if own.sum() > 0 else np.full(len(own), 1 / len(own)))
+    return out
+
+
+def _without_noise(
+    layout: Layout, coef: Array, intercept: Array, spread: Array, counts: list[Array]
+) -> tuple[Array, Array]:
+    """Shrink all curves by the part of their variance that noise explains, unless they clearly show more than noise."""
+    noise = squares = variance = 0.0
+    means = np.zeros(len(intercept))
+    parts = zip(layout.terms, layout.slices, layout.values(coef), _cell_weights(layout, counts), strict=True)
+    for term, where, values, weights in parts:
+        root, rows, mean = np.sqrt(weights)[:, None], term.rows[:-1], weights @ values
+        moved = root * (rows - weights @ rows) @ spread[where]
+        covariance = moved @ moved.T
+        noise += float(np.trace(covariance))
+        squares += float(np.sum(covariance**2))
+        variance += float(np.sum((root * (values - mean)) ** 2))
+        means += mean
+    if variance > noise + _SURE_BY * math.sqrt(2 * squares):
+        return coef, intercept
+    # The variance is 0 where all curves are zeros.
+    kept = max(0.0, 1.0 - noise / variance) if variance > 0 else 0.0
+    return kept * coef, intercept + (1 - kept) * means
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +195,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     the cells of each column, for two per cent of the budget; with ``thresholds="quantile"``, edges before; and clipped
     sums of gradients with noise, or with ``delta=0`` noisy second moments of the features of cells. Last come six sums
     of products of predictions and targets, for two per cent of the budget (a fifth with ``delta=0``), which correct the
-    mean and the size of the curves. Features of cells are public,
+    mean and the size of the curves. With a positive `delta`, curves that show no more than the noise of the steps are
+    shrunk before that. Features of cells are public,
     and of length 1 for each term, so that no row is longer than the square root of the number of terms. Everything else
     is computed from that. The proofs are in :ref:`additive_models`. Not covered: that `fit` raises an error for values
     that are not finite, and how long it takes.
@@ -242,11 +278,20 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         cells = release_cells(session, design.columns, records.X, records.shape.names, labels=False)
         scaled = targets.scaled(records.y)
         codes = layout.codes(cells.codes)
-        coef, intercept = engine.run(session, codes, scaled, cells.total)
+        found, intercept = engine.run(session, codes, scaled, cells.total)
+        coef = found
         line = Line()
         if last is not None:
+            if parameters.delta > 0:
+                # With delta=0, the mean is used instead where noise hides the curves.
+                pseudo = pseudo_records(layout, cells.counts, cells.total)
+                (spread,) = engine.spread(pseudo, found, session.guarantee, None)
+                coef, intercept = _without_noise(layout, found, intercept, spread, cells.counts)
             predictions = _predictions(layout, codes, coef, intercept)
-            line = last.line(session, predictions, scaled, trusted=parameters.delta > 0)
+            # What is in no cell of a column adds nothing.
+            curves = [np.append(values[:, 0], 0.0) for values in layout.values(coef)]
+            lower, upper = (float(intercept[0] + sum(pick(own) for own in curves)) for pick in (np.min, np.max))
+            line = last.line(session, predictions, scaled, Window.of(lower, upper), trusted=parameters.delta > 0)
 
         unit = targets.half * line.slope
         shifted = targets.centre + unit * intercept + targets.half * line.shift
@@ -255,7 +300,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             **terms,
             "intercept_": float(terms["intercept_"][0]),
             "_engine": engine,
-            "_engine_coef": coef,
+            "_engine_coef": found,
             "_unit": unit,
         }
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,8 +27,9 @@ from ..release.estimator import GroupsMixin, ManyTargetsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..release.units import ONE_RECORD, Unit
-from ..sensitivity import group_sensitivity, moments_l2, row_products
+from ..sensitivity import BLOCK_ROWS, group_sensitivity, moments_l2, row_products, with_data
 from ..solvers.moments import (
+    REGRESSION_WEIGHTS,
     RIDGE,
     Array,
     Block,
@@ -55,12 +57,13 @@ _ADASSP_THEOREM = Theorem("Functional mechanism", 2)
 # less than this part of the sensitivity for up to 2**30 rows of 2**7 columns.
 _EIGENVALUE_ROUNDING = 2.0**-14
 
-# Multiples of the ridge: for an intercept that is almost spared, and for features whose coefficients are to vanish.
+# Multiples of the ridge: for an intercept that is almost spared, and for the coefficients of features with it. With the
+# last one, these are zeros.
 _SPARED = 2.0**-6
-_TO_ZERO = 2.0**20
+_MULTIPLES = (1.0, 8.0, 64.0, 2.0**20)
 
-# Standard deviations by which the mean alone has to be better.
-_SURE_BY = 3.0
+# Standard deviations by which another ridge has to be better than the default.
+_SURE_BY = 1.0
 
 # Probability with which AdaSSP's ridge may fail to cover the noise.
 _ADASSP_FAILURE = 0.05
@@ -126,14 +129,23 @@ def postprocess(gram: Array, cross: Array, penalty: Array) -> Array:
     return solve_positive(trimmed(gram) + np.diag(penalty), cross)
 
 
-def predicted_loss(gram: Array, cross: Array, penalty: Array, noise: Noise, cross_noise: float) -> tuple[float, Array]:
-    r"""Estimate the squared error of a ridge solution, less that of zeros, from released moments; return both.
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Hold a ridge solution, the inverse of its matrix, and its estimated squared error less that of zeros."""
+
+    loss: float
+    solution: Array
+    inverse: Array
+
+
+def predicted_loss(gram: Array, cross: Array, penalty: Array, noise: Noise) -> Prediction:
+    r"""Estimate the squared error of a ridge solution, less that of zeros, from released moments.
 
     The released moments flatter a solution that follows their noise. For Gaussian noise :math:`E` in the Gram matrix
     and :math:`e` in the cross moments, Stein's lemma says by how much. With :math:`M`, the inverse of the penalised
     matrix, :math:`\mathbb{E}\,e^\top w = \tau^2 \operatorname{tr} M` and :math:`-\mathbb{E}\,w^\top E w = \sigma^2
     (\operatorname{diag}(M)^\top L\,w^2 + w^\top(M\circ L)w)` in the basis of the eigenvectors, where :math:`L` holds
-    the divided differences of the positive part of the eigenvalues.
+    the divided differences of the positive part of the eigenvalues. The entries with less noise flatter less.
     """
     values, vectors = np.linalg.eigh(gram)
     positive = np.maximum(values, 0.0)
@@ -144,23 +156,46 @@ def predicted_loss(gram: Array, cross: Array, penalty: Array, noise: Noise, cros
     solution = inverse @ cross
     turned, w = vectors.T @ inverse @ vectors, vectors.T @ solution
     flattery = np.diag(turned) @ divided @ (w**2).sum(axis=1) + np.sum((turned * divided) * (w @ w.T))
+    # The derivative of the last coefficients by the last entry of the Gram matrix.
+    last = vectors[-1]
+    moved = -(last @ turned) @ (divided * np.outer(last, last)) @ w
+    flattery += 2 * (1 - noise.count**-2) * float(moved @ solution[-1])
+    trace = float(np.trace(inverse)) - (1 - noise.total**-2) * float(inverse[-1, -1])
     fit = float(np.sum(solution * (gram @ solution)) - 2 * np.sum(cross * solution))
-    n_targets = cross.shape[1]
-    estimate = fit + noise.scale**2 * float(flattery) + 2 * n_targets * cross_noise**2 * float(np.trace(inverse))
-    return estimate, solution
+    loss = fit + noise.scale**2 * float(flattery) + 2 * cross.shape[1] * noise.cross**2 * trace
+    return Prediction(loss, solution, inverse)
 
 
-def chosen_penalty(gram: Array, cross: Array, alpha: float, noise: Noise, cross_noise: float) -> Array:
+def _spread_between(one: Prediction, other: Prediction, noise: Noise) -> float:
+    """Return the standard deviation of the error in the difference between two predicted losses."""
+    first, second = one.solution, other.solution
+    squares, shift = first @ first.T - second @ second.T, first - second
+    squares[-1, -1] /= noise.count
+    shift[-1] /= noise.total
+    # The solutions follow the noise: it moves them by the inverse times what it adds to their equations, whose variance
+    # is `added`.
+    added = first.shape[1] * noise.cross**2 + noise.scale**2 * float(np.sum(first**2)) / 2
+    return math.hypot(
+        noise.scale * float(np.linalg.norm(squares)),
+        2 * noise.cross * float(np.linalg.norm(shift)),
+        2 * added * float(np.linalg.norm(one.inverse - other.inverse)),
+    )
+
+
+def chosen_penalty(gram: Array, cross: Array, alpha: float, noise: Noise) -> Array:
     """Choose the ridge of each column, the intercept last, by post-processing of the released moments."""
     # The default ridge shrinks the intercept too. If the features carry little signal, an almost unpenalised intercept
-    # with coefficients of almost zero is better. It is used if its predicted error is clearly less.
-    standard = np.full(len(gram), alpha)
-    mean_only = np.append(standard[1:] * _TO_ZERO, alpha * _SPARED)
-    least, first = predicted_loss(gram, cross, standard, noise, cross_noise)
-    estimate, second = predicted_loss(gram, cross, mean_only, noise, cross_noise)
-    moved = noise.scale * float(np.linalg.norm(first @ first.T - second @ second.T))
-    moved = math.hypot(moved, 2 * cross_noise * float(np.linalg.norm(first - second)))
-    return mean_only if estimate + _SURE_BY * moved < least else standard
+    # with smaller coefficients, or with zeros, is better. It is used if its predicted error is clearly less.
+    best = standard = np.full(len(gram), alpha)
+    default = predicted_loss(gram, cross, standard, noise)
+    least = default.loss
+    for multiple in _MULTIPLES:
+        penalty = np.append(standard[1:] * multiple, alpha * _SPARED)
+        other = predicted_loss(gram, cross, penalty, noise)
+        bound = other.loss + _SURE_BY * _spread_between(default, other, noise)
+        if bound < least:
+            best, least = penalty, bound
+    return best
 
 
 def in_original_units(solution: Array, features: Scaling, targets: Scaling, constant: float) -> tuple[Array, Array]:
@@ -226,8 +261,9 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     alpha : float, default=None
         Ridge, at least 0, in units of the scaled features, as in :class:`sklearn.linear_model.Ridge`; the intercept
         is not penalised. None takes half of the largest eigenvalue of the noise, a public number, for the intercept
-        as well; 0 with ``epsilon=inf``. Where the released moments show that the noise outweighs the signal of the
-        features, the fit is the noisy mean of the targets instead, with coefficients of almost zero.
+        as well; 0 with ``epsilon=inf``. Where the released moments show that another ridge has less error, it is 1, 8
+        or 64 times as large for the coefficients, and almost none for the intercept; or the fit is the noisy mean of
+        the targets, with coefficients of almost zero.
     solver : {"ridge", "adassp"}, default="ridge"
         ``"adassp"`` spends a third of the budget on the smallest eigenvalue of the features' second moments, and
         chooses the ridge by it, as published; for comparison. It does not use `alpha`.
@@ -257,7 +293,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     intercept_ : float or ndarray of shape (n_targets,)
         Private intercept.
     alpha_ : float
-        The ridge; where the fit is the noisy mean, the one that was not used.
+        The default ridge, or `alpha`; where another ridge has less error, the one that was not used.
     privacy_ : PrivacyGuarantee
         The guarantee, with mechanism, sensitivity and noise scale.
     n_features_in_ : int
@@ -274,7 +310,8 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     **Privacy.** Released are :math:`(Z^\top Z, Z^\top U)`, once, for rows :math:`z` of norm at most :math:`R` (scaled
     features and a constant) and :math:`k` targets in [-1, 1]. Adding or removing one record moves the Gram matrix by
     :math:`R^2` in Frobenius norm, and the cross moments by :math:`R\sqrt k`; weighted by :math:`t`, jointly by
-    :math:`R\sqrt{R^2 + t^2 k}`. Gaussian noise of one variance in the coordinates of svec is Gaussian noise in a
+    :math:`R\sqrt{R^2 + t^2 k}`, and a little more because the number of records and the sums of targets have larger
+    weights. Gaussian noise of one variance in the coordinates of svec is Gaussian noise in a
     symmetric matrix, with half that variance off its diagonal. The pure variant takes noise of the L2 mechanism, or
     discrete Laplace noise where public numbers say that it is smaller. Everything else, the choice of the ridge
     included, is computed from the release.
@@ -301,6 +338,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
 
     _released = frozenset({"coef_", "intercept_", "alpha_", "_moments", "_penalty"})
     _public = frozenset({"_units"})
+    _takes_sparse = True
 
     def __init__(
         self,
@@ -342,6 +380,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
             parameters.fit_intercept,
             one_hot=False,
             private=parameters.private,
+            weights=REGRESSION_WEIGHTS,
         )
         features = Scaling.of(parameters.bounds, "bounds", n_features, centred)
         targets = Scaling.of(parameters.bounds_y, "bounds_y", n_targets, centred)
@@ -362,16 +401,14 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
             gram, cross, alpha = _adassp_release(session, blocks, moments, geometry)
             penalty = np.full(geometry.n_columns, alpha)
         else:
-            mechanism = session.mechanism(blocks[0].label)
+            noise = noise_of(session.mechanism(blocks[0].label), blocks[0], geometry)
             gram, cross = released_moments(session, blocks[0], moments)
-            noise = noise_of(mechanism, blocks[0], geometry)
             alpha = RIDGE * noise.largest_eigenvalue if parameters.alpha is None else parameters.alpha
             penalty = np.full(geometry.n_columns, alpha)
             if geometry.constant and parameters.alpha is not None:
                 penalty[-1] = 0.0
             elif geometry.constant and parameters.private:
-                cross_noise = math.sqrt(coordinate_variance(mechanism)) / blocks[0].cross
-                penalty = chosen_penalty(gram, cross, alpha, noise, cross_noise)
+                penalty = chosen_penalty(gram, cross, alpha, noise)
 
         released = np.hstack([gram, cross])
         units = Units(design.features, design.targets, geometry.constant, blocks)
@@ -419,7 +456,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Features, clipped to `bounds`, as those of `fit` were. The predictions are not clipped.
 
         Returns
@@ -429,9 +466,21 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         """
         check_is_fitted(self, "coef_")
         X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        inside = np.clip(X, self._units.features.lower, self._units.features.upper)
-        predicted: Array = row_products(inside, np.atleast_2d(self.coef_).T) + self.intercept_
+        predicted: Array = self._products(X) + self.intercept_
         return predicted if self.coef_.ndim == 2 else predicted[:, 0]
+
+    def _products(self, X: Any) -> Array:
+        """Return the products of rows, clipped to the bounds, with the coefficients."""
+        lower, upper = self._units.features.lower, self._units.features.upper
+        coef = np.atleast_2d(self.coef_).T
+        if not issparse(X):
+            return row_products(np.clip(X, lower, upper), coef)
+        if np.all((lower <= 0) & (upper >= 0)):
+            return row_products(with_data(X, np.clip(X.data, lower[X.indices], upper[X.indices])), coef)
+        # Bounds without 0 leave no zeros: blocks of rows are written out.
+        starts = range(0, max(X.shape[0], 1), BLOCK_ROWS)
+        blocks = (np.clip(X[start : start + BLOCK_ROWS].toarray(), lower, upper) for start in starts)
+        return np.concatenate([row_products(block, coef) for block in blocks])
 
 
 def _adassp_release(

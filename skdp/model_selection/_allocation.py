@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from ..accounting import (
     Budget,
@@ -235,6 +236,12 @@ def allocation_of(
 def largest_budget(accountant: BudgetAccountant, estimator: Any, k: int, n_features: int | None) -> Budget:
     """Return the largest budget at which `accountant` admits `k` equal fits of `estimator`."""
     # For a private estimator the result is an epsilon at its own delta; for others, `allocate` can be given the result.
+    weights = getattr(estimator, "weights", None)
+    if isinstance(estimator, Pipeline):
+        # A PrivatePipeline charges its steps one by one.
+        estimator = Pipeline(estimator.steps)
+    else:
+        weights = None
     private = [place for place in walk(estimator, "", 1, [{}]) if is_private(place.estimator)]
     if not private:
         raise ValueError(f"{type(estimator).__name__} has no private step: none with epsilon, delta and accountant")
@@ -252,7 +259,7 @@ def largest_budget(accountant: BudgetAccountant, estimator: Any, k: int, n_featu
 
     else:
         delta = generic.delta if accountant.composition == "basic" else accountant.delta
-        parts = _parts(private, None)
+        parts = _parts(private, weights)
         single = len(private) == private[0].n_fits == 1
 
         def costs_at(epsilon: float) -> tuple[CountedCosts, str | None] | None:

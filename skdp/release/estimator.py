@@ -162,8 +162,8 @@ class RowsMixin(PrivateEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite rows. There may be none.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Finite rows. There may be none. For sparse rows, see the user guide ("Sparse rows").
         y : None
             Ignored.
 
@@ -194,7 +194,10 @@ class LabelsMixin(PrivateEstimator):
         if classes is not None:
             n_classes = len(classes)
         elif n_classes is None:
-            raise ValueError("n_classes must be given, since classes is None")
+            raise ValueError(
+                "n_classes must be given, since classes is None and no schema declares a target: "
+                "privacy_plan(n_classes=2), for instance"
+            )
         n_classes = check_integer(n_classes, "n_classes", least=2)
         return Shape(n_features, n_classes, classes=classes, is_read=False)
 
@@ -203,9 +206,9 @@ class LabelsMixin(PrivateEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of finite numbers, or of text where the estimator takes text. With declared `classes`, there may be no
-            rows.
+            rows. For sparse rows, see the user guide ("Sparse rows").
         y : array-like of shape (n_samples,)
             Labels. With declared `classes`, rows with other labels are left out.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -233,8 +236,8 @@ class GroupsMixin(PrivateEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite features. Numeric ones are clipped to `bounds`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Finite features. Numeric ones are clipped to `bounds`. For sparse rows, see the user guide ("Sparse rows").
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Labels, or finite targets, which are clipped to `bounds_y`. With declared `classes`, rows with other labels
             are left out.
@@ -274,8 +277,9 @@ class TargetsMixin(PrivateEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows of finite numbers, or of text where the estimator takes text. There may be none.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows of finite numbers, or of text where the estimator takes text. There may be none. For sparse rows, see
+            the user guide ("Sparse rows").
         y : array-like of shape (n_samples,)
             Finite targets, which are clipped to `bounds_y`.
         sample_weight : array-like of shape (n_samples,), default=None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..checks.params import check_boolean, check_bounds, check_choice, check_positive, is_list
 from ..checks.values import shown
 from ..mechanisms import UNKNOWN
-from .categories import Categories, check_list
+from .categories import Categories, check_list, key_of
 from .entries import MISSING, Entries
 from .grid import Grid
 
@@ -71,9 +71,11 @@ class Number:
     missing: str = "cell"
 
     def __post_init__(self) -> None:
-        check_bounds((self.low, self.high), "(low, high)", "the column")
         if np.ndim(self.low) or np.ndim(self.high):
             raise ValueError("low and high must be numbers, and not sequences")
+        if isinstance(self.low, int | float) and isinstance(self.high, int | float) and self.low >= self.high:
+            raise ValueError(f"low must be less than high, got {self.low!r} and {self.high!r}")
+        check_bounds((self.low, self.high), "(low, high)", "the column")
         if self.step is not None:
             check_positive(self.step, "step")
         check_choice(self.scale, "scale", ("linear", "log"))
@@ -123,6 +125,9 @@ class Category:
     def __post_init__(self) -> None:
         checked = check_list(self.values, 1, "values")
         object.__setattr__(self, "values", tuple(checked.values.tolist()))
+        if len({key_of(value) for value in self.values}) < len(self.values):
+            # Readers of CSV files make numbers of a column of text, unless one entry is no number.
+            raise ValueError("values must not hold two texts that spell the same number, such as '7' and '007'")
         object.__setattr__(self, "ordered", check_boolean(self.ordered, "ordered"))
         check_choice(self.missing, "missing", ("cell", "error"))
         check_choice(self.other, "other", ("cell", "missing", "error"))
@@ -196,14 +201,15 @@ def _categories(column: Category) -> Categories:
 
 
 def count_outside(column: Column, entries: Entries) -> dict[str, int]:
-    """Count missing entries, and those outside the bounds or in no category."""
+    """Count missing entries, those that are no numbers, and those outside the bounds or in no category."""
     if isinstance(column, Number):
         values = entries.as_numbers()
-        missing, outside = np.isnan(values), (values < column.low) | (values > column.high)
+        missing = entries.as_codes(Categories.codes(1)) == MISSING
+        outside, unreadable = (values < column.low) | (values > column.high), np.isnan(values) & ~missing
     else:
         codes = entries.as_codes(_categories(column))
-        missing, outside = codes == MISSING, codes == UNKNOWN
-    return {"missing": int(missing.sum()), "outside": int(outside.sum())}
+        missing, outside, unreadable = codes == MISSING, codes == UNKNOWN, np.zeros(0)
+    return {"missing": int(missing.sum()), "unreadable": int(unreadable.sum()), "outside": int(outside.sum())}
 
 
 def made_up(column: Column, shares: Array) -> list[Any]:

@@ -60,8 +60,8 @@ class Encoding:
                 )
             if self.form == "values" and column.missing == "cell":
                 raise ValueError(
-                    f"this estimator has no cell for missing values: declare the column {name!r} with "
-                    'missing="error", or put a TableEncoder before it'
+                    f"this estimator has no cell for missing values. Declare the column {name!r} with "
+                    'missing="error", or put a TableEncoder before the estimator, which then needs bounds=(-1, 1)'
                 )
 
     def _names_of(self, name: str, column: Column) -> list[tuple[str, int]]:

@@ -8,26 +8,39 @@ is rounded to it before anything is summed, so that sums are exact whatever the 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from ._fixed_point import step_of
 from ._rows import BLOCK_ROWS, sum_over_rows
+from ._sparse import sparse_gram
 
 #: Entries of a record are counted in up to ``2**ENTRY_BITS`` steps. A block of ``2**11`` rows then sums to at most
 #: ``2**51`` steps, which doubles hold exactly.
 ENTRY_BITS = 20
 
-_LIMB = 2.0**26
+_LIMB_BITS = 26
+_LIMB = 2.0**_LIMB_BITS
 
 
-def moments_l2(row_norm: float, target_norm: float, weight: float) -> float:
+def moments_l2(
+    row_norm: float,
+    target_norm: float,
+    weight: float,
+    constant: float = 0.0,
+    count_weight: float = 1.0,
+    total_weight: float = 1.0,
+) -> float:
     r"""Bound the L2 norm of what one record adds to (svec of the Gram matrix, `weight` times the cross moments).
 
     svec lists the diagonal, and :math:`\sqrt2` times the upper triangle, so that its norm is the Frobenius norm.
     Since :math:`\|z z^\top\|_F = \|z\|^2` and :math:`\|z u^\top\|_F = \|z\|\,\|u\|`, the norm is exactly
-    :math:`\|z\|\sqrt{\|z\|^2 + w^2\|u\|^2}`. Every record of full norms attains the bound.
+    :math:`\|z\|\sqrt{\|z\|^2 + w^2\|u\|^2}`. With the square of the constant feature :math:`z_c` listed :math:`a`
+    times, and its products with targets :math:`b` times, the square of the norm is larger by
+    :math:`(a^2 - 1) z_c^4 + w^2 (b^2 - 1) z_c^2\|u\|^2`. Every record of full norms attains the bound.
 
     Parameters
     ----------
@@ -37,20 +50,36 @@ def moments_l2(row_norm: float, target_norm: float, weight: float) -> float:
         Bound on the L2 norm of a record's targets.
     weight : float
         Weight of the cross moments.
+    constant : float, default=0.0
+        Bound on the constant feature.
+    count_weight, total_weight : float, default=1.0
+        Further weights, at least 1, of the square of the constant feature and of its products with targets.
 
     Returns
     -------
     sensitivity : float
         The bound, rounded up.
     """
-    return row_norm * math.hypot(row_norm, weight * target_norm) * (1 + 2.0**-50)
+    whole = row_norm * math.hypot(row_norm, weight * target_norm)
+    count = math.sqrt(max(count_weight**2 - 1, 0.0)) * constant**2
+    totals = math.sqrt(max(total_weight**2 - 1, 0.0)) * weight * constant * target_norm
+    return math.hypot(whole, count, totals) * (1 + 2.0**-50)
 
 
-def moments_l1(row_norm: float, row_sum: float, target_sum: float, weight: float) -> float:
+def moments_l1(
+    row_norm: float,
+    row_sum: float,
+    target_sum: float,
+    weight: float,
+    constant: float = 0.0,
+    count_weight: float = 1.0,
+    total_weight: float = 1.0,
+) -> float:
     r"""Bound the L1 norm of what one record adds to (upper triangle of the Gram matrix, `weight` times cross moments).
 
     The triangle with its diagonal has :math:`\sum_{j\le l}|z_j z_l| = (\|z\|_1^2 + \|z\|_2^2)/2`, and the cross
-    moments have :math:`\|z\|_1\|u\|_1`. A row whose entries are all equal in size attains the bound.
+    moments have :math:`\|z\|_1\|u\|_1`. A row whose entries are all equal in size attains the bound. Further weights
+    of the constant feature's own products add :math:`(a - 1) z_c^2 + w (b - 1) |z_c| \|u\|_1`.
 
     Parameters
     ----------
@@ -60,13 +89,19 @@ def moments_l1(row_norm: float, row_sum: float, target_sum: float, weight: float
         Bound on the L1 norm of a record's targets.
     weight : float
         Weight of the cross moments.
+    constant : float, default=0.0
+        Bound on the constant feature.
+    count_weight, total_weight : float, default=1.0
+        Further weights, at least 1, of the square of the constant feature and of its products with targets.
 
     Returns
     -------
     sensitivity : float
         The bound, rounded up.
     """
-    return ((row_sum**2 + row_norm**2) / 2 + weight * row_sum * target_sum) * (1 + 2.0**-48)
+    whole = (row_sum**2 + row_norm**2) / 2 + weight * row_sum * target_sum
+    more = (count_weight - 1) * constant**2 + (total_weight - 1) * weight * constant * target_sum
+    return (whole + more) * (1 + 2.0**-48)
 
 
 def pack_symmetric(matrix: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
@@ -149,17 +184,20 @@ def rounded_norm(norm: float, size: int, step: float) -> float:
     return norm * (1 + max(2.0**-40, size * 2.0**-50)) + step * math.sqrt(size) / 2
 
 
-def exact_moments(encode, X: NDArray, y: NDArray) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
+def exact_moments(encode, X: Any, y: NDArray, block_rows: int = BLOCK_ROWS) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
     """Sum the moments of integer-valued rows and targets, exactly, then round the totals to doubles.
 
     Parameters
     ----------
     encode : callable
-        Maps blocks of `X` and `y` to rows and targets, integers of at most ``2**20`` in size, as doubles.
-    X : ndarray of shape (n_rows, n_features)
+        Maps blocks of `X` and `y` to rows and targets, integers of at most ``2**20`` in size, as doubles, or of 64
+        bits where rows are sparse.
+    X : ndarray or csr_array of shape (n_rows, n_features)
         Data, in memory or memory-mapped.
     y : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Data.
+    block_rows : int, default=2048
+        Rows per block.
 
     Returns
     -------
@@ -167,21 +205,21 @@ def exact_moments(encode, X: NDArray, y: NDArray) -> NDArray[np.float64]:  # typ
         The Gram matrix, and the cross moments beside it.
     """
 
-    return exact_sum(lambda X, y: _moments(*encode(X, y)), X, y)
+    return exact_sum(lambda X, y: _moments(*encode(X, y)), X, y, block_rows=block_rows)
 
 
-def exact_sum(statistic, *arrays: NDArray, block_rows: int = BLOCK_ROWS) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
+def exact_sum(statistic, *arrays: Any, block_rows: int = BLOCK_ROWS) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
     """Sum a statistic over blocks of rows, exactly, then round the totals to doubles.
 
     Parameters
     ----------
     statistic : callable
         Maps blocks of the arrays to the sum of the statistic over their rows: integers, as doubles, that are exact for
-        up to ``2**11`` rows.
-    *arrays : ndarray
+        up to ``2**11`` rows, or of 64 bits.
+    *arrays : ndarray or csr_array
         Arrays with the same number of rows, in memory or memory-mapped.
     block_rows : int, default=2048
-        Rows per block, no more than that.
+        Rows per block, no more than that for doubles.
 
     Returns
     -------
@@ -191,6 +229,8 @@ def exact_sum(statistic, *arrays: NDArray, block_rows: int = BLOCK_ROWS) -> NDAr
 
     def block(*parts: NDArray) -> NDArray:
         total = statistic(*parts)
+        if total.dtype == np.int64:
+            return np.stack([total >> _LIMB_BITS, total & (2**_LIMB_BITS - 1)])
         if not np.all(np.isfinite(total)):
             # As integers, these would be arbitrary numbers, which no bound on a record covers.
             raise FloatingPointError("a statistic of the records is not finite")
@@ -202,25 +242,29 @@ def exact_sum(statistic, *arrays: NDArray, block_rows: int = BLOCK_ROWS) -> NDAr
     return total
 
 
-def plain_moments(encode, X: NDArray, y: NDArray) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
+def plain_moments(encode, X: Any, y: NDArray, block_rows: int = BLOCK_ROWS) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
     """Sum the moments in floating point, for releases without noise.
 
     Parameters
     ----------
     encode : callable
         Maps blocks of `X` and `y` to rows and targets.
-    X : ndarray of shape (n_rows, n_features)
+    X : ndarray or csr_array of shape (n_rows, n_features)
         Data, in memory or memory-mapped.
     y : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Data.
+    block_rows : int, default=2048
+        Rows per block.
 
     Returns
     -------
     moments : ndarray of shape (n_columns, n_columns + n_targets)
         The Gram matrix, and the cross moments beside it.
     """
-    return sum_over_rows(lambda X, y: _moments(*encode(X, y)), X, y)
+    return sum_over_rows(lambda X, y: _moments(*encode(X, y)), X, y, block_rows=block_rows)
 
 
-def _moments(rows: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.float64]:
+def _moments(rows: Any, targets: NDArray) -> NDArray:
+    if issparse(rows):
+        return np.hstack([sparse_gram(rows), rows.T @ targets])
     return np.hstack([rows.T @ rows, rows.T @ targets])

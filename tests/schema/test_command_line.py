@@ -25,7 +25,11 @@ def test_check(files, capsys):
     assert main(["schema", "check", *files]) == 0
     out = capsys.readouterr().out
     assert out.startswith("Not private, for the curator's eyes only: 3 rows\n")
-    assert [line.split() for line in out.splitlines()[2:]] == [["age", "1", "1"], ["work", "1", "1"]]
+    assert [line.split() for line in out.splitlines()[2:]] == [
+        ["age", "1", "0", "1"],
+        ["work", "1", "0", "1"],
+        ["income", "(target)", "0", "0", "0"],
+    ]
 
 
 def test_check_of_a_parquet_file(files, tmp_path, capsys):
@@ -34,7 +38,7 @@ def test_check_of_a_parquet_file(files, tmp_path, capsys):
 
     parquet.write_table(pa.table({"age": [1, None], "work": ["private", "x"]}), tmp_path / "census.parquet")
     assert main(["schema", "check", files[0], str(tmp_path / "census.parquet")]) == 0
-    assert capsys.readouterr().out.splitlines()[2].split() == ["age", "1", "0"]
+    assert capsys.readouterr().out.splitlines()[2].split() == ["age", "1", "0", "0"]
 
 
 @pytest.mark.parametrize(

@@ -308,7 +308,7 @@ def test_what_is_given_counts_and_what_contradicts_is_refused():
         ObjPertLogReg(schema="census.toml").fit(X, y)
     with pytest.raises(ValueError, match="declares the column 'age' as a Number, and this estimator takes columns of"):
         skdp.RandomizedResponse(schema=model.schema).fit(X)
-    with pytest.raises(ValueError, match="has no cell for missing values: declare the column 'age'"):
+    with pytest.raises(ValueError, match=r"has no cell for missing values\. Declare the column 'age'"):
         skdp.DPStandardScaler(schema=model.schema.select("age")).fit(X[["age"]])
 
 
