@@ -21,14 +21,12 @@ from ..schema.columns import Codes, Columns, ColumnSpec, check_columns
 from ..schema.grid import SCALES, Grid, check_n_bins
 from ..solvers.regularised import noise_multiplier
 from ._plans import Before, Cells
-from ._terms import Layout
+from ._groups import GroupedLayout
+from ._terms import ROUGHNESS, Layout
 from ._uncertainty import Pseudo, pseudo_records, term_noise
 
 Array = NDArray[np.float64]
-
-#: The part of single cells in the rows of ordered ones, under smoothness="auto", is this over 1 plus the noise
-#: multiplier.
-ROUGHNESS = 0.5
+AnyLayout = Layout | GroupedLayout
 
 
 THRESHOLDS = ("uniform", "quantile")
@@ -36,7 +34,8 @@ THRESHOLDS = ("uniform", "quantile")
 #: Cells of the grid of which private edges are.
 GRID_SIZE = 1024
 
-_MOST_BINS = 4096
+#: Bins, and cells, of a column, at most.
+MOST_BINS = 4096
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
     """Base of additive models: everything but how coefficients are found."""
 
     _released = frozenset(
-        {"terms_", "intercept_", "cell_counts_", "n_samples_estimate_", "_coef", "_offset", "bin_edges_"}
+        {"terms_", "intercept_", "cell_counts_", "n_samples_estimate_", "_coef", "_offset", "_fits", "bin_edges_"}
     )
 
     epsilon: float
@@ -103,11 +102,11 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
             scale = "auto"
         columns = check_columns(
             self,
-            n_bins=check_n_bins(self.n_bins, _MOST_BINS),
+            n_bins=check_n_bins(self.n_bins, MOST_BINS),
             n_cells=GRID_SIZE if private_edges else None,
             scale=scale,
             unit=check_positive(self.unit, "unit"),
-            most=_MOST_BINS,
+            most=MOST_BINS,
         )
         if not columns.named:
             # With categories or edges, no column may be left that needs bounds.
@@ -150,13 +149,13 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
         return self._layout.codes(columns.codes(columns.split(rows)))
 
     def _fitted_terms(
-        self, coef: Array, intercept: Array, cells: Cells, columns: Columns, layout: Layout, single: bool
+        self, tables: list[Array], intercept: Array, cells: Cells, columns: Columns, layout: AnyLayout, single: bool
     ) -> dict[str, Any]:
         """Return the attributes that describe the model, computed from releases only."""
         # Terms of one column are centred by the released counts, so that the records' mean is about 0. The
         # intercept takes the difference.
         terms, shift = [], np.zeros(len(intercept))
-        for term, values in zip(layout.terms, layout.values(coef), strict=True):
+        for term, values in zip(layout.terms, tables, strict=True):
             mean = np.zeros(len(intercept))
             if len(term.columns) == 1:
                 weights = np.maximum(cells.counts[term.columns[0]], 0.0)
@@ -174,8 +173,6 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
             "n_samples_estimate_": cells.total,
             "_columns": columns,
             "_layout": layout,
-            "_coef": coef,
-            "_offset": intercept,
         }
 
     def _scores(self, X: Any) -> Array:

@@ -7,6 +7,7 @@ features of the cells. The model is computed from that.
 
 from __future__ import annotations
 
+import math
 from copy import copy
 from typing import Any
 
@@ -18,14 +19,19 @@ from sklearn.base import ClassifierMixin
 from ..accounting import PrivacyCost
 from ..checks.data import labelled_data
 from ..checks.params import check_choice, check_classes, check_positive
+from ..mechanisms import coordinate_variance
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.columns import Columns
 from ..solvers.linear_rule import LogOdds, probabilities
 from ..solvers.losses import LogLoss, SoftmaxLogLoss
-from ._base import AdditiveModel, Parameters
+from ..solvers.regularised import noise_multiplier
+from ._base import MOST_BINS, AdditiveModel, Parameters
 from ._engines import GradientEngine, ObjectiveEngine
-from ._plans import Before, release_cells
+from ._fine import check_fine_cells, refined
+from ._groups import GroupedLayout
+from ._plans import COUNTS, Before, release_cells
+from ._rounds import RoundsEngine
 from ._terms import Layout
 from ._uncertainty import Pseudo
 
@@ -191,6 +197,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         solver: str = "auto",
         C: float | str = "auto",
         margin: float | str = "auto",
+        rounds: int | str = "auto",
+        fine_cells: Any = None,
         n_steps: int = 300,
         classes: Any = None,
         accountant: Any = None,
@@ -210,6 +218,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         self.solver = solver
         self.C = C
         self.margin = margin
+        self.rounds = rounds
+        self.fine_cells = fine_cells
         self.n_steps = n_steps
         self.classes = classes
         self.accountant = accountant
@@ -230,8 +240,26 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
+        if self._in_rounds(parameters.delta, shape.n_classes):
+            return self._plan_rounds(parameters, columns, shape)
         layout, before = self._prepared(parameters, columns)
         engine = self._engine_for(parameters, layout, before, shape.n_classes)
+        return before.and_then(engine.plan()), (columns, layout, engine)
+
+    def _in_rounds(self, delta: float, n_classes: int) -> bool:
+        """Tell whether curves are found by objectives whose records have weights."""
+        return delta > 0 and n_classes == 2 and self.solver != "gradient"
+
+    def _plan_rounds(self, parameters: Parameters, coarse: Columns, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
+        _, C, margin = self._check_own()
+        epsilon, delta = parameters.epsilon, parameters.delta
+        fine, named = check_fine_cells(self.fine_cells), shape.is_read
+        columns = refined(coarse, fine, parameters.columns.unit, MOST_BINS, shape.names, named)
+        noise = noise_multiplier(epsilon, delta, 0)
+        layout = GroupedLayout.of(columns, coarse, parameters.smoothness, noise)
+        before = Before.of(epsilon, delta, columns)
+        n_rounds = 2 if self.rounds == "auto" else self.rounds
+        engine = RoundsEngine(epsilon, delta, before.share, layout, n_rounds, C, margin)
         return before.and_then(engine.plan()), (columns, layout, engine)
 
     def _measure(
@@ -239,19 +267,26 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     ) -> dict[str, Any]:
         columns, layout, engine = design
         shape = records.shape
+        single = shape.n_classes == 2
+        count_noise = math.sqrt(coordinate_variance(session.mechanism(COUNTS)))
         cells = release_cells(session, columns, records.X, shape.names, labels=True)
         codes = layout.codes(cells.codes)
-        is_objective = isinstance(engine, ObjectiveEngine)
-        if is_objective:
-            coef, intercept = engine.run(session, codes, records.y)
+        found: dict[str, Any] = {"_engine": engine, "C_": None, "margin_": 0.0}
+        if isinstance(engine, RoundsEngine):
+            shares = layout.probabilities(cells.counts, count_noise)
+            fits = engine.run(session, codes, records.y, shares, cells.total)
+            by_round = zip(*(fit.tables() for fit in fits), strict=True)
+            tables = [np.sum(values, axis=0)[:-1, None] for values in by_round]
+            intercept = np.array([sum(fit.intercept for fit in fits)])
+            found["_fits"] = fits
         else:
-            coef, intercept = engine.run(session, codes, records.y, cells.total)
-        return {
-            **self._fitted_terms(coef, intercept, cells, columns, layout, shape.n_classes == 2),
-            "_engine": engine,
-            "C_": engine.weight if is_objective else None,
-            "margin_": engine.offset if is_objective else 0.0,
-        }
+            more = () if isinstance(engine, ObjectiveEngine) else (cells.total,)
+            coef, intercept = engine.run(session, codes, records.y, *more)
+            tables = layout.values(coef)
+            found.update(_coef=coef, _offset=intercept)
+        if not isinstance(engine, GradientEngine):
+            found.update(C_=engine.weight, margin_=engine.offset)
+        return {**self._fitted_terms(tables, intercept, cells, columns, layout, single), **found}
 
     def _check_own(self) -> tuple[str, float | None, float | None]:
         solver = check_choice(self.solver, "solver", SOLVERS)

@@ -237,7 +237,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
 
         unit = targets.half * line.slope
         shifted = targets.centre + unit * intercept + targets.half * line.shift
-        terms = self._fitted_terms(unit * coef, shifted, cells, design.columns, layout, True)
+        terms = self._fitted_terms(layout.values(unit * coef), shifted, cells, design.columns, layout, True)
         return {
             **terms,
             "intercept_": float(terms["intercept_"][0]),

@@ -1,0 +1,94 @@
+"""Public cells of ordered columns that are finer than their bins: from a step, from logarithms, or from edges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checks.params import check_positive, increasing_edges
+from ..schema.columns import Columns
+from ..schema.names import column_name, positions_of
+
+Array = NDArray[np.float64]
+
+#: Logarithmic cells have this width, relative to their values.
+LOG_WIDTH = 0.01
+
+Fine = tuple[tuple[Any, float | str | Array], ...]
+
+
+def check_fine_cells(value: Any) -> Fine:
+    """Check the parameter, as far as possible without the columns."""
+    if value is None:
+        return ()
+    if not isinstance(value, Mapping):
+        raise TypeError(f"fine_cells must map columns to a step, to 'log' or to edges, got {type(value).__name__}")
+    checked: list[tuple[Any, float | str | Array]] = []
+    for name, own in value.items():
+        column = column_name(name, "fine_cells")
+        if isinstance(own, str):
+            if own != "log":
+                raise ValueError(f"fine_cells must have a step, 'log' or edges for each column; {name!r} has not")
+            checked.append((column, own))
+        elif np.ndim(own) == 0:
+            checked.append((column, check_positive(own, "the step in fine_cells")))
+        else:
+            edges = increasing_edges(own)
+            if edges is None:
+                raise ValueError(f"fine_cells must have two finite edges or more, increasing; {name!r} has not")
+            checked.append((column, edges))
+    return tuple(checked)
+
+
+def refined(
+    columns: Columns, fine: Fine, unit: float, most: int, names: NDArray | None, named: bool
+) -> Columns:
+    """Return the columns in cells that are finer than their bins, wherever these are public."""
+    place = positions_of([("fine_cells", [name for name, _ in fine])], columns.n_features, names, named)
+    found = []
+    for name, own in fine:
+        j = place[name]
+        kind = columns.kinds[j]
+        if not columns.ordered[j]:
+            if named:
+                raise ValueError(f"fine_cells names the column {name!r}, which has categories")
+            continue
+        if not isinstance(kind, np.ndarray):
+            # The edges of its bins are private.
+            continue
+        inner = _inner_edges(own, float(kind[0]), float(kind[-1]), unit, most, name)
+        edges = np.union1d(kind, inner[(inner > kind[0]) & (inner < kind[-1])])
+        if len(edges) > most:
+            raise ValueError(f"fine_cells may have at most {most} cells for a column; {name!r} has more")
+        found.append((j, edges))
+    return columns.with_edges(found)
+
+
+def _inner_edges(own: float | str | Array, low: float, high: float, unit: float, most: int, name: Any) -> Array:
+    if isinstance(own, np.ndarray):
+        return own
+    if isinstance(own, str):
+        return _log_edges(low, high, unit)
+    count = (high - low) / own
+    if count > most:
+        raise ValueError(f"fine_cells may have at most {most} cells for a column; {name!r} has more")
+    # Values are at whole numbers of steps from the lower bound, in the middle of the cells.
+    return low + own * (np.arange(math.floor(count) + 1) + 0.5)
+
+
+def _log_edges(low: float, high: float, unit: float) -> Array:
+    """Return edges of cells whose width is 1 % of their values, but no less than `unit` around 0."""
+    if low > 0 and low * LOG_WIDTH >= unit:
+        start = low
+        below = np.empty(0)
+    else:
+        start = unit / LOG_WIDTH
+        below = unit * (np.arange(math.ceil(1 / LOG_WIDTH)) + 0.5)
+    reach = max(abs(low), abs(high), start)
+    n = math.ceil(math.log(reach / start) / math.log1p(LOG_WIDTH))
+    sizes = np.concatenate([below, start * (1 + LOG_WIDTH) ** np.arange(n + 1)])
+    return np.concatenate([-sizes[::-1], sizes])
