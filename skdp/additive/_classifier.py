@@ -248,7 +248,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
 
     def _in_rounds(self, delta: float, n_classes: int) -> bool:
         """Tell whether curves are found by objectives whose records have weights."""
-        return delta > 0 and n_classes == 2 and self.solver != "gradient"
+        return delta > 0 and n_classes == 2 and self.solver != "gradient" and self.rounds != 0
 
     def _plan_rounds(self, parameters: Parameters, coarse: Columns, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         _, C, margin = self._check_own()

@@ -33,8 +33,9 @@ FINE_UNITS = 2.0
 #: Least mean square of a group's rows that default weights take into account.
 LEAST_SQUARE = 0.02
 
-#: The product of a record's weight and its squared norm is at most this times the squared norm R.
-LENGTH_RATIO = 2.0
+#: The product of a record's weight and its squared norm is at most a number q times the squared norm R. This many
+#: standard deviations of the squared norm are below it, and q is at most so much.
+DEVIATIONS, MOST_RATIO = 2.0, 2.0
 
 #: Mean of the second derivative of the loss, times the weight of the record, about.
 MEAN_CURVATURE = 0.12
@@ -177,6 +178,7 @@ class Centred:
     """Features with mean 0 and a weight for each group, all of it from public and released numbers."""
 
     layout: GroupedLayout
+    probabilities: list[Array]  # Shares of records in the cells of each term.
     rows: tuple[Array | None, ...]  # Centred rows of each group's bins, times the root of its weight.
     scales: tuple[float, ...]  # For indicators: their length.
     shares: tuple[Array, ...]  # Shares of records in the bins of each group.
@@ -193,7 +195,7 @@ class Centred:
         for group, own, weight in zip(layout.groups, shares, weights, strict=True):
             scales.append(group.factor * math.sqrt(weight))
             rows.append(None if group.rows is None else (group.rows - own @ group.rows) * math.sqrt(weight))
-        return cls(layout, tuple(rows), tuple(scales), tuple(shares), weights)
+        return cls(layout, probabilities, tuple(rows), tuple(scales), tuple(shares), weights)
 
     @cached_property
     def squares(self) -> list[Array]:
@@ -204,13 +206,21 @@ class Centred:
             out[group.term][:-1] += lengths[group.bins]
         return out
 
+    @cached_property
+    def length_ratio(self) -> float:
+        """The number q, from released counts, as if columns were independent."""
+        variance = 0.0
+        for own, squares in zip(self.probabilities, self.squares, strict=True):
+            variance += float(own @ squares[:-1] ** 2 - (own @ squares[:-1]) ** 2)
+        return min(1 + DEVIATIONS * math.sqrt(max(variance, 0.0)) / self.layout.norm**2, MOST_RATIO)
+
     def record_weights(self, codes: Codes) -> Array:
         """Return the weight of each record's loss, a function of its own cells and of released numbers."""
         squares = np.full(codes.shape[1], self.layout.constant**2)
         for own, lengths in zip(codes, self.squares, strict=True):
             squares += lengths[own]
         norm = self.layout.norm
-        weights: Array = np.minimum(norm / np.sqrt(squares), LENGTH_RATIO * norm**2 / squares)
+        weights: Array = np.minimum(norm / np.sqrt(squares), self.length_ratio * norm**2 / squares)
         return np.minimum(weights, 1.0) * _BELOW
 
     @cached_property
@@ -220,7 +230,7 @@ class Centred:
         for group, scale, weight in zip(self.layout.groups, self.scales, self.weights, strict=True):
             longest = scale**2 if group.rows is None else weight * float((group.rows**2).sum(axis=1).max(initial=0.0))
             total += 4 * longest
-        return max(math.sqrt(total), LENGTH_RATIO * self.layout.norm)
+        return max(math.sqrt(total), MOST_RATIO * self.layout.norm)
 
     def tables(self, theta: Array) -> list[Array]:
         """Return what each cell of each term adds to a score, and 0 for what is in none."""
@@ -283,10 +293,10 @@ def default_weights(layout: GroupedLayout, squares: Array) -> Array:
     return weights / weights.sum()
 
 
-def learned_weights(features: Centred, theta: Array, noise: float, count: float, probabilities: list[Array]) -> Array:
+def learned_weights(features: Centred, theta: Array, noise: float, count: float) -> Array:
     """Return weights from released coefficients: in proportion to each group's size without its noise."""
     layout = features.layout
-    squares = mean_squares(layout, probabilities)
+    squares = mean_squares(layout, features.probabilities)
     sizes = []
     for k, (group, where) in enumerate(zip(layout.groups, layout.slices, strict=True)):
         own, rows, shares = theta[where], features.rows[k], features.shares[k]

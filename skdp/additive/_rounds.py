@@ -20,7 +20,7 @@ from ..release.theorems import Theorem
 from ..schema.columns import Codes
 from ..sensitivity import solver_slack_sensitivity
 from ..solvers.certified import certified_minimizer
-from ._groups import LENGTH_RATIO, Centred, GroupedLayout, default_weights, learned_weights, mean_squares
+from ._groups import Centred, GroupedLayout, default_weights, learned_weights, mean_squares
 from ._weighted import WeightedLogLoss, WeightedObjective
 
 Array = NDArray[np.float64]
@@ -94,6 +94,11 @@ class Round:
         slack = solver_slack_sensitivity(1.0, self.tau + objective.rounding)
         return objective, GaussianMechanism(self.mu * math.sqrt(_SLACK), slack, self.size)
 
+    def ridge(self, length_ratio: float) -> float:
+        """Return the regulariser's weight, at least 1, that the proof asks for."""
+        kappa = length_ratio * self.weight * self.norm**2
+        return 1.0 if self.mu == math.inf else max(1.0, kappa / (GAUSSIAN_RATIO * self._mu_objective * _BELOW))
+
     @property
     def releases(self) -> tuple[Release, ...]:
         shares = self.share * (1 - _SLACK), self.share * _SLACK
@@ -146,8 +151,8 @@ class RoundsEngine:
         if self.epsilon < math.inf:
             # Rounded down, so that an empty budget of the same size admits the fit.
             mu = gaussian_mu(self.epsilon, self.delta) * math.sqrt(share) * (1 - 2.0**-40)
-        ratio = LARGEST_KAPPA if mu == math.inf else (RATIO if self.C is None else GAUSSIAN_RATIO) * mu
-        weight = ratio * math.sqrt(1 - _SLACK) * _BELOW / (LENGTH_RATIO * self.layout.norm**2)
+        kappa = LARGEST_KAPPA if mu == math.inf else (RATIO if self.C is None else GAUSSIAN_RATIO) * mu * _BELOW
+        weight = kappa / self.layout.norm**2
         if self.C is not None:
             weight = self.C if mu == math.inf else min(self.C, weight)
         margin = self.margin
@@ -185,10 +190,13 @@ class RoundsEngine:
         start = np.zeros(len(labels))
         for own in self.rounds:
             features = Centred.of(layout, probabilities, weights)
-            theta = _solve(session, own, features, codes, labels, start)
+            ridge = own.ridge(features.length_ratio)
+            theta = _solve(session, own, features, ridge, codes, labels, start)
             found.append(Fitted(features, theta))
             if own is not self.rounds[-1]:
-                weights = learned_weights(features, theta[:-1], own.noise, own.weight * count, probabilities)
+                weights = learned_weights(
+                    features, theta[:-1], own.noise / ridge, own.weight / ridge * count
+                )
                 # What a record's cells add to its score is a function of the record and of released coefficients.
                 start = start + found[-1].intercept
                 for cells, values in zip(codes, found[-1].tables(), strict=True):
@@ -197,7 +205,13 @@ class RoundsEngine:
 
 
 def _solve(
-    session: ReleaseSession, own: Round, features: Centred, codes: Codes, labels: NDArray[np.intp], start: Array
+    session: ReleaseSession,
+    own: Round,
+    features: Centred,
+    ridge: float,
+    codes: Codes,
+    labels: NDArray[np.intp],
+    start: Array,
 ) -> Array:
     """Release the noise of the objective, and its minimiser, certified to a residual."""
     loss = WeightedLogLoss(own.margin)
@@ -206,5 +220,5 @@ def _solve(
     target[:, 2] = start
     noise, solution = own.labels
     b = session.release(noise, np.zeros(own.size))
-    objective = WeightedObjective(features, codes, target, loss, own.weight, b[None])
+    objective = WeightedObjective(features, codes, target, loss, own.weight, ridge, b[None])
     return session.release(solution, certified_minimizer(objective, own.tau, _MAX_ITER)[0])

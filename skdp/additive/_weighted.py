@@ -70,17 +70,17 @@ class WeightedObjective(Objective):
     # Errors are measured by the lengths of rows before they are centred, because these are what is computed with.
 
     def __init__(
-        self, features: Centred, codes: Codes, target: Array, loss: WeightedLogLoss, C: float, linear: Array
+        self, features: Centred, codes: Codes, target: Array, loss: WeightedLogLoss, C: float, ridge: float, linear: Array
     ) -> None:
         self._features = features
         self._cells: Any = codes.astype(np.intp)
-        self._prepare(np.empty(len(target), dtype=np.intp), features.raw_norm, loss, C, 1.0, linear)
+        self._prepare(np.empty(len(target), dtype=np.intp), features.raw_norm, loss, C, ridge, linear)
         self.target = target
 
     def subsample(self, ratio: int) -> WeightedObjective:
         part = np.ascontiguousarray(self._cells[:, ::ratio])
         assert isinstance(self.loss, WeightedLogLoss)
-        return WeightedObjective(self._features, part, self.target[::ratio], self.loss, self.C * ratio, self.linear)
+        return WeightedObjective(self._features, part, self.target[::ratio], self.loss, self.C * ratio, self.strong_convexity, self.linear)
 
     def predictor(self, theta: Array) -> Array:
         out = np.full(self.n_rows, self._features.layout.constant * theta[0, -1])
@@ -160,7 +160,7 @@ class WeightedObjective(Objective):
         ((_, _, weights),) = self.loss.second_derivative(z, self.target)
         dense, others = self._places
         matrix = self.C * self._dense_gram(weights)
-        matrix[np.diag_indices(len(matrix))] += 1.0 + 1e-14 * np.trace(matrix)
+        matrix[np.diag_indices(len(matrix))] += self.strong_convexity + 1e-14 * np.trace(matrix)
         try:
             factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
         except linalg.LinAlgError:
@@ -169,12 +169,12 @@ class WeightedObjective(Objective):
         if not len(others):
             order = np.argsort(dense)
             return lambda g: linalg.cho_solve(factor, g[0, dense], check_finite=False)[order][None]
-        diagonal = 1.0 + self.C * self._indicator_diagonal(weights)
+        diagonal = self.strong_convexity + self.C * self._indicator_diagonal(weights)
         size = self.shape[1]
 
         def product(direction: Array) -> Array:
             u = self.predictor(direction[None])
-            out: Array = self.C * self.adjoint(weights[:, None] * u)[0] + direction
+            out: Array = self.C * self.adjoint(weights[:, None] * u)[0] + self.strong_convexity * direction
             return out
 
         def solved_in_part(residual: Array) -> Array:
