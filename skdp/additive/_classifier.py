@@ -31,7 +31,7 @@ from ._engines import GradientEngine, ObjectiveEngine
 from ._fine import check_fine_cells, refined
 from ._groups import GroupedLayout
 from ._plans import COUNTS, Before, release_cells
-from ._rounds import RoundsEngine
+from ._rounds import Choice, PlainEngine, RoundsEngine
 from ._terms import Layout
 from ._uncertainty import Pseudo
 
@@ -258,8 +258,13 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         noise = noise_multiplier(epsilon, delta, 0)
         layout = GroupedLayout.of(columns, coarse, parameters.smoothness, noise)
         before = Before.of(epsilon, delta, columns)
-        n_rounds = 2 if self.rounds == "auto" else self.rounds
-        engine = RoundsEngine(epsilon, delta, before.share, layout, n_rounds, C, margin)
+        if self.rounds == "auto" and epsilon < math.inf:
+            plain, _ = self._prepared(parameters, coarse)
+            choice = ObjectiveEngine(epsilon, delta, before.share, plain, 2, C, margin)
+            engine = Choice(choice, RoundsEngine(epsilon, delta, before.share, layout, 2, C, margin))
+        else:
+            n_rounds = 2 if self.rounds == "auto" else self.rounds
+            engine = RoundsEngine(epsilon, delta, before.share, layout, n_rounds, C, margin)
         return before.and_then(engine.plan()), (columns, layout, engine)
 
     def _measure(
@@ -271,19 +276,22 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         count_noise = math.sqrt(coordinate_variance(session.mechanism(COUNTS)))
         cells = release_cells(session, columns, records.X, shape.names, labels=True)
         codes = layout.codes(cells.codes)
-        found: dict[str, Any] = {"_engine": engine, "C_": None, "margin_": 0.0}
-        if isinstance(engine, RoundsEngine):
+        found: dict[str, Any] = {"C_": None, "margin_": 0.0, "rounds_": 0}
+        if isinstance(engine, Choice):
+            engine = engine.chosen(session, cells.total)
+        if isinstance(engine, RoundsEngine | PlainEngine):
             shares = layout.probabilities(cells.counts, count_noise)
             fits = engine.run(session, codes, records.y, shares, cells.total)
             by_round = zip(*(fit.tables() for fit in fits), strict=True)
             tables = [np.sum(values, axis=0)[:-1, None] for values in by_round]
             intercept = np.array([sum(fit.intercept for fit in fits)])
-            found["_fits"] = fits
+            found.update(_fits=fits, rounds_=engine.n_rounds)
         else:
             more = () if isinstance(engine, ObjectiveEngine) else (cells.total,)
             coef, intercept = engine.run(session, codes, records.y, *more)
             tables = layout.values(coef)
             found.update(_coef=coef, _offset=intercept)
+        found["_engine"] = engine
         if not isinstance(engine, GradientEngine):
             found.update(C_=engine.weight, margin_=engine.offset)
         return {**self._fitted_terms(tables, intercept, cells, columns, layout, single), **found}

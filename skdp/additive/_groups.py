@@ -73,6 +73,7 @@ class GroupedLayout:
 
     terms: tuple[Term, ...]
     groups: tuple[Group, ...]
+    bins: tuple[Cells, ...]  # For each column, the bin of each cell.
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -104,7 +105,7 @@ class GroupedLayout:
             rows = term.rows[:-1]
             groups.append(Group(len(terms), np.arange(len(rows)), len(rows), 1.0, rows))
             terms.append(Term(pair, maps, term.rows))
-        return cls(tuple(terms), tuple(group for group in groups if group.share > 0))
+        return cls(tuple(terms), tuple(group for group in groups if group.share > 0), tuple(bins))
 
     @cached_property
     def slices(self) -> tuple[slice, ...]:

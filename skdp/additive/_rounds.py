@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from ..accounting import GAUSSIAN_RATIO, GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
 from ..mechanisms import GaussianMechanism, Mechanism, NoNoise, coordinate_variance
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Reserved
 from ..release.theorems import Theorem
 from ..schema.columns import Codes
 from ..sensitivity import solver_slack_sensitivity
 from ..solvers.certified import certified_minimizer
+from ._engines import ObjectiveEngine
 from ._groups import Centred, GroupedLayout, default_weights, learned_weights, mean_squares
+from ._terms import Layout
 from ._weighted import WeightedLogLoss, WeightedObjective
 
 Array = NDArray[np.float64]
@@ -28,8 +30,12 @@ Array = NDArray[np.float64]
 #: Part of the first of two rounds, of what is left after the counts.
 FIRST_ROUND = 0.25
 
-#: Kappa over the GDP parameter, under C="auto".
-RATIO = 2.5
+#: Kappa over the GDP parameter, under C="auto", for so many records or more, as a multiple of one over the GDP
+#: parameter. With fewer records, the ratio falls with this power of their number.
+RATIO, MANY, POWER = 2.5, 10_000.0, 0.3
+
+#: With fewer records than this over the GDP parameter, records have no weights under rounds="auto".
+FEW = 350.0
 
 #: Kappa without noise.
 LARGEST_KAPPA = 100.0
@@ -48,6 +54,8 @@ _OBJECTIVE_BITS = 36
 
 # Kappa is rounded up before it is compared with the noise.
 _BELOW = 1 - 2.0**-30
+
+CURVES = "curves"
 
 _THEOREM = Theorem("Additive models", 5)
 
@@ -185,12 +193,15 @@ class RoundsEngine:
     ) -> list[Fitted]:
         """Return each round's features and coefficients; `count` is the released number of records."""
         layout = self.layout
+        usual = 1.0
+        if self.C is None and self.epsilon < math.inf:
+            usual = max(1.0, (MANY / (count * gaussian_mu(self.epsilon, self.delta))) ** POWER)
         weights = default_weights(layout, mean_squares(layout, probabilities))
         found: list[Fitted] = []
         start = np.zeros(len(labels))
         for own in self.rounds:
             features = Centred.of(layout, probabilities, weights)
-            ridge = own.ridge(features.length_ratio)
+            ridge = max(usual, own.ridge(features.length_ratio))
             theta = _solve(session, own, features, ridge, codes, labels, start)
             found.append(Fitted(features, theta))
             if own is not self.rounds[-1]:
@@ -202,6 +213,79 @@ class RoundsEngine:
                 for cells, values in zip(codes, found[-1].tables(), strict=True):
                     start += values.take(cells)
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class PlainFit:
+    """Released coefficients of the features of bins, for records without weights."""
+
+    layout: GroupedLayout
+    plain: Layout
+    coef: Array
+    intercept: float
+
+    def tables(self) -> list[Array]:
+        """Return what each cell of each term adds to a score, and 0 for what is in none."""
+        values = [own[:, 0] for own in self.plain.values(self.coef)]
+        singles = zip(values, self.layout.bins, strict=False)
+        every = [own[bins] for own, bins in singles] + values[len(self.layout.bins) :]
+        return [np.append(own, 0.0) for own in every]
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Choose between two rounds and one objective without weights, by the released number of records."""
+
+    plain: ObjectiveEngine
+    rounds: RoundsEngine
+
+    @property
+    def event(self) -> GaussianEvent:
+        """The part of the budget that either takes."""
+        mu = gaussian_mu(self.rounds.epsilon, self.rounds.delta)
+        return GaussianEvent(mu * math.sqrt(1 - self.rounds.reserved) * (1 - 2.0**-41))
+
+    def plan(self) -> PrivacyGuarantee:
+        release = Release(CURVES, Reserved(self.event), 1 - self.rounds.reserved, _THEOREM)
+        return PrivacyGuarantee(self.rounds.epsilon, self.rounds.delta, (self.event,), (release,))
+
+    def chosen(self, session: ReleaseSession, count: float) -> PlainEngine | RoundsEngine:
+        """Return the engine for a released number of records, and plan its releases."""
+        few = count * gaussian_mu(self.rounds.epsilon, self.rounds.delta) < FEW
+        engine = PlainEngine(self.plain, self.rounds.layout) if few else self.rounds
+        guarantee = engine.plan()
+        session.refine(CURVES, guarantee.releases, guarantee.events)
+        return engine
+
+
+@dataclass(frozen=True, eq=False)
+class PlainEngine:
+    """One objective for the bins of the columns; records have no weights."""
+
+    engine: ObjectiveEngine
+    layout: GroupedLayout
+    n_rounds: int = 0
+
+    @property
+    def weight(self) -> float:
+        return self.engine.weight
+
+    @property
+    def offset(self) -> float:
+        return self.engine.offset
+
+    def plan(self) -> PrivacyGuarantee:
+        return self.engine.plan()
+
+    def run(
+        self, session: ReleaseSession, codes: Codes, labels: NDArray[np.intp], probabilities: list[Array], count: float
+    ) -> list[PlainFit]:
+        """Return the coefficients."""
+        plain = self.engine.layout
+        columns = zip(self.layout.bins, plain.terms, codes, strict=False)
+        own = np.stack([np.append(bins, term.shape[0]).astype(np.int32)[cells] for bins, term, cells in columns])
+        coef, intercept = self.engine.run(session, plain.codes(own), labels)
+        return [PlainFit(self.layout, plain, coef, float(intercept[0]))]
 
 
 def _solve(
