@@ -114,6 +114,11 @@ class GroupedLayout:
         return tuple(slice(a, b) for a, b in pairwise(ends))
 
     @property
+    def n_bins(self) -> int:
+        """Number of bins of all columns together."""
+        return sum(int(own.max(initial=-1)) + 1 for own in self.bins)
+
+    @property
     def n_features(self) -> int:
         """Number of features, without the constant."""
         return self.slices[-1].stop

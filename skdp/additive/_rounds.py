@@ -30,12 +30,12 @@ Array = NDArray[np.float64]
 #: Part of the first of two rounds, of what is left after the counts.
 FIRST_ROUND = 0.25
 
-#: Kappa over the GDP parameter, under C="auto", for so many records or more, as a multiple of one over the GDP
+#: Kappa over the GDP parameter, under C="auto", for so many records in a bin or more, as a multiple of one over the GDP
 #: parameter. With fewer records, the ratio falls with this power of their number.
-RATIO, MANY, POWER = 2.5, 10_000.0, 0.3
+RATIO, MANY, POWER = 2.5, 40.0, 0.3
 
 #: With fewer records than this over the GDP parameter, records have no weights under rounds="auto".
-FEW = 350.0
+FEW = 400.0
 
 #: Kappa without noise.
 LARGEST_KAPPA = 100.0
@@ -195,7 +195,8 @@ class RoundsEngine:
         layout = self.layout
         usual = 1.0
         if self.C is None and self.epsilon < math.inf:
-            usual = max(1.0, (MANY / (count * gaussian_mu(self.epsilon, self.delta))) ** POWER)
+            in_bin = count * gaussian_mu(self.epsilon, self.delta) / layout.n_bins
+            usual = max(1.0, (MANY / in_bin) ** POWER)
         weights = default_weights(layout, mean_squares(layout, probabilities))
         found: list[Fitted] = []
         start = np.zeros(len(labels))
