@@ -21,6 +21,7 @@ from ..schema.columns import Codes, Columns, ColumnSpec, check_columns
 from ..schema.grid import SCALES, Grid, check_n_bins
 from ..solvers.regularised import noise_multiplier
 from ._plans import Before, Cells
+from ._fine import Fine
 from ._groups import GroupedLayout
 from ._terms import ROUGHNESS, Layout
 from ._uncertainty import Pseudo, pseudo_records, term_noise
@@ -48,6 +49,7 @@ class Parameters:
     private_edges: bool
     smoothness: float | None
     n_steps: int
+    fine: Fine = ()
 
     @property
     def private(self) -> bool:
@@ -69,7 +71,7 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
     """Base of additive models: everything but how coefficients are found."""
 
     _released = frozenset(
-        {"terms_", "intercept_", "cell_counts_", "n_samples_estimate_", "_coef", "_offset", "_fits", "bin_edges_"}
+        {"terms_", "intercept_", "cell_counts_", "n_samples_estimate_", "_coef", "_offset", "bin_edges_"}
     )
 
     epsilon: float
@@ -215,20 +217,23 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
     def _spread(self, pseudo: Pseudo) -> list[Array]:
         """Return what the noise moves coefficients by, for the curvature that such records have."""
 
-    def _term_noise(self, X: Any = None) -> tuple[list[Array], list[Array]]:
+    def _term_noise(self, X: Any = None) -> tuple[list[Array], ...]:
         """Return standard deviations of the noise in ``terms_``, and bounds on them that hold for all records."""
         # The rows of X stand for the records, so X must not be private. If None, pseudo-records are used.
         check_is_fitted(self, "terms_")
-        total = self.n_samples_estimate_
-        if X is None:
-            pseudo = pseudo_records(self._layout, self.cell_counts_, total)
-        else:
-            features = self._layout.features(self._codes(X))
-            if not len(features):
-                raise ValueError("X must hold one row or more, to stand for the records; None takes pseudo-records")
-            pseudo = Pseudo(features, total)
-        without = Pseudo(pseudo.features[:1], total, bends=False)
-        return term_noise(self, self._spread(pseudo)), term_noise(self, self._spread(without))
+        codes = self._layout.codes(pseudo_records(self.cell_counts_)) if X is None else self._codes(X)
+        if not codes.shape[1]:
+            raise ValueError("X must hold one row or more, to stand for the records; None takes pseudo-records")
+        found = self._noise_in_cells(codes)
+        return tuple([own.reshape(values.shape) for own, values in zip(one, self.terms_, strict=True)] for one in found)
+
+    def _noise_in_cells(self, codes: Codes) -> tuple[list[Array], list[Array]]:
+        return self._noise_of(self._layout, codes, self.cell_counts_)
+
+    def _noise_of(self, layout: Layout, codes: Codes, counts: list[Array]) -> tuple[list[Array], list[Array]]:
+        pseudo = Pseudo(layout.features(codes), self.n_samples_estimate_)
+        without = Pseudo(pseudo.features[:1], pseudo.count, bends=False)
+        return term_noise(layout, counts, self._spread(pseudo)), term_noise(layout, counts, self._spread(without))
 
     @property
     def term_names_(self) -> list[str]:
@@ -237,13 +242,12 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         return [" x ".join(str(names[j]) for j in columns) for columns in self.term_columns_]
 
-    def _any_shape(self) -> tuple[Parameters, Layout, Before]:
-        """Return what a plan for some shape of the table starts from; the events of all shapes are the same."""
-        parameters = self._check_parameters()
+    @staticmethod
+    def _any_columns(parameters: Parameters) -> Columns:
+        """Return columns for which a plan has the same events as for any table."""
         # One column, with edges that are public, or are not, costs what those of any table do.
         kind = None if parameters.private_edges else np.array([0.0, 1.0, 2.0])
-        columns = Columns((kind,), Grid(np.zeros(1), np.ones(1), GRID_SIZE), parameters.columns.n_bins)
-        return parameters, *self._prepared(parameters, columns)
+        return Columns((kind,), Grid(np.zeros(1), np.ones(1), GRID_SIZE), parameters.columns.n_bins)
 
     @staticmethod
     def _prepared(parameters: Parameters, columns: Columns) -> tuple[Layout, Before]:

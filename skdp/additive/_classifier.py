@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import math
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 from sklearn.base import ClassifierMixin
 
 from ..accounting import PrivacyCost
 from ..checks.data import labelled_data
-from ..checks.params import check_choice, check_classes, check_positive
+from ..checks.params import check_choice, check_classes, check_integer, check_positive
 from ..mechanisms import coordinate_variance
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
-from ..schema.columns import Columns
-from ..solvers.linear_rule import LogOdds, probabilities
+from ..schema.columns import Codes, Columns
+from ..solvers.linear_rule import LogOdds
 from ..solvers.losses import LogLoss, SoftmaxLogLoss
 from ..solvers.regularised import noise_multiplier
 from ._base import MOST_BINS, AdditiveModel, Parameters
@@ -31,8 +31,10 @@ from ._engines import GradientEngine, ObjectiveEngine
 from ._fine import check_fine_cells, refined
 from ._groups import GroupedLayout
 from ._plans import COUNTS, Before, release_cells
-from ._rounds import Choice, PlainEngine, RoundsEngine
+from ._rounds import Choice, RoundsEngine
+from ._rounds_noise import rounds_noise
 from ._terms import Layout
+from ._scores import curvatures, logits
 from ._uncertainty import Pseudo
 
 Array = NDArray[np.float64]
@@ -178,7 +180,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     (150, 4, 3)
     """
 
-    _public = frozenset({"C_", "margin_", "term_columns_", "_columns", "_layout", "_engine"})
+    _released = AdditiveModel._released | {"C_", "margin_", "rounds_", "_engine", "_fits"}
+    _public = frozenset({"term_columns_", "_columns", "_layout"})
 
     def __init__(
         self,
@@ -227,7 +230,9 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
 
     def _check_parameters(self) -> Parameters:
         self._check_own()
-        return super()._check_parameters()
+        if self.rounds != "auto":
+            check_integer(self.rounds, "rounds", least=0, most=2)
+        return replace(super()._check_parameters(), fine=check_fine_cells(self.fine_cells))
 
     def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, None, Shape]:
         X = self._entries(X, parameters)
@@ -240,31 +245,32 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
-        if self._in_rounds(parameters.delta, shape.n_classes):
-            return self._plan_rounds(parameters, columns, shape)
+        if self._in_rounds(parameters, shape.n_classes):
+            fine = refined(columns, parameters.fine, parameters.columns.unit, MOST_BINS, shape.names, shape.is_read)
+            return self._plan_rounds(parameters, fine, columns)
         layout, before = self._prepared(parameters, columns)
         engine = self._engine_for(parameters, layout, before, shape.n_classes)
         return before.and_then(engine.plan()), (columns, layout, engine)
 
-    def _in_rounds(self, delta: float, n_classes: int) -> bool:
-        """Tell whether curves are found by objectives whose records have weights."""
-        return delta > 0 and n_classes == 2 and self.solver != "gradient" and self.rounds != 0
+    def _in_rounds(self, parameters: Parameters, n_classes: int) -> bool:
+        """Tell whether records may have weights."""
+        admitted = parameters.delta > 0 and n_classes == 2 and self.solver != "gradient"
+        # Without noise, there is nothing to gain from weights.
+        wanted = self.rounds != "auto" or parameters.private or len(parameters.fine) > 0
+        return admitted and wanted and self.rounds != 0
 
-    def _plan_rounds(self, parameters: Parameters, coarse: Columns, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
+    def _plan_rounds(
+        self, parameters: Parameters, columns: Columns, coarse: Columns
+    ) -> tuple[PrivacyGuarantee, Design]:
         _, C, margin = self._check_own()
         epsilon, delta = parameters.epsilon, parameters.delta
-        fine, named = check_fine_cells(self.fine_cells), shape.is_read
-        columns = refined(coarse, fine, parameters.columns.unit, MOST_BINS, shape.names, named)
-        noise = noise_multiplier(epsilon, delta, 0)
-        layout = GroupedLayout.of(columns, coarse, parameters.smoothness, noise)
+        layout = GroupedLayout.of(columns, coarse, parameters.smoothness, noise_multiplier(epsilon, delta, 0))
         before = Before.of(epsilon, delta, columns)
-        if self.rounds == "auto" and epsilon < math.inf:
+        n_rounds = 2 if self.rounds == "auto" else self.rounds
+        engine: RoundsEngine | Choice = RoundsEngine(epsilon, delta, before.share, layout, int(n_rounds), C, margin)
+        if self.rounds == "auto" and parameters.private:
             plain, _ = self._prepared(parameters, coarse)
-            choice = ObjectiveEngine(epsilon, delta, before.share, plain, 2, C, margin)
-            engine = Choice(choice, RoundsEngine(epsilon, delta, before.share, layout, 2, C, margin))
-        else:
-            n_rounds = 2 if self.rounds == "auto" else self.rounds
-            engine = RoundsEngine(epsilon, delta, before.share, layout, n_rounds, C, margin)
+            engine = Choice(ObjectiveEngine(epsilon, delta, before.share, plain, 2, C, margin), engine)
         return before.and_then(engine.plan()), (columns, layout, engine)
 
     def _measure(
@@ -272,29 +278,35 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     ) -> dict[str, Any]:
         columns, layout, engine = design
         shape = records.shape
-        single = shape.n_classes == 2
-        count_noise = math.sqrt(coordinate_variance(session.mechanism(COUNTS)))
+        noise = math.sqrt(coordinate_variance(session.mechanism(COUNTS)))
         cells = release_cells(session, columns, records.X, shape.names, labels=True)
         codes = layout.codes(cells.codes)
-        found: dict[str, Any] = {"C_": None, "margin_": 0.0, "rounds_": 0}
         if isinstance(engine, Choice):
             engine = engine.chosen(session, cells.total)
-        if isinstance(engine, RoundsEngine | PlainEngine):
-            shares = layout.probabilities(cells.counts, count_noise)
+        found: dict[str, Any] = {}
+        if isinstance(engine, RoundsEngine):
+            shares = layout.probabilities(cells.counts, noise)
             fits = engine.run(session, codes, records.y, shares, cells.total)
-            by_round = zip(*(fit.tables() for fit in fits), strict=True)
-            tables = [np.sum(values, axis=0)[:-1, None] for values in by_round]
+            tables = [sum(values)[:-1, None] for values in zip(*(fit.tables() for fit in fits), strict=True)]
             intercept = np.array([sum(fit.intercept for fit in fits)])
-            found.update(_fits=fits, rounds_=engine.n_rounds)
+            found["_fits"] = fits
         else:
-            more = () if isinstance(engine, ObjectiveEngine) else (cells.total,)
-            coef, intercept = engine.run(session, codes, records.y, *more)
-            tables = layout.values(coef)
+            grouped = isinstance(layout, GroupedLayout)
+            plain = engine.layout
+            own = layout.in_bins(codes, plain) if grouped else codes
+            more = (cells.total,) if isinstance(engine, GradientEngine) else ()
+            coef, intercept = engine.run(session, own, records.y, *more)
+            tables = layout.in_cells(plain.values(coef)) if grouped else plain.values(coef)
             found.update(_coef=coef, _offset=intercept)
-        found["_engine"] = engine
-        if not isinstance(engine, GradientEngine):
-            found.update(C_=engine.weight, margin_=engine.offset)
-        return {**self._fitted_terms(tables, intercept, cells, columns, layout, single), **found}
+        steps = isinstance(engine, GradientEngine)
+        return {
+            **self._fitted_terms(tables, intercept, cells, columns, layout, shape.n_classes == 2),
+            **found,
+            "_engine": engine,
+            "C_": None if steps else engine.weight,
+            "margin_": 0.0 if steps else engine.offset,
+            "rounds_": engine.n_rounds if isinstance(engine, RoundsEngine) else 0,
+        }
 
     def _check_own(self) -> tuple[str, float | None, float | None]:
         solver = check_choice(self.solver, "solver", SOLVERS)
@@ -324,9 +336,24 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         # Without the label set, or with a weight whose price grows with the number of terms, it depends on the data.
         if self.delta > 0 and (classes is None or C is not None):
             return None
-        parameters, layout, before = self._any_shape()
+        parameters = self._check_parameters()
+        columns = self._any_columns(parameters)
         n_classes = 2 if classes is None else len(classes)
+        if self._in_rounds(parameters, n_classes):
+            return self._plan_rounds(parameters, columns, columns)[0].cost
+        layout, before = self._prepared(parameters, columns)
         return before.and_then(self._engine_for(parameters, layout, before, n_classes).plan()).cost
+
+    def _noise_in_cells(self, codes: Codes) -> tuple[list[Array], list[Array]]:
+        layout, counts = self._layout, self.cell_counts_
+        if isinstance(self._engine, RoundsEngine):
+            return rounds_noise(self._fits, codes, self.n_samples_estimate_, counts)
+        if isinstance(layout, GroupedLayout):
+            plain = self._engine.layout
+            by_bin = [np.bincount(bins, weights=own) for bins, own in zip(layout.bins, counts, strict=True)]
+            found = self._noise_of(plain, layout.in_bins(codes, plain), by_bin)
+            return layout.in_cells(found[0]), layout.in_cells(found[1])
+        return super()._noise_in_cells(codes)
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:
         scores = pseudo.features @ self._coef.T + self._offset
@@ -334,7 +361,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         if isinstance(self._engine, GradientEngine):
             most = self._engine.descent.max_norm / self._engine.descent.settings.row_norm
         bends = curvatures(scores[:, 0] if len(self.classes_) == 2 else scores, self.margin_, float(most))
-        return self._engine.spread(pseudo, self._coef, self.privacy_, bends)
+        return self._engine.spread(pseudo, self._coef, self._engine.plan(), bends)
 
     def decision_function(self, X: Any) -> Array:
         """Return the sum of each row's terms and the intercept.
@@ -357,28 +384,3 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
 
     def _logits(self, X: Any) -> Array:
         return logits(self.decision_function(X), self.margin_)
-
-
-def curvatures(scores: Array, margin: float, most: float) -> Array:
-    """Return mean second derivatives of the loss, of shape (outputs, outputs, n_rows), if the model is right."""
-    # Beyond the norm `most`, derivatives are clipped and the loss has no curvature.
-    p = probabilities(logits(scores, margin))
-    if scores.ndim == 1:
-        out = np.zeros(len(scores))
-        for part, sign in ((p[:, 1], 1.0), (p[:, 0], -1.0)):
-            u = special.expit(margin - sign * scores)
-            out += part * np.where(u < most, u * (1 - u), 0.0)
-        return out[None, None]
-    lengths = np.sqrt((p**2).sum(axis=1, keepdims=True) + 1 - 2 * p)
-    inside = (p * (lengths < most)).sum(axis=1)
-    p = p.T
-    return inside * (np.eye(len(p))[:, :, None] * p - p[:, None] * p)
-
-
-def logits(scores: Array, margin: float) -> Array:
-    """Return log-odds for scores of two classes that were fitted with a margin."""
-    # If a share p of the records is of the second class, the score s that minimises the mean loss solves
-    # p σ(a - s) = (1 - p) σ(a + s) for the margin a.
-    if margin == 0 or scores.ndim > 1:
-        return scores
-    return special.log_expit(margin + scores) - special.log_expit(margin - scores)

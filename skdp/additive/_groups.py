@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..schema.columns import Codes, Columns
 from ..sensitivity import augmented_norm
 from ..solvers.regularised import INTERCEPT_CONSTANT
-from ._terms import ROUGHNESS, Term, steps, term_of
+from ._terms import ROUGHNESS, Layout, Term, steps, term_of
 
 Array = NDArray[np.float64]
 Cells = NDArray[np.intp]
@@ -143,6 +143,17 @@ class GroupedLayout:
         if all(len(term.columns) == 1 for term in self.terms):
             return codes
         return np.stack([term.codes(codes) for term in self.terms])
+
+    def in_bins(self, codes: Codes, plain: Layout) -> Codes:
+        """Return the bin of each record in each term of the layout of the bins, from its cells."""
+        columns = zip(self.bins, plain.terms, codes, strict=False)
+        own = [np.append(bins, term.shape[0]).astype(np.int32)[cells] for bins, term, cells in columns]
+        return plain.codes(np.stack(own))
+
+    def in_cells(self, values: list[Array]) -> list[Array]:
+        """Return values of cells from those of the bins; pairs of columns have bins only."""
+        single = [own[bins] for own, bins in zip(values, self.bins, strict=False)]
+        return single + values[len(self.bins) :]
 
     def probabilities(self, counts: list[Array], noise: float) -> list[Array]:
         """Return shares of records in the cells of the terms, from released counts with noise of this size."""
@@ -268,6 +279,14 @@ class Centred:
             return rows
         dense: Array = self.scales[k] * (np.eye(len(self.shares[k])) - self.shares[k])
         return dense
+
+    def cell_rows(self, t: int) -> Array:
+        """Return the features of the cells of a term, with zeros for those of other terms and for the constant."""
+        out = np.zeros((self.layout.sizes[t], self.layout.n_features + 1))
+        for k, (group, where) in enumerate(zip(self.layout.groups, self.layout.slices, strict=True)):
+            if group.term == t:
+                out[:, where] = self.bin_rows(k)[group.bins]
+        return out
 
     def features(self, codes: Codes) -> Array:
         """Return the features of records, from their cells in the terms, without the constant."""

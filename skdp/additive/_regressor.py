@@ -247,7 +247,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         }
 
     def _fixed_cost(self) -> PrivacyCost | None:
-        parameters, layout, before = self._any_shape()
+        parameters = self._check_parameters()
+        layout, before = self._prepared(parameters, self._any_columns(parameters))
         engine, last = self._engine_for(parameters, layout, before)
         return before.and_then(engine.plan(), last).cost
 

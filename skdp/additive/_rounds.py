@@ -22,7 +22,6 @@ from ..sensitivity import solver_slack_sensitivity
 from ..solvers.certified import certified_minimizer
 from ._engines import ObjectiveEngine
 from ._groups import Centred, GroupedLayout, default_weights, learned_weights, mean_squares
-from ._terms import Layout
 from ._weighted import WeightedLogLoss, WeightedObjective
 
 Array = NDArray[np.float64]
@@ -124,7 +123,9 @@ class Round:
 class Fitted:
     """Features and released coefficients of a round."""
 
+    of: Round
     features: Centred
+    ridge: float
     theta: Array
 
     def tables(self) -> list[Array]:
@@ -204,7 +205,7 @@ class RoundsEngine:
             features = Centred.of(layout, probabilities, weights)
             ridge = max(usual, own.ridge(features.length_ratio))
             theta = _solve(session, own, features, ridge, codes, labels, start)
-            found.append(Fitted(features, theta))
+            found.append(Fitted(own, features, ridge, theta))
             if own is not self.rounds[-1]:
                 weights = learned_weights(
                     features, theta[:-1], own.noise / ridge, own.weight / ridge * count
@@ -214,23 +215,6 @@ class RoundsEngine:
                 for cells, values in zip(codes, found[-1].tables(), strict=True):
                     start += values.take(cells)
         return found
-
-
-@dataclass(frozen=True, eq=False)
-class PlainFit:
-    """Released coefficients of the features of bins, for records without weights."""
-
-    layout: GroupedLayout
-    plain: Layout
-    coef: Array
-    intercept: float
-
-    def tables(self) -> list[Array]:
-        """Return what each cell of each term adds to a score, and 0 for what is in none."""
-        values = [own[:, 0] for own in self.plain.values(self.coef)]
-        singles = zip(values, self.layout.bins, strict=False)
-        every = [own[bins] for own, bins in singles] + values[len(self.layout.bins) :]
-        return [np.append(own, 0.0) for own in every]
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,43 +234,13 @@ class Choice:
         release = Release(CURVES, Reserved(self.event), 1 - self.rounds.reserved, _THEOREM)
         return PrivacyGuarantee(self.rounds.epsilon, self.rounds.delta, (self.event,), (release,))
 
-    def chosen(self, session: ReleaseSession, count: float) -> PlainEngine | RoundsEngine:
+    def chosen(self, session: ReleaseSession, count: float) -> ObjectiveEngine | RoundsEngine:
         """Return the engine for a released number of records, and plan its releases."""
         few = count * gaussian_mu(self.rounds.epsilon, self.rounds.delta) < FEW
-        engine = PlainEngine(self.plain, self.rounds.layout) if few else self.rounds
+        engine = self.plain if few else self.rounds
         guarantee = engine.plan()
         session.refine(CURVES, guarantee.releases, guarantee.events)
         return engine
-
-
-@dataclass(frozen=True, eq=False)
-class PlainEngine:
-    """One objective for the bins of the columns; records have no weights."""
-
-    engine: ObjectiveEngine
-    layout: GroupedLayout
-    n_rounds: int = 0
-
-    @property
-    def weight(self) -> float:
-        return self.engine.weight
-
-    @property
-    def offset(self) -> float:
-        return self.engine.offset
-
-    def plan(self) -> PrivacyGuarantee:
-        return self.engine.plan()
-
-    def run(
-        self, session: ReleaseSession, codes: Codes, labels: NDArray[np.intp], probabilities: list[Array], count: float
-    ) -> list[PlainFit]:
-        """Return the coefficients."""
-        plain = self.engine.layout
-        columns = zip(self.layout.bins, plain.terms, codes, strict=False)
-        own = np.stack([np.append(bins, term.shape[0]).astype(np.int32)[cells] for bins, term, cells in columns])
-        coef, intercept = self.engine.run(session, plain.codes(own), labels)
-        return [PlainFit(self.layout, plain, coef, float(intercept[0]))]
 
 
 def _solve(
