@@ -27,7 +27,7 @@ from ..solvers.linear_rule import LogOdds
 from ..solvers.losses import LogLoss, SoftmaxLogLoss
 from ..solvers.regularised import noise_multiplier
 from ._base import MOST_BINS, AdditiveModel, Parameters
-from ._engines import GradientEngine, ObjectiveEngine
+from ._engines import GradientEngine, ObjectiveEngine, mechanism_of
 from ._fine import check_fine_cells, refined
 from ._groups import GroupedLayout
 from ._plans import COUNTS, Before, release_cells
@@ -180,8 +180,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     (150, 4, 3)
     """
 
-    _released = AdditiveModel._released | {"C_", "margin_", "rounds_", "_engine", "_fits"}
-    _public = frozenset({"term_columns_", "_columns", "_layout"})
+    _released = AdditiveModel._released | {"C_", "margin_", "rounds_", "_group_weights"}
+    _public = frozenset({"term_columns_", "_columns", "_layout", "_engine"})
 
     def __init__(
         self,
@@ -281,32 +281,36 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         noise = math.sqrt(coordinate_variance(session.mechanism(COUNTS)))
         cells = release_cells(session, columns, records.X, shape.names, labels=True)
         codes = layout.codes(cells.codes)
-        if isinstance(engine, Choice):
-            engine = engine.chosen(session, cells.total)
-        found: dict[str, Any] = {}
-        if isinstance(engine, RoundsEngine):
+        used = engine.chosen(session, cells.total) if isinstance(engine, Choice) else engine
+        weights = np.empty((0, 0))
+        if isinstance(used, RoundsEngine):
             shares = layout.probabilities(cells.counts, noise)
-            fits = engine.run(session, codes, records.y, shares, cells.total)
+            fits = used.run(session, codes, records.y, shares, cells.total)
             tables = [sum(values)[:-1, None] for values in zip(*(fit.tables() for fit in fits), strict=True)]
-            intercept = np.array([sum(fit.intercept for fit in fits)])
-            found["_fits"] = fits
+            coef, intercept = np.stack([fit.theta for fit in fits]), np.array([sum(fit.intercept for fit in fits)])
+            weights = np.stack([fit.features.weights for fit in fits])
         else:
-            grouped = isinstance(layout, GroupedLayout)
-            plain = engine.layout
-            own = layout.in_bins(codes, plain) if grouped else codes
-            more = (cells.total,) if isinstance(engine, GradientEngine) else ()
-            coef, intercept = engine.run(session, own, records.y, *more)
-            tables = layout.in_cells(plain.values(coef)) if grouped else plain.values(coef)
-            found.update(_coef=coef, _offset=intercept)
-        steps = isinstance(engine, GradientEngine)
+            own = layout.in_bins(codes, used.layout) if isinstance(layout, GroupedLayout) else codes
+            count = (cells.total,) if isinstance(used, GradientEngine) else ()
+            coef, intercept = used.run(session, own, records.y, *count)
+            tables = used.layout.values(coef)
+            tables = layout.in_cells(tables) if isinstance(layout, GroupedLayout) else tables
+        steps = isinstance(used, GradientEngine)
         return {
             **self._fitted_terms(tables, intercept, cells, columns, layout, shape.n_classes == 2),
-            **found,
             "_engine": engine,
-            "C_": None if steps else engine.weight,
-            "margin_": 0.0 if steps else engine.offset,
-            "rounds_": engine.n_rounds if isinstance(engine, RoundsEngine) else 0,
+            "_coef": coef,
+            "_offset": intercept,
+            "_group_weights": weights,
+            "C_": None if steps else used.weight,
+            "margin_": 0.0 if steps else used.offset,
+            "rounds_": used.n_rounds if isinstance(used, RoundsEngine) else 0,
         }
+
+    @property
+    def _used(self) -> ObjectiveEngine | GradientEngine | RoundsEngine:
+        """The engine that found the curves."""
+        return self._engine.of(self.rounds_) if isinstance(self._engine, Choice) else self._engine
 
     def _check_own(self) -> tuple[str, float | None, float | None]:
         solver = check_choice(self.solver, "solver", SOLVERS)
@@ -345,23 +349,26 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         return before.and_then(self._engine_for(parameters, layout, before, n_classes).plan()).cost
 
     def _noise_in_cells(self, codes: Codes) -> tuple[list[Array], list[Array]]:
-        layout, counts = self._layout, self.cell_counts_
-        if isinstance(self._engine, RoundsEngine):
-            return rounds_noise(self._fits, codes, self.n_samples_estimate_, counts)
+        layout, counts, used = self._layout, self.cell_counts_, self._used
+        if isinstance(used, RoundsEngine):
+            noise = math.sqrt(coordinate_variance(mechanism_of(self.privacy_, COUNTS)))
+            shares = layout.probabilities(counts, noise)
+            fits = used.restored(self._coef, self._group_weights, shares, self.n_samples_estimate_)
+            return rounds_noise(fits, codes, self.n_samples_estimate_, counts)
         if isinstance(layout, GroupedLayout):
-            plain = self._engine.layout
             by_bin = [np.bincount(bins, weights=own) for bins, own in zip(layout.bins, counts, strict=True)]
-            found = self._noise_of(plain, layout.in_bins(codes, plain), by_bin)
+            found = self._noise_of(used.layout, layout.in_bins(codes, used.layout), by_bin)
             return layout.in_cells(found[0]), layout.in_cells(found[1])
         return super()._noise_in_cells(codes)
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:
+        used = self._used
         scores = pseudo.features @ self._coef.T + self._offset
         most = np.inf
-        if isinstance(self._engine, GradientEngine):
-            most = self._engine.descent.max_norm / self._engine.descent.settings.row_norm
+        if isinstance(used, GradientEngine):
+            most = used.descent.max_norm / used.descent.settings.row_norm
         bends = curvatures(scores[:, 0] if len(self.classes_) == 2 else scores, self.margin_, float(most))
-        return self._engine.spread(pseudo, self._coef, self._engine.plan(), bends)
+        return used.spread(pseudo, self._coef, used.plan(), bends)
 
     def decision_function(self, X: Any) -> Array:
         """Return the sum of each row's terms and the intercept.

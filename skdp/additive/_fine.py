@@ -44,9 +44,7 @@ def check_fine_cells(value: Any) -> Fine:
     return tuple(checked)
 
 
-def refined(
-    columns: Columns, fine: Fine, unit: float, most: int, names: NDArray | None, named: bool
-) -> Columns:
+def refined(columns: Columns, fine: Fine, unit: float, most: int, names: NDArray | None, named: bool) -> Columns:
     """Return the columns in cells that are finer than their bins, wherever these are public."""
     place = positions_of([("fine_cells", [name for name, _ in fine])], columns.n_features, names, named)
     found = []

@@ -243,6 +243,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             "intercept_": float(terms["intercept_"][0]),
             "_engine": engine,
             "_engine_coef": coef,
+            "_coef": unit * coef,
+            "_offset": shifted,
             "_unit": unit,
         }
 

@@ -7,7 +7,7 @@ with it the noise, is known beforehand. Within the ratio of theorem 6, each obje
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -136,6 +136,31 @@ class Fitted:
     def intercept(self) -> float:
         return float(self.features.layout.constant * self.theta[-1])
 
+    def scores(self, codes: Codes) -> Array:
+        """Return what records' cells and the intercept add to their scores."""
+        out = np.full(codes.shape[1], self.intercept)
+        for own, values in zip(codes, self.tables(), strict=True):
+            out += values.take(own)
+        return out
+
+    def next_weights(self, count: float) -> Array:
+        """Return the weights of groups for the next round, from released numbers."""
+        noise, weight = self.of.noise / self.ridge, self.of.weight / self.ridge
+        return learned_weights(self.features, self.theta[:-1], noise, weight * count)
+
+    def solved(self, session: ReleaseSession, codes: Codes, labels: NDArray[np.intp], start: Array) -> Fitted:
+        """Release the noise of the objective, and its minimiser, certified to a residual."""
+        own = self.of
+        loss = WeightedLogLoss(own.margin)
+        target = loss.encode(labels)
+        target[:, 1] = self.features.record_weights(codes)
+        target[:, 2] = start
+        noise, solution = own.labels
+        b = session.release(noise, np.zeros(own.size))
+        objective = WeightedObjective(self.features, codes, target, loss, own.weight, self.ridge, b[None])
+        theta = session.release(solution, certified_minimizer(objective, own.tau, _MAX_ITER)[0])
+        return replace(self, theta=theta)
+
 
 @dataclass(frozen=True, eq=False)
 class RoundsEngine:
@@ -193,28 +218,33 @@ class RoundsEngine:
         count: float,
     ) -> list[Fitted]:
         """Return each round's features and coefficients; `count` is the released number of records."""
-        layout = self.layout
-        usual = 1.0
-        if self.C is None and self.epsilon < math.inf:
-            in_bin = count * gaussian_mu(self.epsilon, self.delta) / layout.n_bins
-            usual = max(1.0, (MANY / in_bin) ** POWER)
-        weights = default_weights(layout, mean_squares(layout, probabilities))
+        weights = default_weights(self.layout, mean_squares(self.layout, probabilities))
         found: list[Fitted] = []
         start = np.zeros(len(labels))
         for own in self.rounds:
-            features = Centred.of(layout, probabilities, weights)
-            ridge = max(usual, own.ridge(features.length_ratio))
-            theta = _solve(session, own, features, ridge, codes, labels, start)
-            found.append(Fitted(own, features, ridge, theta))
+            fit = self._fitted(own, probabilities, weights, count)
+            found.append(fit.solved(session, codes, labels, start))
             if own is not self.rounds[-1]:
-                weights = learned_weights(
-                    features, theta[:-1], own.noise / ridge, own.weight / ridge * count
-                )
+                weights = found[-1].next_weights(count)
                 # What a record's cells add to its score is a function of the record and of released coefficients.
-                start = start + found[-1].intercept
-                for cells, values in zip(codes, found[-1].tables(), strict=True):
-                    start += values.take(cells)
+                start = start + found[-1].scores(codes)
         return found
+
+    def _fitted(self, own: Round, probabilities: list[Array], weights: Array, count: float) -> Fitted:
+        features = Centred.of(self.layout, probabilities, weights)
+        usual = 1.0
+        if self.C is None and self.epsilon < math.inf:
+            in_bin = count * gaussian_mu(self.epsilon, self.delta) / self.layout.n_bins
+            usual = max(1.0, (MANY / in_bin) ** POWER)
+        return Fitted(own, features, max(usual, own.ridge(features.length_ratio)), np.empty(0))
+
+    def restored(self, coef: Array, weights: Array, probabilities: list[Array], count: float) -> list[Fitted]:
+        """Return what `run` did, from the coefficients and the weights of groups by round."""
+        triples = zip(self.rounds, coef, weights, strict=True)
+        return [
+            replace(self._fitted(own, probabilities, of_groups, count), theta=theta)
+            for own, theta, of_groups in triples
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,6 +260,10 @@ class Choice:
         mu = gaussian_mu(self.rounds.epsilon, self.rounds.delta)
         return GaussianEvent(mu * math.sqrt(1 - self.rounds.reserved) * (1 - 2.0**-41))
 
+    def of(self, n_rounds: int) -> ObjectiveEngine | RoundsEngine:
+        """Return the engine with so many rounds."""
+        return self.rounds if n_rounds else self.plain
+
     def plan(self) -> PrivacyGuarantee:
         release = Release(CURVES, Reserved(self.event), 1 - self.rounds.reserved, _THEOREM)
         return PrivacyGuarantee(self.rounds.epsilon, self.rounds.delta, (self.event,), (release,))
@@ -237,27 +271,7 @@ class Choice:
     def chosen(self, session: ReleaseSession, count: float) -> ObjectiveEngine | RoundsEngine:
         """Return the engine for a released number of records, and plan its releases."""
         few = count * gaussian_mu(self.rounds.epsilon, self.rounds.delta) < FEW
-        engine = self.plain if few else self.rounds
+        engine = self.of(0 if few else self.rounds.n_rounds)
         guarantee = engine.plan()
         session.refine(CURVES, guarantee.releases, guarantee.events)
         return engine
-
-
-def _solve(
-    session: ReleaseSession,
-    own: Round,
-    features: Centred,
-    ridge: float,
-    codes: Codes,
-    labels: NDArray[np.intp],
-    start: Array,
-) -> Array:
-    """Release the noise of the objective, and its minimiser, certified to a residual."""
-    loss = WeightedLogLoss(own.margin)
-    target = loss.encode(labels)
-    target[:, 1] = features.record_weights(codes)
-    target[:, 2] = start
-    noise, solution = own.labels
-    b = session.release(noise, np.zeros(own.size))
-    objective = WeightedObjective(features, codes, target, loss, own.weight, ridge, b[None])
-    return session.release(solution, certified_minimizer(objective, own.tau, _MAX_ITER)[0])

@@ -14,7 +14,9 @@ from ._uncertainty import centred, inverse
 Array = NDArray[np.float64]
 
 
-def rounds_noise(fits: list[Fitted], codes: Codes, count: float, counts: list[Array]) -> tuple[list[Array], list[Array]]:
+def rounds_noise(
+    fits: list[Fitted], codes: Codes, count: float, counts: list[Array]
+) -> tuple[list[Array], list[Array]]:
     """Return standard deviations of the values of cells, for the curvature that such records have, and without any.
 
     To first order, the noise of a round moves its coefficients by minus the inverse of the second derivative. The
@@ -23,9 +25,7 @@ def rounds_noise(fits: list[Fitted], codes: Codes, count: float, counts: list[Ar
     bent, flat = [], []
     bends, scores = [], np.zeros(codes.shape[1])
     for fit in fits:
-        scores = scores + fit.intercept
-        for own, values in zip(codes, fit.tables(), strict=True):
-            scores += values[own]
+        scores = scores + fit.scores(codes)
         bends.append(scores)
     odds = logits(scores, fits[-1].of.margin)
     first: list[Array] = []
@@ -37,7 +37,9 @@ def rounds_noise(fits: list[Fitted], codes: Codes, count: float, counts: list[Ar
             u = special.expit(fit.of.margin - sign * own)
             first.append(special.expit(sign * odds) * u * (1 - u))
         weights *= first[-2] + first[-1]
-        bent.append((fit, rows, weights, inverse(rows.T @ (rows * weights[:, None]) + fit.ridge * np.eye(rows.shape[1]))))
+        bent.append(
+            (fit, rows, weights, inverse(rows.T @ (rows * weights[:, None]) + fit.ridge * np.eye(rows.shape[1])))
+        )
         flat.append((fit, rows, 0.0 * weights, np.eye(rows.shape[1]) / fit.ridge))
     return _spread(bent, counts), _spread(flat, counts)
 

@@ -70,7 +70,14 @@ class WeightedObjective(Objective):
     # Errors are measured by the lengths of rows before they are centred, because these are what is computed with.
 
     def __init__(
-        self, features: Centred, codes: Codes, target: Array, loss: WeightedLogLoss, C: float, ridge: float, linear: Array
+        self,
+        features: Centred,
+        codes: Codes,
+        target: Array,
+        loss: WeightedLogLoss,
+        C: float,
+        ridge: float,
+        linear: Array,
     ) -> None:
         self._features = features
         self._cells: Any = codes.astype(np.intp)
@@ -80,7 +87,9 @@ class WeightedObjective(Objective):
     def subsample(self, ratio: int) -> WeightedObjective:
         part = np.ascontiguousarray(self._cells[:, ::ratio])
         assert isinstance(self.loss, WeightedLogLoss)
-        return WeightedObjective(self._features, part, self.target[::ratio], self.loss, self.C * ratio, self.strong_convexity, self.linear)
+        return WeightedObjective(
+            self._features, part, self.target[::ratio], self.loss, self.C * ratio, self.strong_convexity, self.linear
+        )
 
     def predictor(self, theta: Array) -> Array:
         out = np.full(self.n_rows, self._features.layout.constant * theta[0, -1])
@@ -128,7 +137,9 @@ class WeightedObjective(Objective):
         by_term = [every[where] for t in range(len(layout.terms)) for g, where in pairs if g.term == t and _is_dense(g)]
         others = [every[where] for g, where in pairs if not _is_dense(g)]
         nothing = np.empty(0, dtype=np.intp)
-        return np.concatenate([nothing, *by_term, [layout.n_features]]).astype(np.intp), np.concatenate([nothing, *others])
+        return np.concatenate([nothing, *by_term, [layout.n_features]]).astype(np.intp), np.concatenate(
+            [nothing, *others]
+        )
 
     def _dense_gram(self, weights: Array) -> Array:
         """Return the sum of weighted products of the features of dense groups and the constant."""
@@ -136,9 +147,7 @@ class WeightedObjective(Objective):
         starts = np.cumsum([0, *(rows.shape[1] for _, rows in blocks)]).tolist()
         slices = [slice(a, b) for a, b in pairwise(starts)]
         out = np.empty((starts[-1] + 1, starts[-1] + 1))
-        joint = {
-            (t, u): np.zeros(len(blocks[t][1]) * len(blocks[u][1])) for u in range(len(blocks)) for t in range(u)
-        }
+        joint = {(t, u): np.zeros(len(blocks[t][1]) * len(blocks[u][1])) for u in range(len(blocks)) for t in range(u)}
         for start in range(0, self.n_rows, _PAIR_ROWS):
             part = slice(start, start + _PAIR_ROWS)
             for (t, u), counts in joint.items():
