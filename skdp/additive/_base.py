@@ -20,9 +20,9 @@ from ..schema.categories import read_entries
 from ..schema.columns import Codes, Columns, ColumnSpec, check_columns
 from ..schema.grid import SCALES, Grid, check_n_bins
 from ..solvers.regularised import noise_multiplier
-from ._plans import Before, Cells
 from ._fine import Fine
 from ._groups import GroupedLayout
+from ._plans import Before, Cells
 from ._terms import ROUGHNESS, Layout
 from ._uncertainty import Pseudo, pseudo_records, term_noise
 

@@ -26,15 +26,15 @@ from ..schema.columns import Codes, Columns
 from ..solvers.linear_rule import LogOdds
 from ..solvers.losses import LogLoss, SoftmaxLogLoss
 from ..solvers.regularised import noise_multiplier
-from ._base import MOST_BINS, AdditiveModel, Parameters
+from ._base import MOST_BINS, AdditiveModel, AnyLayout, Parameters
 from ._engines import GradientEngine, ObjectiveEngine, mechanism_of
 from ._fine import check_fine_cells, refined
 from ._groups import GroupedLayout
 from ._plans import COUNTS, Before, release_cells
 from ._rounds import Choice, RoundsEngine
 from ._rounds_noise import rounds_noise
-from ._terms import Layout
 from ._scores import curvatures, logits
+from ._terms import Layout
 from ._uncertainty import Pseudo
 
 Array = NDArray[np.float64]
@@ -45,7 +45,7 @@ SOLVERS = ("auto", "objective", "gradient")
 _MOST_MARGIN = 8.0
 
 # What is public about a fit, besides its parameters.
-Design = tuple[Columns, Layout, Any]
+Design = tuple[Columns, AnyLayout, Any]
 
 
 class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel):
@@ -267,11 +267,12 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         layout = GroupedLayout.of(columns, coarse, parameters.smoothness, noise_multiplier(epsilon, delta, 0))
         before = Before.of(epsilon, delta, columns)
         n_rounds = 2 if self.rounds == "auto" else self.rounds
-        engine: RoundsEngine | Choice = RoundsEngine(epsilon, delta, before.share, layout, int(n_rounds), C, margin)
-        if self.rounds == "auto" and parameters.private:
-            plain, _ = self._prepared(parameters, coarse)
-            engine = Choice(ObjectiveEngine(epsilon, delta, before.share, plain, 2, C, margin), engine)
-        return before.and_then(engine.plan()), (columns, layout, engine)
+        rounds = RoundsEngine(epsilon, delta, before.share, layout, int(n_rounds), C, margin)
+        if self.rounds != "auto" or not parameters.private:
+            return before.and_then(rounds.plan()), (columns, layout, rounds)
+        plain, _ = self._prepared(parameters, coarse)
+        choice = Choice(ObjectiveEngine(epsilon, delta, before.share, plain, 2, C, margin), rounds)
+        return before.and_then(choice.plan()), (columns, layout, choice)
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
@@ -284,7 +285,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         used = engine.chosen(session, cells.total) if isinstance(engine, Choice) else engine
         weights = np.empty((0, 0))
         if isinstance(used, RoundsEngine):
-            shares = layout.probabilities(cells.counts, noise)
+            shares = used.layout.probabilities(cells.counts, noise)
             fits = used.run(session, codes, records.y, shares, cells.total)
             tables = [sum(values)[:-1, None] for values in zip(*(fit.tables() for fit in fits), strict=True)]
             coef, intercept = np.stack([fit.theta for fit in fits]), np.array([sum(fit.intercept for fit in fits)])
@@ -356,13 +357,14 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
             fits = used.restored(self._coef, self._group_weights, shares, self.n_samples_estimate_)
             return rounds_noise(fits, codes, self.n_samples_estimate_, counts)
         if isinstance(layout, GroupedLayout):
-            by_bin = [np.bincount(bins, weights=own) for bins, own in zip(layout.bins, counts, strict=True)]
+            by_bin: list[Any] = [np.bincount(bins, weights=own) for bins, own in zip(layout.bins, counts, strict=True)]
             found = self._noise_of(used.layout, layout.in_bins(codes, used.layout), by_bin)
             return layout.in_cells(found[0]), layout.in_cells(found[1])
         return super()._noise_in_cells(codes)
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:
         used = self._used
+        assert not isinstance(used, RoundsEngine)
         scores = pseudo.features @ self._coef.T + self._offset
         most = np.inf
         if isinstance(used, GradientEngine):

@@ -75,17 +75,14 @@ def _inner_edges(own: float | str | Array, low: float, high: float, unit: float,
     if count > most:
         raise ValueError(f"fine_cells may have at most {most} cells for a column; {name!r} has more")
     # Values are at whole numbers of steps from the lower bound, in the middle of the cells.
-    return low + own * (np.arange(math.floor(count) + 1) + 0.5)
+    return low + own * (np.arange(math.floor(count) + 1, dtype=np.float64) + 0.5)
 
 
 def _log_edges(low: float, high: float, unit: float) -> Array:
     """Return edges of cells whose width is 1 % of their values, but no less than `unit` around 0."""
-    if low > 0 and low * LOG_WIDTH >= unit:
-        start = low
-        below = np.empty(0)
-    else:
-        start = unit / LOG_WIDTH
-        below = unit * (np.arange(math.ceil(1 / LOG_WIDTH)) + 0.5)
+    # Below, cells are `unit` wide, and whole multiples of it are in their middle.
+    start = max(unit / LOG_WIDTH, low)
+    below = unit * (np.arange(math.ceil(1 / LOG_WIDTH), dtype=np.float64) + 0.5)
     reach = max(abs(low), abs(high), start)
     n = math.ceil(math.log(reach / start) / math.log1p(LOG_WIDTH))
     sizes = np.concatenate([below, start * (1 + LOG_WIDTH) ** np.arange(n + 1)])

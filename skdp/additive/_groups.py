@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,7 +159,7 @@ class GroupedLayout:
     def probabilities(self, counts: list[Array], noise: float) -> list[Array]:
         """Return shares of records in the cells of the terms, from released counts with noise of this size."""
         by_column = [_shares(own, noise) for own in counts]
-        out = []
+        out: list[Any] = []
         for term, size in zip(self.terms, self.sizes, strict=True):
             if len(term.columns) == 1:
                 out.append(by_column[term.columns[0]])
@@ -298,15 +299,16 @@ class Centred:
 
 
 def _by_bin(layout: GroupedLayout, probabilities: list[Array]) -> list[Array]:
-    return [np.bincount(g.bins, weights=probabilities[g.term], minlength=g.size) for g in layout.groups]
+    found: list[Any] = [np.bincount(g.bins, probabilities[g.term], g.size) for g in layout.groups]
+    return found
 
 
 def mean_squares(layout: GroupedLayout, probabilities: list[Array]) -> Array:
     """Return the mean squared length of each group's centred rows, for a weight of 1."""
-    out = []
+    out: list[float] = []
     for group, own in zip(layout.groups, _by_bin(layout, probabilities), strict=True):
         if group.rows is None:
-            out.append(group.factor**2 * (1 - own @ own))
+            out.append(group.factor**2 * (1 - float(own @ own)))
         else:
             out.append(float(own @ ((group.rows - own @ group.rows) ** 2).sum(axis=1)))
     return np.array(out)

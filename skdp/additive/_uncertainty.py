@@ -9,7 +9,6 @@ columns are independent. With :math:`H = 0` the noise moves coefficients furthes
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray

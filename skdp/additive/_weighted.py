@@ -30,11 +30,9 @@ _MOST_DENSE = 64
 # Records whose pairs of bins are counted at once.
 _PAIR_ROWS = 2**14
 
-_UNIT = 2.0**-53
-
 
 class WeightedLogLoss(SmoothLoss):
-    r"""The loss :math:`w \log(1 + e^{a - s(z + o)})`: targets hold the sign s, the weight w in [0, 1] and the score o."""
+    r"""The loss :math:`w \log(1 + e^{a - s(z + o)})` of a target that has a sign s, a weight w and a score o."""
 
     lipschitz = 1.0
     curvature = 0.25
@@ -98,7 +96,7 @@ class WeightedObjective(Objective):
         return out[:, None]
 
     def adjoint(self, weights: Array) -> Array:
-        sums = [
+        sums: list[Any] = [
             np.bincount(own, weights=weights[:, 0], minlength=size + 1)
             for own, size in zip(self._cells, self._features.layout.sizes, strict=True)
         ]
@@ -112,8 +110,8 @@ class WeightedObjective(Objective):
     def _dense(self) -> list[tuple[NDArray[np.intp], Array]]:
         """For each term, the bin of each record in the groups without many indicators, and the features of bins."""
         out = []
-        features, layout = self._features, self._features.layout
-        for t, (own, size) in enumerate(zip(self._cells, layout.sizes, strict=True)):
+        layout = self._features.layout
+        for t, own in enumerate(self._cells):
             which = [k for k, g in enumerate(layout.groups) if g.term == t and _is_dense(g)]
             if not which:
                 continue
@@ -155,9 +153,9 @@ class WeightedObjective(Objective):
                 places += blocks[u][0][part]
                 counts += np.bincount(places, weights=weights[part], minlength=len(counts))
         for (own, rows), where in zip(blocks, slices, strict=True):
-            counts = np.bincount(own, weights=weights, minlength=len(rows))
-            out[where, where] = rows.T @ (rows * counts[:, None])
-            out[where, -1] = out[-1, where] = constant * (counts @ rows)
+            alone: Any = np.bincount(own, weights=weights, minlength=len(rows))
+            out[where, where] = rows.T @ (rows * alone[:, None])
+            out[where, -1] = out[-1, where] = constant * (alone @ rows)
         for (t, u), counts in joint.items():
             first, second = blocks[t][1], blocks[u][1]
             block = first.T @ counts.reshape(len(first), len(second)) @ second
@@ -211,8 +209,8 @@ class WeightedObjective(Objective):
 
         The value of a cell is a sum over the groups of its term of products with rows, or of differences of two
         numbers, where exact sums are rounded once. So it is off by as many units as the widest group with rows has
-        features, and a few, relative to the lengths of the coefficients and of the row before it is centred. Derivatives
-        are added up by cell, some rows at a time, and sums of cells are multiplied by their rows.
+        features, and a few, relative to the lengths of the coefficients and of the row before it is centred.
+        Derivatives are added up by cell, some rows at a time, and sums of cells are multiplied by their rows.
         """
         layout = self._features.layout
         widest = max([0, *(group.rows.shape[1] for group in layout.groups if group.rows is not None)])

@@ -246,7 +246,9 @@ def test_bands_of_additive_models_narrow_with_the_budget():
     for epsilon in (0.1, 10.0):
         model, rows = additive()
         model.set_params(epsilon=epsilon).fit(rows, y)
-        widths.append(np.mean(AdditiveTermsDisplay.from_estimator(model, rows, plot=False).noise[0]))
+        # A larger budget allows steeper curves.
+        noise = AdditiveTermsDisplay.from_estimator(model, rows, plot=False).noise[0]
+        widths.append(np.mean(noise) / np.ptp(model.terms_[0]))
     assert widths[1] < widths[0]
 
 
