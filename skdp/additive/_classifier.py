@@ -101,6 +101,16 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         What margins are to be beyond, in [0, 8], for objective perturbation with two classes. A larger one has more
         records speak up against the noise. ``"auto"`` is 0.6 times the logarithm of 1 plus the noise multiplier, 4 at
         most.
+    rounds : {"auto", 0, 1, 2}, default="auto"
+        Number of perturbed objectives whose records have weights, for two classes and a positive `delta`. With 0, there
+        is one objective without weights. With 1, features have mean 0 by the released counts, and losses of records in
+        rare cells have smaller weights. With 2, a first objective learns the weights of columns for a second one.
+        ``"auto"`` takes 2, or 0 if the released number of records is small for `epsilon`. Other fits ignore it.
+    fine_cells : dict, default=None
+        Cells of ordered columns that are finer than their bins, by position or name, where public knowledge gives them:
+        the step between values, such as 1 for whole numbers; ``"log"`` for cells of a width of 1 % of the value, and of
+        `unit` near 0; or increasing edges. `terms_`, `bin_edges_` and `cell_counts_` are those of these cells. Used with
+        `rounds` of 1 and 2; with private edges, and otherwise, the column keeps its bins.
     n_steps : int, default=300
         Number of gradient steps.
     classes : array-like, default=None
@@ -135,9 +145,11 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     classes_ : ndarray of shape (n_classes,)
         The label set, sorted.
     C_ : float or None
-        The weight that was used; None for gradient steps.
+        The weight that was used, in the last round if there are several; None for gradient steps.
     margin_ : float
-        The margin that was used.
+        The margin that was used, in the last round if there are several.
+    rounds_ : int
+        Number of objectives whose records have weights; 0 for other fits.
     privacy_ : PrivacyGuarantee
         The guarantee, with mechanisms, sensitivities and noise scales.
     n_features_in_ : int
@@ -155,9 +167,11 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     -----
     **Privacy.** (`epsilon`, `delta`)-DP under addition or removal of one record. Released are the numbers of records in
     the cells of each column, for two per cent of the budget; with ``thresholds="quantile"``, edges before; and the
-    minimiser of a perturbed objective, or clipped sums of gradients with noise. The features of a cell are public, and
-    of length 1 for each term, so that no row is longer than the square root of the number of terms. A margin in the log
-    loss does not change what objective perturbation costs. Everything else is computed from that. The proofs are in
+    minimiser of a perturbed objective, or of two, or clipped sums of gradients with noise. The features of a cell are
+    public, and of length 1 for each term, so that no row is longer than the square root of the number of terms. With
+    `rounds`, features are centred by the released counts, and a record's loss has a weight that bounds its gradient and
+    its curvature. The weight is a function of the record and of released numbers. A margin in the log loss does not
+    change what objective perturbation costs. Everything else is computed from that. The proofs are in
     :ref:`additive_models`. Not covered: that `fit` raises an error for values that are not finite, and how long it
     takes.
 

@@ -25,7 +25,7 @@ from ._groups import Centred
 Array = NDArray[np.float64]
 
 # Indicators of more bins than this are solved for by their diagonal and by conjugate gradients.
-_MOST_DENSE = 64
+_MOST_DENSE = 16
 
 # Records whose pairs of bins are counted at once.
 _PAIR_ROWS = 2**14
