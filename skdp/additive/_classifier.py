@@ -109,8 +109,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     fine_cells : dict, default=None
         Cells of ordered columns that are finer than their bins, by position or name, where public knowledge gives them:
         the step between values, such as 1 for whole numbers; ``"log"`` for cells of a width of 1 % of the value, and of
-        `unit` near 0; or increasing edges. `terms_`, `bin_edges_` and `cell_counts_` are those of these cells. Used with
-        `rounds` of 1 and 2; with private edges, and otherwise, the column keeps its bins.
+        `unit` near 0; or increasing edges. `terms_`, `bin_edges_` and `cell_counts_` are those of these cells. They are
+        used where `rounds` is not ignored and not 0. Columns with private edges keep their bins.
     n_steps : int, default=300
         Number of gradient steps.
     classes : array-like, default=None

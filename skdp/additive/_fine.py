@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,12 +10,10 @@ from numpy.typing import NDArray
 
 from ..checks.params import check_positive, increasing_edges
 from ..schema.columns import Columns
+from ..schema.fine import log_edges, step_edges
 from ..schema.names import column_name, positions_of
 
 Array = NDArray[np.float64]
-
-#: Logarithmic cells have this width, relative to their values.
-LOG_WIDTH = 0.01
 
 Fine = tuple[tuple[Any, float | str | Array], ...]
 
@@ -70,20 +67,7 @@ def _inner_edges(own: float | str | Array, low: float, high: float, unit: float,
     if isinstance(own, np.ndarray):
         return own
     if isinstance(own, str):
-        return _log_edges(low, high, unit)
-    count = (high - low) / own
-    if count > most:
+        return log_edges(low, high, unit)
+    if (high - low) / own > most:
         raise ValueError(f"fine_cells may have at most {most} cells for a column; {name!r} has more")
-    # Values are at whole numbers of steps from the lower bound, in the middle of the cells.
-    return low + own * (np.arange(math.floor(count) + 1, dtype=np.float64) + 0.5)
-
-
-def _log_edges(low: float, high: float, unit: float) -> Array:
-    """Return edges of cells whose width is 1 % of their values, but no less than `unit` around 0."""
-    # Below, cells are `unit` wide, and whole multiples of it are in their middle.
-    start = max(unit / LOG_WIDTH, low)
-    below = unit * (np.arange(math.ceil(1 / LOG_WIDTH), dtype=np.float64) + 0.5)
-    reach = max(abs(low), abs(high), start)
-    n = math.ceil(math.log(reach / start) / math.log1p(LOG_WIDTH))
-    sizes = np.concatenate([below, start * (1 + LOG_WIDTH) ** np.arange(n + 1)])
-    return np.concatenate([-sizes[::-1], sizes])
+    return step_edges(low, high, own)
