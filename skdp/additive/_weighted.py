@@ -20,12 +20,14 @@ from ..schema.columns import Codes
 from ..sensitivity import sum_over_rows
 from ..solvers.certified import INNER_ROWS, Objective
 from ..solvers.losses import SmoothLoss
-from ._groups import Centred
+from ._groups import Centred, Group
 
 Array = NDArray[np.float64]
 
-# Indicators of more bins than this are solved for by their diagonal and by conjugate gradients.
-_MOST_DENSE = 16
+# Indicators of more bins than this are solved for by their diagonal and by conjugate gradients: of more than the first
+# number, or the second if there would be more features than `_FEW_FEATURES` otherwise.
+_MOST_BINS = 64, 16
+_FEW_FEATURES = 1000
 
 # Records whose pairs of bins are counted at once.
 _PAIR_ROWS = 2**14
@@ -107,12 +109,21 @@ class WeightedObjective(Objective):
         return np.append(self._features.adjoint(sums), self._features.layout.constant * total)[None]
 
     @cached_property
+    def _most_bins(self) -> int:
+        groups = self._features.layout.groups
+        size = sum(group.width for group in groups if group.rows is not None or group.size <= _MOST_BINS[0])
+        return _MOST_BINS[size > _FEW_FEATURES]
+
+    def _is_dense(self, group: Group) -> bool:
+        return group.rows is not None or group.size <= self._most_bins
+
+    @cached_property
     def _dense(self) -> list[tuple[NDArray[np.intp], Array]]:
         """For each term, the bin of each record in the groups without many indicators, and the features of bins."""
         out = []
         layout = self._features.layout
         for t, own in enumerate(self._cells):
-            which = [k for k, g in enumerate(layout.groups) if g.term == t and _is_dense(g)]
+            which = [k for k, g in enumerate(layout.groups) if g.term == t and self._is_dense(g)]
             if not which:
                 continue
             # All groups of a term but one, that of its cells, have the same bins.
@@ -132,8 +143,8 @@ class WeightedObjective(Objective):
         layout = self._features.layout
         every = np.arange(layout.n_features)
         pairs = list(zip(layout.groups, layout.slices, strict=True))
-        by_term = [every[where] for t in range(len(layout.terms)) for g, where in pairs if g.term == t and _is_dense(g)]
-        others = [every[where] for g, where in pairs if not _is_dense(g)]
+        by_term = [every[where] for t in range(len(layout.terms)) for g, where in pairs if g.term == t and self._is_dense(g)]
+        others = [every[where] for g, where in pairs if not self._is_dense(g)]
         nothing = np.empty(0, dtype=np.intp)
         return np.concatenate([nothing, *by_term, [layout.n_features]]).astype(np.intp), np.concatenate(
             [nothing, *others]
@@ -198,7 +209,7 @@ class WeightedObjective(Objective):
         features, layout = self._features, self._features.layout
         out = [np.empty(0)]
         for group, scale, shares in zip(layout.groups, features.scales, features.shares, strict=True):
-            if not _is_dense(group):
+            if not self._is_dense(group):
                 own = np.bincount(self._cells[group.term], weights=weights, minlength=len(group.bins) + 1)
                 sums = np.bincount(group.bins, weights=own[:-1], minlength=group.size)
                 out.append(scale**2 * (sums * (1 - 2 * shares) + shares**2 * sums.sum()))
@@ -244,7 +255,3 @@ class WeightedObjective(Objective):
     def dense(self, part: slice) -> Array:
         features = self._features.features(self._cells[:, part])
         return np.hstack([features, np.full((len(features), 1), self._features.layout.constant)])
-
-
-def _is_dense(group: Any) -> bool:
-    return group.rows is not None or group.size <= _MOST_DENSE
