@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .cluster import DPKMeans, SampleAggKMeans
     from .decomposition import DPPCA, ExpMechPCA
     from .ensemble import PATEClassifier, SampleAggregate
+    from .inspection import TRUSTED_TYPES
     from .linear_model import (
         DPSGDClassifier,
         DPSGDRegressor,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         DPGridSearchCV,
         DPRandomizedSearchCV,
         allocate,
+        make_private_pipeline,
         private_cross_val_score,
         private_score,
     )
@@ -58,6 +60,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DPPCA",
+    "TRUSTED_TYPES",
     "BoundsScaler",
     "BudgetAccountant",
     "Category",
@@ -102,6 +105,7 @@ __all__ = [
     "UnaryEncoder",
     "__version__",
     "allocate",
+    "make_private_pipeline",
     "private_cross_val_score",
     "private_quantiles",
     "private_score",
@@ -114,12 +118,15 @@ _PACKAGES = {
     "cluster": "DPKMeans SampleAggKMeans",
     "decomposition": "DPPCA ExpMechPCA",
     "ensemble": "PATEClassifier SampleAggregate",
+    "inspection": "TRUSTED_TYPES",
     "linear_model": (
         "DPSGDClassifier DPSGDRegressor ExpMechERM FunctionalMechLinReg FunctionalMechLogReg "
         "ObjPertLogReg ObjPertSVC OutputPertLogReg OutputPertSVC"
     ),
     "local": ("HadamardResponse LocalDPNaiveBayes LocalLaplace PiecewiseMechanism RandomizedResponse UnaryEncoder"),
-    "model_selection": "DPGridSearchCV DPRandomizedSearchCV allocate private_cross_val_score private_score",
+    "model_selection": (
+        "DPGridSearchCV DPRandomizedSearchCV allocate make_private_pipeline private_cross_val_score private_score"
+    ),
     "naive_bayes": "DPNaiveBayes",
     "neural_network": "DPMLPClassifier DPMLPRegressor",
     "preprocessing": (

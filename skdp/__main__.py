@@ -1,17 +1,26 @@
-"""Command line: ``python -m skdp ledger budget.db`` shows what was spent, and what remains."""
+"""Command line: ``python -m skdp ledger budget.db`` shows what was spent, ``python -m skdp schema`` checks a table."""
 
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from . import __version__
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line, and return 0, or 1 if the ledger cannot be read."""
+    """Run the command line, and return 0, or 1 if a file cannot be read."""
+    options = _parser().parse_args(arguments)
+    run: Any = options.run
+    return int(run(options))
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m skdp", description="Differentially private estimators.")
     parser.add_argument("--version", action="version", version=f"skdp {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -20,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="show a budget's ledger",
         description="Verify a ledger and print its ceiling, what was spent, what remains, and every charge.",
     )
+    ledger.set_defaults(run=_show_ledger)
     ledger.add_argument("path", help="the file that BudgetAccountant(..., ledger=path) keeps")
     ledger.add_argument("--last", type=_count, metavar="N", help="only the newest N charges")
     ledger.add_argument(
@@ -28,8 +38,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="the file was renamed or moved, and is no longer used by its old name: charge it by this one from now on",
     )
     ledger.add_argument("--json", action="store_true", help="print everything as JSON, events and releases included")
-    options = parser.parse_args(arguments)
+    schema = commands.add_parser(
+        "schema", help="show a schema, or check a table", description="Show a schema file, or compare a table with it."
+    )
+    actions = schema.add_subparsers(dest="action", required=True)
+    show = actions.add_parser("show", help="print the columns", description="Print the columns of a schema.")
+    show.set_defaults(run=_show_schema)
+    check = actions.add_parser(
+        "check",
+        help="count the entries of a table that are missing or not declared",
+        description="Count the entries of a table that are missing or not declared. The counts are exact and not "
+        "private: they are for the curator of the data only.",
+    )
+    check.set_defaults(run=_check_table)
+    for action in (show, check):
+        action.add_argument("schema", help="the file that Schema.save wrote, with the ending .toml or .json")
+    check.add_argument("table", help="a CSV file with names of columns in its first line, or a Parquet file")
+    return parser
 
+
+def _show_ledger(options: Any) -> int:
     from .accounting import BudgetAccountant
     from .exceptions import LedgerError
 
@@ -38,19 +66,60 @@ def main(arguments: Sequence[str] | None = None) -> int:
         shown = accountant.to_json(options.last) if options.json else accountant.to_text(options.last)
         home = accountant._elsewhere()
     except LedgerError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    try:
-        print(shown, flush=True)
-    except BrokenPipeError:
-        # A reader such as `head` has seen enough. The interpreter flushes once more when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _failed(error)
+    _show(shown)
     if home is not None:
         print(
             f"note: this ledger belongs to {home} and can be charged there only. If it was moved, add --moved once",
             file=sys.stderr,
         )
     return 0
+
+
+def _show_schema(options: Any) -> int:
+    from .schema import Schema
+
+    try:
+        _show(repr(Schema.load(options.schema)))
+    except (OSError, TypeError, ValueError) as error:
+        return _failed(error)
+    return 0
+
+
+def _check_table(options: Any) -> int:
+    from .schema import Schema
+
+    try:
+        _show(repr(Schema.load(options.schema).check(_table(Path(options.table)))))
+    except (ImportError, OSError, TypeError, ValueError) as error:
+        return _failed(error)
+    return 0
+
+
+def _table(path: Path) -> Any:
+    """Read a table; the entries of a CSV file stay text, which a schema reads by value."""
+    if path.suffix.lower() in (".parquet", ".pq"):
+        from pyarrow import parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+        return parquet.read_table(path)
+    with path.open(newline="", encoding="utf-8-sig") as lines:
+        names, *rows = list(csv.reader(lines)) or [[]]
+    if not names or any(len(row) != len(names) for row in rows):
+        raise ValueError(f"{path} must have names of columns in its first line, and as many entries in each line")
+    return {name: [row[j] for row in rows] for j, name in enumerate(names)}
+
+
+def _show(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # A reader such as `head` has seen enough. The interpreter flushes once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _failed(error: Exception) -> int:
+    print(f"error: {error}", file=sys.stderr)
+    return 1
 
 
 def _count(text: str) -> int:

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.cluster import DBSCAN, KMeans
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from skdp import BudgetAccountant, DPRandomizedSearchCV, ObjPertLogReg, PrivateLabelSet
+from skdp import BudgetAccountant, DPRandomizedSearchCV, ObjPertLogReg, PrivateLabelSet, Schema
 from tests.estimators import EXPONENTIAL, FREE, LOCAL, ONE_EACH, SEARCHES
 
 NAN, INF = float("nan"), float("inf")
@@ -341,6 +341,10 @@ PARAMETERS = {
     "refit": Bad((None, "yes", 1, 0.0, [True], Hostile()), ()),
     "rows_per_group": integer(10**9, 10**400, optional=True),
     "scale": choice("log"),
+    "schema": Bad(
+        ("census.toml", 3, b"x", True, ["age"], {"age"}, {0: (0, 1)}, {"age": "0"}, Schema, object(), Hostile()),
+        ({}, {"age": (1, 0)}, {"age": []}, {"age": ["a", "a"]}),
+    ),
     "scoring": choice("confusion_matrix", "r2"),
     "smoothness": Bad((*NO_NUMBERS, None), (-1, NAN, INF, 1.5, 1e300, 10**400)),
     "solver": choice("lbfgs"),

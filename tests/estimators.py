@@ -1,6 +1,7 @@
 """One table of instances feeds every common test: their data, what they leave behind, and which checks fail."""
 
 import dataclasses
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -211,10 +212,11 @@ class AnyTable(TableEncoder):
         self._names = names or range(len(columns))
         return X
 
-    def _checked(self):
-        schema, codes = super()._checked()
-        [column] = schema.values()
-        return Schema({str(name): column for name in getattr(self, "_names", ["x"])}), codes
+    def _encoding(self):
+        encoding = super()._encoding()
+        [column] = encoding.schema.values()
+        schema = Schema({str(name): column for name in getattr(self, "_names", ["x"])})
+        return replace(encoding, schema=schema)
 
 
 ANY_TABLE = [AnyTable({"x": column}, form) for column in ((-5, 5), range(4)) for form in ("linear", "codes")]

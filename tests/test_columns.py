@@ -1,7 +1,6 @@
 """The description of columns: two ways to read codes agree, and names, positions and masks lead to the same columns."""
 
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from skdp.schema.categories import Categories
 from skdp.schema.columns import Encoder, check_columns
 from skdp.schema.grid import Grid
+from tests.parameters import Parameters
 
 VALUES = [0, 4, 2, 5, -1, 2.5, np.nan, np.inf, -np.inf, 1e300, 1]
 CELLS = [0, 4, 2, 5, 5, 5, 5, 5, 5, 5, 1]
@@ -53,7 +53,7 @@ def test_names_positions_and_masks_give_the_same_columns():
             "n_categories": 3,
             "bin_edges": {own: [0, 1, 2]},
         }
-        columns = check_columns(SimpleNamespace(**public), n_bins=4).resolve(4, names)
+        columns = check_columns(Parameters(**public), n_bins=4).resolve(4, names)
         assert columns.sizes == (4, 3, 4, 2)
         assert columns.tables.tolist() == [1, 0, 2, 3]
         assert columns.table_sizes.tolist() == [4, 4, 4, 2]

@@ -521,6 +521,7 @@ LATER = {
     "refit": (True, False),
     "rounds": ("auto", 0, 1),
     "rows_per_group": (None, 3),
+    "schema": (None, "census.toml", {"age": (0, 1)}),
     "scale": ("linear", "symlog"),
     "scoring": ("accuracy", "neg_log_loss"),
     "smoothness": ("auto", 0.5),

@@ -34,7 +34,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 import skdp
-from skdp import BudgetAccountant, DPNaiveBayes, DPStandardScaler, ObjPertLogReg
+from skdp import (
+    BudgetAccountant,
+    DPAdditiveClassifier,
+    DPKMeans,
+    DPNaiveBayes,
+    DPRandomTree,
+    DPStandardScaler,
+    Number,
+    ObjPertLogReg,
+    Schema,
+)
 from skdp.checks import data as _data
 from skdp.ensemble import SampleAggregate
 from skdp.exceptions import BudgetError
@@ -68,7 +78,10 @@ def column_means(rows):
 _SEARCHED = ObjPertLogReg(data_norm=30.0)
 _GRID = {"fit_intercept": [True, False]}
 
-#: Strategies, statistics and units besides those of the table.
+#: A table of five columns, as the data have. One of them must not have missing values.
+FIVE = Schema({"x0": (-5, 5), "x1": Number(-5, 5, missing="error"), "x2": (-5, 5), "x3": (-5, 5), "x4": (-5, 5)})
+
+#: Strategies, statistics, units and schemas besides those of the table.
 MORE = [
     DPGridSearchCV(_SEARCHED, _GRID, epsilon=2000.0, delta=1e-5, strategy="split"),
     DPGridSearchCV(_SEARCHED, _GRID, epsilon=2000.0, delta=1e-5, strategy="repeat", mean_runs=2.0),
@@ -84,6 +97,12 @@ MORE = [
         strategy="holdout",
         rows_per_group=2,
     ),
+    ObjPertLogReg(schema=FIVE, epsilon=2000.0, delta=1e-5),
+    DPAdditiveClassifier(schema=FIVE, epsilon=2000.0, delta=1e-5),
+    DPNaiveBayes(schema=FIVE, epsilon=1e6),
+    DPRandomTree(schema=FIVE, epsilon=1e6, n_estimators=8, max_depth=3),
+    DPKMeans(schema=FIVE, n_clusters=2, epsilon=1e6),
+    DPGridSearchCV(ObjPertLogReg(), {"C": [0.01, 0.1]}, schema=FIVE, epsilon=2000.0, delta=1e-5, strategy="holdout"),
 ]
 
 ALL = [*VARIANTS, *MORE, *FREE, *TABLES, *LOCAL]
@@ -96,7 +115,8 @@ def label_of(estimator):
     """Name for a test."""
     grouped = "-groups" if getattr(estimator, "rows_per_group", None) else ""
     inner = "-statistic" if estimator is MORE[3] else ""
-    return name_of(estimator) + grouped + inner
+    table = "-schema" if getattr(estimator, "schema", None) is FIVE else ""
+    return name_of(estimator) + grouped + inner + table
 
 
 def of_all(estimators):

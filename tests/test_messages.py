@@ -64,7 +64,7 @@ def test_labels_of_objects_are_explained_too():
         objective().fit(X, np.zeros(200, dtype=object))
     with pytest.raises(TypeError, match=r"set classes=range\(20\)"):
         objective([f"label {k:02}" for k in range(20)]).fit(X, np.zeros(200))
-    with pytest.raises(TypeError, match=r"y holds text labels$"):
+    with pytest.raises(TypeError, match=r"y holds text labels\. Declare the labels as y holds them"):
         objective([0, 1]).fit(X, Y)
 
 

@@ -11,15 +11,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from sklearn.base import clone
 
 from skdp import (
     BudgetAccountant,
+    Category,
     DPAdditiveClassifier,
     DPAdditiveRegressor,
     DPGreedyTree,
     DPNaiveBayes,
     DPRandomTree,
     HistogramClassifier,
+    Schema,
 )
 from skdp.exceptions import SchemaMismatchWarning
 from skdp.release.mismatch import FALSE_ALARM, LEAST_SHARE, column_part, label_parts, margin, warn_of_mismatch
@@ -74,11 +77,11 @@ def test_code_books_that_do_not_fit_are_named():
     ):
         assert said(partial(model.set_params(categories={"town": ["aa", "ba"]}).fit, frame, y)) == []
         (message,) = said(partial(model.set_params(categories={"town": ["AA", "BA"]}).fit, frame, y))
-        assert "for the categories of the column 'town'. " in message
+        assert "for the declared values of the column 'town'. " in message
     codes = np.column_stack([10 + RNG.integers(0, 3, N), RNG.integers(0, 3, N)]).astype(float)
     bayes = DPNaiveBayes(categorical_features=[0, 1], n_categories=3, classes=["e", "p"], random_state=0)
     (message,) = said(lambda: bayes.fit(codes, Y))
-    assert "for the categories of the column 0. " in message
+    assert "for the declared values of the column 0. " in message
 
 
 @pytest.mark.parametrize("epsilon", [2.0, math.inf])
@@ -93,14 +96,14 @@ def test_codes_and_labels_of_random_trees_are_compared_with_released_counts(size
     assert said(lambda: model.fit(frame, Y)) == []
     for wrong in (-1.0, 7.0, 0.5):
         (message,) = said(lambda wrong=wrong: model.fit(frame.assign(town=wrong), Y))
-        assert "for the categories of the column 'town'. " in message
+        assert "for the declared values of the column 'town'. " in message
     # A tenth with known codes is enough.
     assert said(lambda: model.fit(frame.assign(town=np.where(np.arange(N) % 10 == 0, 1.0, 7.0)), Y)) == []
     # Where each column is categorical, no tree counts all records.
     model.set_params(categorical_features=[0, 1])
     assert said(lambda: model.fit(codes, Y)) == []
     (message,) = said(lambda: model.fit(codes + np.array([0, 9]), Y))
-    assert "for the categories of the column 1. " in message
+    assert "for the declared values of the column 1. " in message
     for y in (np.full(N, "x"), X[:, 0]):
         model.set_params(classes=["e", "p"] if y is not X[:, 0] and y.dtype.kind == "U" else [0, 1])
         (message,) = said(lambda y=y: model.fit(codes, y))
@@ -152,3 +155,25 @@ def test_few_parts_are_named():
     (message,) = said(lambda: warn_of_mismatch(1e6, 1.0, parts, labels=False))
     assert "the column 9, and others. " in message
     assert said(lambda: warn_of_mismatch(0.0, 1.0, [], labels=False)) == []
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPAdditiveClassifier(delta=1e-6, epsilon=20.0, random_state=0),
+        DPNaiveBayes(epsilon=5.0, random_state=0),
+        DPNaiveBayes(numeric="binned", epsilon=5.0, random_state=0),
+    ],
+    ids=["additive", "Gaussian", "binned"],
+)
+def test_values_that_a_schema_does_not_declare_are_told_by_their_cell(model):
+    schema = Schema({"town": ["aa", "ba"], "size": Category(["s", "m"], ordered=True), "age": (0, 1)}, ["e", "p"])
+    table = {"town": RNG.choice(["aa", "ba"], N), "size": RNG.choice(["s", "m"], N), "age": X[:, 0]}
+    model = clone(model).set_params(schema=schema)
+    assert said(lambda: model.fit(table, Y)) == []
+    for name, entry in (("town", "AA"), ("size", None)):
+        (message,) = said(lambda name=name, entry=entry: model.fit({**table, name: [entry] * N}, Y))
+        assert f"for the declared values of the column {name!r}. " in message
+    if model._form() == "cells":
+        (message,) = said(lambda: model.fit({**table, "age": ["young"] * N}, Y))
+        assert "for the declared values of the column 'age'. " in message

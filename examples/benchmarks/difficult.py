@@ -18,6 +18,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -25,6 +26,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from skdp.accounting import gaussian_mu
 from skdp.additive import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.cluster import DPKMeans, SampleAggKMeans
 from skdp.decomposition import DPPCA, ExpMechPCA
@@ -101,6 +103,31 @@ def two_classes(table):
     return table.n_classes == 2
 
 
+class NoisyMean(RegressorMixin, BaseEstimator):
+    """The mean of the targets, released with the whole budget: what a private constant model can reach at most."""
+
+    def __init__(self, bounds_y, epsilon, delta, random_state):
+        self.bounds_y = bounds_y
+        self.epsilon = epsilon
+        self.delta = delta
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        lower, upper = self.bounds_y
+        part = (y - lower) / (upper - lower)
+        # A record adds 1 to these two sums together.
+        sums = np.array([np.sum(1 - part), np.sum(part)])
+        rng = np.random.default_rng(self.random_state)
+        if self.epsilon < math.inf:
+            mu = gaussian_mu(self.epsilon, self.delta) if self.delta > 0 else self.epsilon
+            sums += (rng.normal if self.delta > 0 else rng.laplace)(scale=1 / mu, size=2)
+        self.mean_ = lower + (upper - lower) * float(np.clip(sums[1] / max(sums.sum(), 1.0), 0.0, 1.0))
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.mean_)
+
+
 def explained(model, X, n_components):
     """Return the share of the second moment, about the centre that the estimator looks for, that components explain."""
     if isinstance(model, DPPCA):
@@ -157,6 +184,7 @@ CASES = {
         "accuracy", APPROXIMATE, None,
         lambda t, b: DPAdditiveClassifier(**b, **bounded(t), **labels(t), solver="gradient"),
     ),
+    "mean of the targets": ("r2", ANY, None, lambda t, b: NoisyMean(bounds_y=t.target_bounds, **b)),
     "DPAdditiveRegressor": (
         "r2", ANY, None, lambda t, b: DPAdditiveRegressor(**b, **bounded(t), bounds_y=t.target_bounds),
     ),

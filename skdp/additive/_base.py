@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from ..schema.categories import read_entries
 from ..schema.columns import Codes, Columns, ColumnSpec, check_columns
 from ..schema.grid import SCALES, Grid, check_n_bins
 from ..solvers.regularised import noise_multiplier
+from ._explanations import AdditiveExplanations
 from ._fine import Fine
 from ._groups import GroupedLayout
 from ._plans import Before, Cells
@@ -67,7 +69,7 @@ class Parameters:
         return columns
 
 
-class AdditiveModel(PrivateEstimator, BaseEstimator):
+class AdditiveModel(AdditiveExplanations, PrivateEstimator, BaseEstimator):
     """Base of additive models: everything but how coefficients are found."""
 
     _released = frozenset(
@@ -92,7 +94,7 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.string = tags.input_tags.categorical = self.categories is not None
+        tags.input_tags.string = tags.input_tags.categorical = self.categories is not None or self.schema is not None
         return tags
 
     def _check_parameters(self) -> Parameters:
@@ -112,7 +114,7 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
         )
         if not columns.named:
             # With categories or edges, no column may be left that needs bounds.
-            check_bounds(self.bounds, "bounds", "the numeric features")
+            check_bounds(self._declared("bounds"), "bounds", "the numeric features")
         return Parameters(
             epsilon=check_epsilon(self.epsilon),
             delta=check_delta(self.delta),
@@ -125,7 +127,7 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
     def _entries(self, X: Any, parameters: Parameters) -> list[NDArray]:
         """Validate rows, and return them by column."""
         rows = self._rows(X, bool(parameters.columns.categories), reset=True)
-        names = getattr(self, "feature_names_in_", None)
+        names = self._names()
         columns = parameters.table(rows.shape[1], names)
         entries = columns.split(rows)
         columns.refuse_other_types(entries, names)
@@ -136,6 +138,15 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
             return read_entries(self, X, reset=reset)
         rows: NDArray = validate_quietly(self, X, dtype=list(FLOATS), ensure_min_samples=0, reset=reset)
         return rows
+
+    def _form(self) -> str:
+        return "cells" if self.thresholds == "uniform" else "codes"
+
+    def _without_columns(self) -> Self:
+        """Return a copy that validates labels or targets together with made-up rows."""
+        other = copy(self)
+        other.schema = None
+        return other
 
     def _check_rows(self, X: Any) -> None:
         clone(self)._entries(X, self._check_parameters())
@@ -210,8 +221,10 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
     @property
     def cell_names_(self) -> list[list[str]]:
         """What the cells of each column are called."""
-        columns = self._fitted_columns()
-        return [columns.labels(j) for j in range(columns.n_features)]
+        columns, table = self._fitted_columns(), self._used()
+        if table is None:
+            return [columns.labels(j) for j in range(columns.n_features)]
+        return table.cell_names([kind if isinstance(kind, np.ndarray) else None for kind in columns.kinds])
 
     @abstractmethod
     def _spread(self, pseudo: Pseudo) -> list[Array]:
@@ -239,7 +252,8 @@ class AdditiveModel(PrivateEstimator, BaseEstimator):
     def term_names_(self) -> list[str]:
         """Names of the terms: those of columns, or ``x0``, ``x1``, ...; of two columns with " x " between."""
         check_is_fitted(self, "terms_")
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        known = self._names()
+        names = [f"x{j}" for j in range(self.n_features_in_)] if known is None else list(known)
         return [" x ".join(str(names[j]) for j in columns) for columns in self.term_columns_]
 
     @staticmethod

@@ -8,7 +8,6 @@ features of the cells. The model is computed from that.
 from __future__ import annotations
 
 import math
-from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +27,7 @@ from ..solvers.losses import LogLoss, SoftmaxLogLoss
 from ..solvers.regularised import noise_multiplier
 from ._base import MOST_BINS, AdditiveModel, AnyLayout, Parameters
 from ._engines import GradientEngine, ObjectiveEngine, mechanism_of
-from ._fine import check_fine_cells, refined
+from ._fine import check_fine_cells, fine_cells_of, refined
 from ._groups import GroupedLayout
 from ._plans import COUNTS, Before, release_cells
 from ._rounds import Choice, RoundsEngine
@@ -116,6 +115,10 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     classes : array-like, default=None
         The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
         in `y` are taken to be public, with a warning.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`, `classes`, `categories` and `fine_cells`. A
+        value that is given for `bounds`, `classes` or `fine_cells` counts instead of the schema's. X is then the table
+        itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -152,6 +155,10 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         Number of objectives whose records have weights; 0 for other fits.
     privacy_ : PrivacyGuarantee
         The guarantee, with mechanisms, sensitivities and noise scales.
+    term_importances_ : ndarray of shape (n_terms,)
+        Mean size of what each term adds to the score, by the released counts.
+    feature_importances_ : ndarray of shape (n_features,)
+        The same by column, divided by the sum. A pair counts half for each of its columns.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -218,6 +225,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         fine_cells: Any = None,
         n_steps: int = 300,
         classes: Any = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -239,6 +247,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         self.fine_cells = fine_cells
         self.n_steps = n_steps
         self.classes = classes
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -246,13 +255,18 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         self._check_own()
         if self.rounds != "auto":
             check_integer(self.rounds, "rounds", least=0, most=2)
-        return replace(super()._check_parameters(), fine=check_fine_cells(self.fine_cells))
+        return replace(super()._check_parameters(), fine=check_fine_cells(self._declared_fine_cells()))
+
+    def _declared_fine_cells(self) -> Any:
+        encoding = self._encoding()
+        return self.fine_cells if self.fine_cells is not None or encoding is None else fine_cells_of(encoding)
 
     def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, None, Shape]:
         X = self._entries(X, parameters)
-        # A copy, since these are not the columns that the model has.
         positions = np.zeros((len(X[0]), 1))
-        _, labels, classes = labelled_data(copy(self), positions, y, check_classes(self.classes))
+        _, labels, classes = labelled_data(
+            self._without_columns(), positions, y, check_classes(self._declared("classes"))
+        )
         if np.any(labels < 0):
             X, labels = [column[labels >= 0] for column in X], labels[labels >= 0]
         return X, labels, None, Shape(len(X), len(classes), names=self._names(), classes=classes)
@@ -323,7 +337,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         }
 
     @property
-    def _used(self) -> ObjectiveEngine | GradientEngine | RoundsEngine:
+    def _found_by(self) -> ObjectiveEngine | GradientEngine | RoundsEngine:
         """The engine that found the curves."""
         return self._engine.of(self.rounds_) if isinstance(self._engine, Choice) else self._engine
 
@@ -350,7 +364,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         return GradientEngine(epsilon, delta, before.share, layout, loss, parameters.n_steps)
 
     def _fixed_cost(self) -> PrivacyCost | None:
-        classes = check_classes(self.classes)
+        classes = check_classes(self._declared("classes"))
         _, C, _ = self._check_own()
         # Without the label set, or with a weight whose price grows with the number of terms, it depends on the data.
         if self.delta > 0 and (classes is None or C is not None):
@@ -364,10 +378,10 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         return before.and_then(self._engine_for(parameters, layout, before, n_classes).plan()).cost
 
     def _noise_in_cells(self, codes: Codes) -> tuple[list[Array], list[Array]]:
-        layout, counts, used = self._layout, self.cell_counts_, self._used
+        layout, counts, used = self._layout, self.cell_counts_, self._found_by
         if isinstance(used, RoundsEngine):
             noise = math.sqrt(coordinate_variance(mechanism_of(self.privacy_, COUNTS)))
-            shares = layout.probabilities(counts, noise)
+            shares = used.layout.probabilities(counts, noise)
             fits = used.restored(self._coef, self._group_weights, shares, self.n_samples_estimate_)
             return rounds_noise(fits, codes, self.n_samples_estimate_, counts)
         if isinstance(layout, GroupedLayout):
@@ -377,7 +391,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         return super()._noise_in_cells(codes)
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:
-        used = self._used
+        used = self._found_by
         assert not isinstance(used, RoundsEngine)
         scores = pseudo.features @ self._coef.T + self._offset
         most = np.inf

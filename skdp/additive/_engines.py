@@ -256,9 +256,7 @@ class MomentEngine:
 
     def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
         """Return what the noise moves coefficients by: see `term_noise`."""
-        mechanism = mechanism_of(guarantee, MOMENTS)
-        noise = noise_of(mechanism, self.planned[1], self.geometry)
-        cross = math.sqrt(coordinate_variance(mechanism)) / self.planned[1].cross
-        size = math.hypot(cross, noise.scale * float(np.linalg.norm(coef)) / math.sqrt(2))
+        noise = noise_of(mechanism_of(guarantee, MOMENTS), self.planned[1], self.geometry)
+        size = math.hypot(noise.cross, noise.scale * float(np.linalg.norm(coef)) / math.sqrt(2))
         gram = pseudo.curvature(weights, self.geometry.constant)
         return [size * inverse(gram + RIDGE * noise.largest_eigenvalue * np.eye(len(gram)))]

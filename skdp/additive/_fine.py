@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,15 @@ from numpy.typing import NDArray
 
 from ..checks.params import check_positive, increasing_edges
 from ..schema.columns import Columns
-from ..schema.fine import log_edges, step_edges
+from ..schema.declared import Number
+from ..schema.encoding import Encoding
+from ..schema.fine import LOG_WIDTH, log_edges, step_edges
 from ..schema.names import column_name, positions_of
 
 Array = NDArray[np.float64]
+
+# Cells of a column of a schema, at most. With more, the column keeps its bins.
+_MOST_OF_SCHEMA = 2048
 
 Fine = tuple[tuple[Any, float | str | Array], ...]
 
@@ -44,7 +50,7 @@ def check_fine_cells(value: Any) -> Fine:
 def refined(columns: Columns, fine: Fine, unit: float, most: int, names: NDArray | None, named: bool) -> Columns:
     """Return the columns in cells that are finer than their bins, wherever these are public."""
     place = positions_of([("fine_cells", [name for name, _ in fine])], columns.n_features, names, named)
-    found = []
+    found, declared = [], dict(columns.declared)
     for name, own in fine:
         j = place[name]
         kind = columns.kinds[j]
@@ -55,12 +61,36 @@ def refined(columns: Columns, fine: Fine, unit: float, most: int, names: NDArray
         if not isinstance(kind, np.ndarray):
             # The edges of its bins are private.
             continue
-        inner = _inner_edges(own, float(kind[0]), float(kind[-1]), unit, most, name)
-        edges = np.union1d(kind, inner[(inner > kind[0]) & (inner < kind[-1])])
+        # A last bin may hold missing values.
+        n_bins = columns.declared.get(j, len(kind) - 1)
+        low, high = float(kind[0]), float(kind[n_bins])
+        inner = _inner_edges(own, low, high, unit, most, name)
+        edges = np.union1d(kind, inner[(inner > low) & (inner < high)])
         if len(edges) > most:
             raise ValueError(f"fine_cells may have at most {most} cells for a column; {name!r} has more")
         found.append((j, edges))
-    return columns.with_edges(found)
+        if j in declared:
+            declared[j] += len(edges) - len(kind)
+    return replace(columns.with_edges(found), declared=declared)
+
+
+def fine_cells_of(encoding: Encoding) -> dict[Any, Array]:
+    """Return edges for the columns of a schema that have a step, or a logarithmic scale, if there are not too many."""
+    found = {}
+    for name, column in encoding.schema.items() if encoding.form == "cells" else ():
+        if not isinstance(column, Number) or (column.scale != "log" and column.step is None):
+            continue
+        low, high = float(column.low), float(column.high)
+        if column.scale == "log":
+            edges = log_edges(low, high, column.step or (low * LOG_WIDTH if low > 0 else 1.0))
+        elif (high - low) / float(column.step or 1) > _MOST_OF_SCHEMA:
+            continue
+        else:
+            edges = step_edges(low, high, float(column.step or 1))
+        edges = edges[(edges > low) & (edges < high)]
+        if 2 <= len(edges) <= _MOST_OF_SCHEMA:
+            found[name] = edges
+    return found
 
 
 def _inner_edges(own: float | str | Array, low: float, high: float, unit: float, most: int, name: Any) -> Array:

@@ -19,7 +19,7 @@ from ..mechanisms import (
     quantile_mechanism,
     within_reach,
 )
-from ..release.mismatch import column_part, warn_of_mismatch
+from ..release.mismatch import declared_part, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..schema.columns import Codes, Columns
@@ -123,11 +123,12 @@ def release_cells(
     found = session.release(COUNTS, within_reach(mechanism, records_in_cells(codes, columns.sizes)))
     noise = math.sqrt(coordinate_variance(mechanism))
     counts = np.split(found[1:], np.cumsum(columns.sizes)[:-1])
-    parts = [
-        column_part(j if names is None else str(names[j]), float(own.sum()), noise * math.sqrt(len(own)))
-        for j, (ordered, own) in enumerate(zip(columns.ordered, counts, strict=True))
-        if not ordered
-    ]
+    parts = []
+    for j, (ordered, own) in enumerate(zip(columns.ordered, counts, strict=True)):
+        if not ordered or j in columns.declared:
+            name = j if names is None else str(names[j])
+            n_declared = columns.declared.get(j, len(own))
+            parts.append(declared_part(name, own, n_declared, float(found[0]), (noise, noise)))
     warn_of_mismatch(float(found[0]), noise, parts, labels=labels)
     # Below its own noise a number says nothing, and steps that are divided by it would be wild.
     total = max(1.0, noise, float(found[0]))

@@ -7,7 +7,7 @@ of the cells and of the targets; and last, how predictions and targets go togeth
 
 from __future__ import annotations
 
-from copy import copy
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,14 +20,14 @@ from ..checks.data import regression_data, single_target
 from ..release.estimator import Records, Shape, TargetsMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.columns import Codes, Columns
-from ..solvers.calibration import Calibration, Line
+from ..solvers.calibration import Calibration, Line, Window
 from ..solvers.losses import Huber
 from ..solvers.scaling import Scaling
 from ._base import AdditiveModel, Parameters
 from ._engines import GradientEngine, MomentEngine
 from ._plans import Before, release_cells
 from ._terms import Layout
-from ._uncertainty import Pseudo
+from ._uncertainty import Pseudo, pseudo_records
 
 Array = NDArray[np.float64]
 
@@ -37,6 +37,9 @@ _MOST_RESIDUAL = 2.0
 # Limit on the total noise in predictions. It is less than for a linear model, which has fewer features.
 _WALK = 0.4
 
+# Standard deviations by which the variance of curves has to exceed that of noise alone.
+_SURE_BY = 3.0
+
 
 def _predictions(layout: Layout, codes: Codes, coef: Array, intercept: Array) -> Array:
     """Return the prediction of each record, which does not depend on the others."""
@@ -45,6 +48,37 @@ def _predictions(layout: Layout, codes: Codes, coef: Array, intercept: Array) ->
         # What is in no cell adds nothing.
         out += np.append(values[:, 0], 0.0).take(own)
     return out
+
+
+def _cell_weights(layout: Layout, counts: list[Array]) -> list[Array]:
+    """Return the released shares of records in each term's cells; those of the cells of a pair are not known."""
+    out = []
+    for term in layout.terms:
+        own = np.maximum(counts[term.columns[0]], 0.0) if len(term.columns) == 1 else np.ones(len(term.rows) - 1)
+        out.append(own / own.sum() if own.sum() > 0 else np.full(len(own), 1 / len(own)))
+    return out
+
+
+def _without_noise(
+    layout: Layout, coef: Array, intercept: Array, spread: Array, counts: list[Array]
+) -> tuple[Array, Array]:
+    """Shrink all curves by the part of their variance that noise explains, unless they clearly show more than noise."""
+    noise = squares = variance = 0.0
+    means = np.zeros(len(intercept))
+    parts = zip(layout.terms, layout.slices, layout.values(coef), _cell_weights(layout, counts), strict=True)
+    for term, where, values, weights in parts:
+        root, rows, mean = np.sqrt(weights)[:, None], term.rows[:-1], weights @ values
+        moved = root * (rows - weights @ rows) @ spread[where]
+        covariance = moved @ moved.T
+        noise += float(np.trace(covariance))
+        squares += float(np.sum(covariance**2))
+        variance += float(np.sum((root * (values - mean)) ** 2))
+        means += mean
+    if variance > noise + _SURE_BY * math.sqrt(2 * squares):
+        return coef, intercept
+    # The variance is 0 where all curves are zeros.
+    kept = max(0.0, 1.0 - noise / variance) if variance > 0 else 0.0
+    return kept * coef, intercept + (1 - kept) * means
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +141,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         categories. ``"auto"`` is 1 less half of the inverse of 1 plus the noise multiplier.
     n_steps : int, default=300
         Number of gradient steps, for a positive `delta`.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`, `bounds_y` and `categories`. A value
+        that is given for `bounds` or `bounds_y` counts instead of the schema's. X is then the table itself,
+        with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -134,6 +172,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         Released number of records; at least 1, and at least its own noise.
     privacy_ : PrivacyGuarantee
         The guarantee, with mechanisms, sensitivities and noise scales.
+    term_importances_ : ndarray of shape (n_terms,)
+        Mean size of what each term adds to the prediction, by the released counts.
+    feature_importances_ : ndarray of shape (n_features,)
+        The same by column, divided by the sum. A pair counts half for each of its columns.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -150,7 +192,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     the cells of each column, for two per cent of the budget; with ``thresholds="quantile"``, edges before; and clipped
     sums of gradients with noise, or with ``delta=0`` noisy second moments of the features of cells. Last come six sums
     of products of predictions and targets, for two per cent of the budget (a fifth with ``delta=0``), which correct the
-    mean and the size of the curves. Features of cells are public,
+    mean and the size of the curves. With a positive `delta`, curves that show no more than the noise of the steps are
+    shrunk before that. Features of cells are public,
     and of length 1 for each term, so that no row is longer than the square root of the number of terms. Everything else
     is computed from that. The proofs are in :ref:`additive_models`. Not covered: that `fit` raises an error for values
     that are not finite, and how long it takes.
@@ -190,6 +233,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         thresholds: str = "uniform",
         smoothness: float | str = "auto",
         n_steps: int = 300,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -206,17 +250,17 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         self.thresholds = thresholds
         self.smoothness = smoothness
         self.n_steps = n_steps
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
     def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, None, Shape]:
         X = self._entries(X, parameters)
-        # A copy, since these are not the columns that the model has.
-        _, y = regression_data(copy(self), np.zeros((len(X[0]), 1)), y)
+        _, y = regression_data(self._without_columns(), np.zeros((len(X[0]), 1)), y)
         return X, single_target(y), None, Shape(len(X), names=self._names())
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
-        targets = Scaling.of_target(self.bounds_y, True)
+        targets = Scaling.of_target(self._declared("bounds_y"), True)
         columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
         layout, before = self._prepared(parameters, columns)
         engine, last = self._engine_for(parameters, layout, before)
@@ -229,11 +273,20 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         cells = release_cells(session, design.columns, records.X, records.shape.names, labels=False)
         scaled = targets.scaled(records.y)
         codes = layout.codes(cells.codes)
-        coef, intercept = engine.run(session, codes, scaled, cells.total)
+        found, intercept = engine.run(session, codes, scaled, cells.total)
+        coef = found
         line = Line()
         if last is not None:
+            if parameters.delta > 0:
+                # With delta=0, the mean is used instead where noise hides the curves.
+                pseudo = Pseudo(layout.features(layout.codes(pseudo_records(cells.counts))), cells.total)
+                (spread,) = engine.spread(pseudo, found, session.guarantee, None)
+                coef, intercept = _without_noise(layout, found, intercept, spread, cells.counts)
             predictions = _predictions(layout, codes, coef, intercept)
-            line = last.line(session, predictions, scaled, trusted=parameters.delta > 0)
+            # What is in no cell of a column adds nothing.
+            curves = [np.append(values[:, 0], 0.0) for values in layout.values(coef)]
+            lower, upper = (float(intercept[0] + sum(pick(own) for own in curves)) for pick in (np.min, np.max))
+            line = last.line(session, predictions, scaled, Window.of(lower, upper), trusted=parameters.delta > 0)
 
         unit = targets.half * line.slope
         shifted = targets.centre + unit * intercept + targets.half * line.shift
@@ -242,9 +295,9 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             **terms,
             "intercept_": float(terms["intercept_"][0]),
             "_engine": engine,
-            "_engine_coef": coef,
             "_coef": unit * coef,
             "_offset": shifted,
+            "_engine_coef": found,
             "_unit": unit,
         }
 

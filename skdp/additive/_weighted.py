@@ -143,7 +143,9 @@ class WeightedObjective(Objective):
         layout = self._features.layout
         every = np.arange(layout.n_features)
         pairs = list(zip(layout.groups, layout.slices, strict=True))
-        by_term = [every[where] for t in range(len(layout.terms)) for g, where in pairs if g.term == t and self._is_dense(g)]
+        by_term = [
+            every[where] for t in range(len(layout.terms)) for g, where in pairs if g.term == t and self._is_dense(g)
+        ]
         others = [every[where] for g, where in pairs if not self._is_dense(g)]
         nothing = np.empty(0, dtype=np.intp)
         return np.concatenate([nothing, *by_term, [layout.n_features]]).astype(np.intp), np.concatenate(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,8 @@ _ENCODE = (
     'handle_unknown="ignore", sparse_output=False), or use an estimator that has the parameter categories.'
 )
 
+_DECLARE = "Declare the labels as y holds them, with classes or with the target of the schema. Nothing was charged."
+
 # Columns that a message names.
 _MOST_NAMES = 8
 
@@ -60,15 +63,27 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
     # numbers only. NumPy's warnings during that check would say something about the values. With `times`, points in
     # time and durations may pass; they must not be read as numbers.
 
+    checked, rows = estimator, X
+    if hasattr(estimator, "_encoded"):
+        rows = estimator._encoded(X, reset=kwargs.get("reset", True))
+    if rows is not X:
+        # Rows were encoded by a schema. The estimator keeps number and names of the table's columns.
+        X, checked, kwargs = rows, copy(estimator), {**kwargs, "reset": True}
+
     def validate() -> Any:
         if not times:
             # Data that are not converted to numbers here may hold text.
             _refuse_odd(X, "X", text=kwargs.get("skip_check_array", False))
         if not isinstance(y, str):
             _refuse_odd(y, "y")
-        return validate_data(estimator, X, y, **kwargs)
+        return validate_data(checked, X, y, **kwargs)
 
     return _quietly(validate, X)
+
+
+def reads_table(estimator: Any, reset: bool) -> bool:
+    """Tell whether an estimator encodes its rows by a schema."""
+    return hasattr(estimator, "_reads_table") and estimator._reads_table(reset)
 
 
 def check_quietly(X: Any, **kwargs: Any) -> NDArray:
@@ -302,7 +317,9 @@ def encode_labels(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
     if None in kinds:
         return _encode_one_by_one(y, classes)
     if kinds[0] != kinds[1]:
-        raise TypeError(f"classes holds {kinds[1]} labels, and y holds {kinds[0]} labels{_coded(kinds, len(classes))}")
+        raise TypeError(
+            f"classes holds {kinds[1]} labels, and y holds {kinds[0]} labels. {_DECLARE}{_coded(kinds, len(classes))}"
+        )
     if y.dtype.kind == "f":
         if not np.all(np.isfinite(y)):
             raise ValueError(f"y must hold labels, and holds NaN or infinity. {_LEAVE_OUT}")
@@ -318,9 +335,9 @@ def _coded(kinds: tuple[str | None, ...], n_classes: int) -> str:
         return ""
     codes = f"range({n_classes})" if n_classes > _MOST_NAMES else list(range(n_classes))
     return (
-        ". VotingClassifier, StackingClassifier, BaggingClassifier and cross_val_predict(method='predict_proba') of "
-        f"scikit-learn hand positions of labels to the estimators inside: set classes={codes} on these. The whole "
-        "still predicts text"
+        " If it is inside another estimator: VotingClassifier, StackingClassifier, BaggingClassifier and "
+        "cross_val_predict(method='predict_proba') of scikit-learn hand positions of labels to the estimators inside. "
+        f"Set classes={codes} on these. The whole still predicts text"
     )
 
 
@@ -332,7 +349,7 @@ def _encode_one_by_one(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
     if keys and not {kind for kind, _ in keys} & {kind for kind, _ in positions}:
         numbers = {kind for kind, _ in keys} == {"number"} and {kind for kind, _ in positions} == {"text"}
         hint = _coded(("number", "text"), len(classes)) if numbers else ""
-        raise TypeError(f"the labels in y are of another type than those in classes{hint}")
+        raise TypeError(f"the labels in y are of another type than those in classes. {_DECLARE}{hint}")
     return np.array([positions.get(key, -1) for key in keys], dtype=np.intp)
 
 

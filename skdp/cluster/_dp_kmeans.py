@@ -48,7 +48,7 @@ def check_common(estimator: Any) -> Parameters:
         check_integer(estimator.n_clusters, "n_clusters", least=1, most=_MOST_CLUSTERS),
         check_epsilon(estimator.epsilon),
         check_delta(estimator.delta),
-        check_bounds(estimator.bounds, "bounds", "the features"),
+        check_bounds(estimator._declared("bounds"), "bounds", "the features"),
     )
 
 
@@ -72,6 +72,9 @@ class DPKMeans(NearestCentre, RowsMixin, BaseEstimator):
         Bounds of the features, numbers or one per column, from public knowledge. Values beyond are clipped,
         silently. Distances are in units of X, as in :class:`sklearn.cluster.KMeans`: features of different units
         have to be scaled first, by public numbers.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`. A value that is given for `bounds`
+        counts instead of the schema's. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -129,6 +132,7 @@ class DPKMeans(NearestCentre, RowsMixin, BaseEstimator):
         epsilon: float = 1.0,
         delta: float = 0.0,
         bounds: Any = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -136,6 +140,7 @@ class DPKMeans(NearestCentre, RowsMixin, BaseEstimator):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -156,5 +161,5 @@ class DPKMeans(NearestCentre, RowsMixin, BaseEstimator):
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # The number of columns changes dimensions only.
-        bounds = check_bounds(self.bounds, "bounds", "the features")
+        bounds = check_bounds(self._declared("bounds"), "bounds", "the features")
         return self.privacy_plan(n_features=max(bounds[0].size, 1)).cost

@@ -159,6 +159,9 @@ class SampleAggKMeans(NearestCentre, RowsMixin, BaseEstimator):
         What is fitted to each block: a clusterer with ``cluster_centers_`` after `fit`. Where it fails, or finds
         another number of centres, the block says what the reference says. None is
         :class:`sklearn.cluster.KMeans` from the reference.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`. A value that is given for `bounds`
+        counts instead of the schema's. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -221,6 +224,7 @@ class SampleAggKMeans(NearestCentre, RowsMixin, BaseEstimator):
         reference: Any = "private",
         radius: float | None = None,
         estimator: Any = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -232,6 +236,7 @@ class SampleAggKMeans(NearestCentre, RowsMixin, BaseEstimator):
         self.reference = reference
         self.radius = radius
         self.estimator = estimator
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -271,7 +276,7 @@ class SampleAggKMeans(NearestCentre, RowsMixin, BaseEstimator):
         # The number of columns changes dimensions only.
         if not isinstance(self.reference, str):
             return self.privacy_plan(n_features=np.shape(self.reference)[-1]).cost
-        bounds = check_bounds(self.bounds, "bounds", "the features")
+        bounds = check_bounds(self._declared("bounds"), "bounds", "the features")
         return self.privacy_plan(n_features=max(bounds[0].size, 1)).cost
 
     def _check_parameters(self) -> Parameters:

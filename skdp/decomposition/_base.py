@@ -159,7 +159,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
             "n_components": None if k is None else check_integer(k, "n_components", least=1),
             "epsilon": check_epsilon(self.epsilon),
             "delta": check_delta(self.delta),
-            "data_norm": check_data_norm(self.data_norm),
+            "data_norm": check_data_norm(self._declared("data_norm")),
             "center": center,
             "vector": vector,
             "whiten": check_boolean(self.whiten, "whiten"),

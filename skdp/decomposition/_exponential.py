@@ -302,6 +302,9 @@ class ExpMechPCA(PrivatePCA):
         are no attributes that are made of them.
     expected_n : float, default=None
         Number of records, roughly, if it is publicly known. None estimates it, as part of the variances or of the mean.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `data_norm`. A value that is given for
+        `data_norm` counts instead of the schema's. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -376,6 +379,7 @@ class ExpMechPCA(PrivatePCA):
         whiten: bool = False,
         variance_share: float = VARIANCE_SHARE,
         expected_n: float | None = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -388,6 +392,7 @@ class ExpMechPCA(PrivatePCA):
         self.whiten = whiten
         self.variance_share = variance_share
         self.expected_n = expected_n
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 

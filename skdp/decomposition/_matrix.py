@@ -182,6 +182,9 @@ class DPPCA(PrivatePCA):
         `data_norm`. A fitted analysis keeps to what it was when it was fitted.
     expected_n : float, default=None
         Number of records, roughly, if it is publicly known. None estimates it.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `data_norm`. A value that is given for
+        `data_norm` counts instead of the schema's. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -255,6 +258,7 @@ class DPPCA(PrivatePCA):
         solver: str = "auto",
         whiten: bool = False,
         expected_n: float | None = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -267,6 +271,7 @@ class DPPCA(PrivatePCA):
         self.solver = solver
         self.whiten = whiten
         self.expected_n = expected_n
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 

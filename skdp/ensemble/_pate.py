@@ -262,6 +262,9 @@ class PATEClassifier(ClassifierMixin, LabelsMixin, BaseEstimator):
         The label set. Records with other labels are dropped. None declares the labels that occur to be public.
     n_jobs : int, default=None
         Number of processes that fit teachers. Threads are not used.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `classes`. A value that is given for `classes`
+        counts instead of the schema's. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before teachers are fitted. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -354,6 +357,7 @@ class PATEClassifier(ClassifierMixin, LabelsMixin, BaseEstimator):
         expected_n: float | None = None,
         classes: Any = None,
         n_jobs: int | None = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -369,6 +373,7 @@ class PATEClassifier(ClassifierMixin, LabelsMixin, BaseEstimator):
         self.expected_n = expected_n
         self.classes = classes
         self.n_jobs = n_jobs
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -495,7 +500,7 @@ class PATEClassifier(ClassifierMixin, LabelsMixin, BaseEstimator):
             if delta == 0 and epsilon < math.inf:
                 raise ValueError("threshold needs a positive delta: the test of agreement has Gaussian noise")
         share = check_positive(self.threshold_share, "threshold_share", least=1e-3, most=0.999)
-        check_classes(self.classes)
+        check_classes(self._declared("classes"))
         if self.teacher is not None:
             check_inner(self.teacher, "teacher", "classifier")
         if self.student is not None:
@@ -515,7 +520,7 @@ class PATEClassifier(ClassifierMixin, LabelsMixin, BaseEstimator):
             if fitted is not None and hasattr(rows, "columns"):
                 rows = validate_quietly(fitted, rows, dtype=np.float64, reset=False)
             else:
-                rows = check_quietly(rows, dtype=np.float64)
+                rows = check_quietly(self._encoded(rows, reset=False), dtype=np.float64)
         except (ValueError, TypeError) as error:
             raise type(error)(f"public_X must hold rows like those of X: {error}") from None
         if rows.shape[1] != n_features:

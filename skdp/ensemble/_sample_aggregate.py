@@ -328,6 +328,9 @@ class SampleAggregate(PrivateEstimator, BaseEstimator):
         added to the block, with that label.
     n_jobs : int, default=None
         Number of processes that work on blocks. Threads are not used.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `classes`. A value that is given for `classes`
+        counts instead of the schema's. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before anything is fitted to the data. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -409,6 +412,7 @@ class SampleAggregate(PrivateEstimator, BaseEstimator):
         expected_n: float | None = None,
         classes: Any = None,
         n_jobs: int | None = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -425,6 +429,7 @@ class SampleAggregate(PrivateEstimator, BaseEstimator):
         self.expected_n = expected_n
         self.classes = classes
         self.n_jobs = n_jobs
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -594,13 +599,15 @@ class SampleAggregate(PrivateEstimator, BaseEstimator):
         X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
         return float(self.estimator_.score(X, y))
 
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None, n_targets: int = 1) -> PrivacyGuarantee:
+    def privacy_plan(
+        self, *, n_features: int | None = None, n_classes: int | None = None, n_targets: int = 1
+    ) -> PrivacyGuarantee:
         """Return the guarantee that `fit` will give, without any data.
 
         Parameters
         ----------
-        n_features : int
-            Number of columns of X.
+        n_features : int, optional
+            Number of columns of X. Ignored if `schema` is set.
         n_classes : int, optional
             Number of labels; needed for a classifier if `classes` is None.
         n_targets : int, default=1
@@ -612,7 +619,7 @@ class SampleAggregate(PrivateEstimator, BaseEstimator):
             Equal to ``privacy_`` after a fit on such data.
         """
         parameters = self._check_parameters()
-        n_features = check_integer(n_features, "n_features", least=1)
+        n_features = self._planned_features(n_features)
         n_targets = check_integer(n_targets, "n_targets", least=1)
         shape = self._declared_shape(parameters, n_features, n_classes)
         return self._plan(parameters, replace(shape, n_targets=n_targets if n_targets > 1 else None))[0]
@@ -650,7 +657,7 @@ class SampleAggregate(PrivateEstimator, BaseEstimator):
             check_integer(self.n_blocks, "n_blocks", least=1, most=MOST_BLOCKS)
         if self.expected_n is not None:
             check_positive(self.expected_n, "expected_n", least=1)
-        check_classes(self.classes)
+        check_classes(self._declared("classes"))
         if self.radius is not None:
             check_positive(self.radius, "radius")
             if self.bounds is not None or aggregator == "median":

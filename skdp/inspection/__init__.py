@@ -3,6 +3,13 @@
 from ._additive import AdditiveTermsDisplay
 from ._coefficients import CoefficientUncertaintyDisplay
 from ._ledger import LedgerDisplay
+from ._trusted import TRUSTED_TYPES
 from ._utility import PrivacyUtilityDisplay
 
-__all__ = ["AdditiveTermsDisplay", "CoefficientUncertaintyDisplay", "LedgerDisplay", "PrivacyUtilityDisplay"]
+__all__ = [
+    "TRUSTED_TYPES",
+    "AdditiveTermsDisplay",
+    "CoefficientUncertaintyDisplay",
+    "LedgerDisplay",
+    "PrivacyUtilityDisplay",
+]

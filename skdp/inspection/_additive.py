@@ -11,6 +11,8 @@ from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.params import check_integer, check_positive
+from ..schema import Category
+from ..schema.declared import MISSING_CELL as MISSING
 
 Array = NDArray[np.float64]
 
@@ -22,7 +24,8 @@ _PANEL = 2.9, 2.3
 class AdditiveTermsDisplay:
     """The curves of a private additive model, one panel for each column, with what the law of the noise implies.
 
-    Use `from_estimator` to make one. Steps are bins, and points are categories. The dark band is the interval of the
+    Use `from_estimator` to make one. Steps are bins, and points are categories; the point to the right of
+    steps stands for missing values. The dark band is the interval of the
     noise if the rows that it is computed from stand for the records. The pale one holds whatever the records are.
     Neither covers how well the records stand for others, nor the bias of smoothing, clipping and of the penalty.
 
@@ -160,7 +163,7 @@ class AdditiveTermsDisplay:
         if level == 1:
             raise ValueError("level must be less than 1: no interval holds for certain")
         noise, most = find(X)
-        names = estimator.term_names_[: estimator.n_features_in_]
+        names = estimator.term_names_[: estimator._n_columns]
         chosen = range(min(len(names), _MOST_PANELS)) if columns is None else [_place(c, names) for c in columns]
         outputs = np.size(estimator.intercept_)
         classes = getattr(estimator, "classes_", None)
@@ -178,7 +181,7 @@ class AdditiveTermsDisplay:
             level=level,
             term_names=[names[j] for j in chosen],
             cell_names=[estimator.cell_names_[j] for j in chosen],
-            bin_edges=[estimator.bin_edges_[j] for j in chosen],
+            bin_edges=[_edges(estimator, j) for j in chosen],
             output_names=output_names,
             estimator_name=type(estimator).__name__,
         )
@@ -231,6 +234,8 @@ class AdditiveTermsDisplay:
 
     def _panel(self, j: int, ax: Any, bound: bool) -> None:
         edges, names = self.bin_edges[j], self.cell_names[j]
+        # The bin for missing values is behind all others.
+        n_steps = 0 if edges is None else len(names) - (names[-1] == MISSING)
         bands = [(self.noise[j] * self.reach, 0.35)]
         if bound:
             bands.insert(0, (self.most_noise[j] * self.most_reach, 0.12))
@@ -238,15 +243,18 @@ class AdditiveTermsDisplay:
         for k, name in enumerate(self.output_names):
             curve, color = self.terms[j][:, k], f"C{k}"
             if edges is not None:
-                ax.stairs(curve, edges, color=color, baseline=None, label=name, linewidth=1.2)
+                own = edges[: n_steps + 1]
+                ax.stairs(curve[:n_steps], own, color=color, baseline=None, label=name, linewidth=1.2)
                 for half, alpha in bands:
-                    low, high = curve - half[:, k], curve + half[:, k]
-                    ax.stairs(high, edges, baseline=low, fill=True, color=color, alpha=alpha, linewidth=0)
+                    low, high = (curve - half[:, k])[:n_steps], (curve + half[:, k])[:n_steps]
+                    ax.stairs(high, own, baseline=low, fill=True, color=color, alpha=alpha, linewidth=0)
+                places = np.full(len(curve) - n_steps, own[-1] + 0.06 * (own[-1] - own[0]))
             else:
                 places = np.arange(len(curve)) + 0.6 * (k - (n_outputs - 1) / 2) / n_outputs
-                for half, alpha in bands:
-                    ax.vlines(places, curve - half[:, k], curve + half[:, k], color=color, alpha=alpha, linewidth=4)
-                ax.plot(places, curve, "o", markersize=2.5, color=color, label=name)
+            points, halves = curve[n_steps:], [(half[n_steps:, k], alpha) for half, alpha in bands]
+            for half, alpha in halves:
+                ax.vlines(places, points - half, points + half, color=color, alpha=alpha, linewidth=4)
+            ax.plot(places, points, "o", markersize=2.5, color=color, label=None if n_steps else name)
         if edges is None:
             few = len(names) <= 16
             if few:
@@ -257,6 +265,15 @@ class AdditiveTermsDisplay:
         ax.axhline(0.0, color="0.6", linestyle=":", linewidth=1, zorder=0)
         ax.set_title(self.term_names[j], fontsize="small")
         ax.tick_params(labelsize="x-small")
+
+
+def _edges(estimator: Any, j: int) -> Array | None:
+    """Return the edges of the bins of a column; None for categories, also if they are ordered."""
+    table = estimator._used()
+    if table is not None and isinstance(table.schema.get(table.names[j]), Category):
+        return None
+    edges: Array | None = estimator.bin_edges_[j]
+    return edges
 
 
 def _place(column: Any, names: list[str]) -> int:

@@ -148,7 +148,8 @@ class CoefficientUncertaintyDisplay:
         tail = (1 - level) / 2
         low, high = np.quantile(moves, [tail, 1 - tail], axis=0)
         if feature_names is None:
-            feature_names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(coef.shape[1])])
+            known = estimator._names()
+            feature_names = [f"x{j}" for j in range(coef.shape[1])] if known is None else known
         feature_names = [str(name) for name in feature_names]
         if len(feature_names) != coef.shape[1]:
             raise ValueError(f"feature_names must be {coef.shape[1]} names, got {len(feature_names)}")

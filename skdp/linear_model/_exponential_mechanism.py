@@ -149,6 +149,10 @@ class ExpMechERM(LogOdds, LinearRule, PrivateEstimator, BaseEstimator):
     classes : array-like, default=None
         For classification, the two public labels. Rows with other labels are left out. With None, the labels in `y`
         are taken to be public, with a warning.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds_y`, `data_norm` and `classes`. A value
+        that is given for one of them counts instead of the schema's. X is then the table itself, with text and
+        missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -222,6 +226,7 @@ class ExpMechERM(LogOdds, LinearRule, PrivateEstimator, BaseEstimator):
         huber_threshold: float | None = None,
         fit_intercept: bool = True,
         classes: Any = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -234,6 +239,7 @@ class ExpMechERM(LogOdds, LinearRule, PrivateEstimator, BaseEstimator):
         self.huber_threshold = huber_threshold
         self.fit_intercept = fit_intercept
         self.classes = classes
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -307,9 +313,9 @@ class ExpMechERM(LogOdds, LinearRule, PrivateEstimator, BaseEstimator):
 
     def _check_parameters(self) -> Parameters:
         name = check_choice(self.loss, "loss", CLASSIFICATION + REGRESSION)
-        data_norm = check_data_norm(self.data_norm)
+        data_norm = check_data_norm(self._declared("data_norm"))
         fit_intercept = check_boolean(self.fit_intercept, "fit_intercept")
-        targets = None if name in CLASSIFICATION else Scaling.of_target(self.bounds_y, fit_intercept)
+        targets = None if name in CLASSIFICATION else Scaling.of_target(self._declared("bounds_y"), fit_intercept)
         max_score = LARGEST_PREDICTION if targets else LARGEST_MARGIN
         if self.max_score is not None:
             max_score = check_positive(self.max_score, "max_score", least=0.1, most=100.0)

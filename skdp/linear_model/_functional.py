@@ -28,6 +28,7 @@ from ..release.theorems import Theorem
 from ..release.units import ONE_RECORD, Unit
 from ..sensitivity import group_sensitivity, moments_l2, row_products
 from ..solvers.moments import (
+    REGRESSION_WEIGHTS,
     RIDGE,
     Array,
     Block,
@@ -55,12 +56,13 @@ _ADASSP_THEOREM = Theorem("Functional mechanism", 2)
 # less than this part of the sensitivity for up to 2**30 rows of 2**7 columns.
 _EIGENVALUE_ROUNDING = 2.0**-14
 
-# Multiples of the ridge: for an intercept that is almost spared, and for features whose coefficients are to vanish.
+# Multiples of the ridge: for an intercept that is almost spared, and for the coefficients of features with it. With the
+# last one, these are zeros.
 _SPARED = 2.0**-6
-_TO_ZERO = 2.0**20
+_MULTIPLES = (1.0, 8.0, 64.0, 2.0**20)
 
-# Standard deviations by which the mean alone has to be better.
-_SURE_BY = 3.0
+# Standard deviations by which another ridge has to be better than the default.
+_SURE_BY = 1.0
 
 # Probability with which AdaSSP's ridge may fail to cover the noise.
 _ADASSP_FAILURE = 0.05
@@ -126,14 +128,23 @@ def postprocess(gram: Array, cross: Array, penalty: Array) -> Array:
     return solve_positive(trimmed(gram) + np.diag(penalty), cross)
 
 
-def predicted_loss(gram: Array, cross: Array, penalty: Array, noise: Noise, cross_noise: float) -> tuple[float, Array]:
-    r"""Estimate the squared error of a ridge solution, less that of zeros, from released moments; return both.
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Hold a ridge solution, the inverse of its matrix, and its estimated squared error less that of zeros."""
+
+    loss: float
+    solution: Array
+    inverse: Array
+
+
+def predicted_loss(gram: Array, cross: Array, penalty: Array, noise: Noise) -> Prediction:
+    r"""Estimate the squared error of a ridge solution, less that of zeros, from released moments.
 
     The released moments flatter a solution that follows their noise. For Gaussian noise :math:`E` in the Gram matrix
     and :math:`e` in the cross moments, Stein's lemma says by how much. With :math:`M`, the inverse of the penalised
     matrix, :math:`\mathbb{E}\,e^\top w = \tau^2 \operatorname{tr} M` and :math:`-\mathbb{E}\,w^\top E w = \sigma^2
     (\operatorname{diag}(M)^\top L\,w^2 + w^\top(M\circ L)w)` in the basis of the eigenvectors, where :math:`L` holds
-    the divided differences of the positive part of the eigenvalues.
+    the divided differences of the positive part of the eigenvalues. The entries with less noise flatter less.
     """
     values, vectors = np.linalg.eigh(gram)
     positive = np.maximum(values, 0.0)
@@ -144,23 +155,46 @@ def predicted_loss(gram: Array, cross: Array, penalty: Array, noise: Noise, cros
     solution = inverse @ cross
     turned, w = vectors.T @ inverse @ vectors, vectors.T @ solution
     flattery = np.diag(turned) @ divided @ (w**2).sum(axis=1) + np.sum((turned * divided) * (w @ w.T))
+    # The derivative of the last coefficients by the last entry of the Gram matrix.
+    last = vectors[-1]
+    moved = -(last @ turned) @ (divided * np.outer(last, last)) @ w
+    flattery += 2 * (1 - noise.count**-2) * float(moved @ solution[-1])
+    trace = float(np.trace(inverse)) - (1 - noise.total**-2) * float(inverse[-1, -1])
     fit = float(np.sum(solution * (gram @ solution)) - 2 * np.sum(cross * solution))
-    n_targets = cross.shape[1]
-    estimate = fit + noise.scale**2 * float(flattery) + 2 * n_targets * cross_noise**2 * float(np.trace(inverse))
-    return estimate, solution
+    loss = fit + noise.scale**2 * float(flattery) + 2 * cross.shape[1] * noise.cross**2 * trace
+    return Prediction(loss, solution, inverse)
 
 
-def chosen_penalty(gram: Array, cross: Array, alpha: float, noise: Noise, cross_noise: float) -> Array:
+def _spread_between(one: Prediction, other: Prediction, noise: Noise) -> float:
+    """Return the standard deviation of the error in the difference between two predicted losses."""
+    first, second = one.solution, other.solution
+    squares, shift = first @ first.T - second @ second.T, first - second
+    squares[-1, -1] /= noise.count
+    shift[-1] /= noise.total
+    # The solutions follow the noise: it moves them by the inverse times what it adds to their equations, whose variance
+    # is `added`.
+    added = first.shape[1] * noise.cross**2 + noise.scale**2 * float(np.sum(first**2)) / 2
+    return math.hypot(
+        noise.scale * float(np.linalg.norm(squares)),
+        2 * noise.cross * float(np.linalg.norm(shift)),
+        2 * added * float(np.linalg.norm(one.inverse - other.inverse)),
+    )
+
+
+def chosen_penalty(gram: Array, cross: Array, alpha: float, noise: Noise) -> Array:
     """Choose the ridge of each column, the intercept last, by post-processing of the released moments."""
     # The default ridge shrinks the intercept too. If the features carry little signal, an almost unpenalised intercept
-    # with coefficients of almost zero is better. It is used if its predicted error is clearly less.
-    standard = np.full(len(gram), alpha)
-    mean_only = np.append(standard[1:] * _TO_ZERO, alpha * _SPARED)
-    least, first = predicted_loss(gram, cross, standard, noise, cross_noise)
-    estimate, second = predicted_loss(gram, cross, mean_only, noise, cross_noise)
-    moved = noise.scale * float(np.linalg.norm(first @ first.T - second @ second.T))
-    moved = math.hypot(moved, 2 * cross_noise * float(np.linalg.norm(first - second)))
-    return mean_only if estimate + _SURE_BY * moved < least else standard
+    # with smaller coefficients, or with zeros, is better. It is used if its predicted error is clearly less.
+    best = standard = np.full(len(gram), alpha)
+    default = predicted_loss(gram, cross, standard, noise)
+    least = default.loss
+    for multiple in _MULTIPLES:
+        penalty = np.append(standard[1:] * multiple, alpha * _SPARED)
+        other = predicted_loss(gram, cross, penalty, noise)
+        bound = other.loss + _SURE_BY * _spread_between(default, other, noise)
+        if bound < least:
+            best, least = penalty, bound
+    return best
 
 
 def in_original_units(solution: Array, features: Scaling, targets: Scaling, constant: float) -> tuple[Array, Array]:
@@ -226,8 +260,9 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     alpha : float, default=None
         Ridge, at least 0, in units of the scaled features, as in :class:`sklearn.linear_model.Ridge`; the intercept
         is not penalised. None takes half of the largest eigenvalue of the noise, a public number, for the intercept
-        as well; 0 with ``epsilon=inf``. Where the released moments show that the noise outweighs the signal of the
-        features, the fit is the noisy mean of the targets instead, with coefficients of almost zero.
+        as well; 0 with ``epsilon=inf``. Where the released moments show that another ridge has less error, it is 1, 8
+        or 64 times as large for the coefficients, and almost none for the intercept; or the fit is the noisy mean of
+        the targets, with coefficients of almost zero.
     solver : {"ridge", "adassp"}, default="ridge"
         ``"adassp"`` spends a third of the budget on the smallest eigenvalue of the features' second moments, and
         chooses the ridge by it, as published; for comparison. It does not use `alpha`.
@@ -237,6 +272,10 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
         guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
         it is for one row.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `data_norm` and
+        `rows_per_group`. A value that is given for one of them counts instead of the schema's. X is then the
+        table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -250,7 +289,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     intercept_ : float or ndarray of shape (n_targets,)
         Private intercept.
     alpha_ : float
-        The ridge; where the fit is the noisy mean, the one that was not used.
+        The default ridge, or `alpha`; where another ridge has less error, the one that was not used.
     privacy_ : PrivacyGuarantee
         The guarantee, with mechanism, sensitivity and noise scale.
     n_features_in_ : int
@@ -267,7 +306,8 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     **Privacy.** Released are :math:`(Z^\top Z, Z^\top U)`, once, for rows :math:`z` of norm at most :math:`R` (scaled
     features and a constant) and :math:`k` targets in [-1, 1]. Adding or removing one record moves the Gram matrix by
     :math:`R^2` in Frobenius norm, and the cross moments by :math:`R\sqrt k`; weighted by :math:`t`, jointly by
-    :math:`R\sqrt{R^2 + t^2 k}`. Gaussian noise of one variance in the coordinates of svec is Gaussian noise in a
+    :math:`R\sqrt{R^2 + t^2 k}`, and a little more because the number of records and the sums of targets have larger
+    weights. Gaussian noise of one variance in the coordinates of svec is Gaussian noise in a
     symmetric matrix, with half that variance off its diagonal. The pure variant takes noise of the L2 mechanism, or
     discrete Laplace noise where public numbers say that it is smaller. Everything else, the choice of the ridge
     included, is computed from the release.
@@ -307,6 +347,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         solver: str = "ridge",
         fit_intercept: bool = True,
         rows_per_group: int | None = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -319,6 +360,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         self.solver = solver
         self.fit_intercept = fit_intercept
         self.rows_per_group = rows_per_group
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -331,6 +373,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
             parameters.fit_intercept,
             one_hot=False,
             private=parameters.private,
+            weights=REGRESSION_WEIGHTS,
         )
         features = Scaling.of(parameters.bounds, "bounds", n_features, centred)
         targets = Scaling.of(parameters.bounds_y, "bounds_y", n_targets, centred)
@@ -351,16 +394,14 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
             gram, cross, alpha = _adassp_release(session, blocks, moments, geometry)
             penalty = np.full(geometry.n_columns, alpha)
         else:
-            mechanism = session.mechanism(blocks[0].label)
+            noise = noise_of(session.mechanism(blocks[0].label), blocks[0], geometry)
             gram, cross = released_moments(session, blocks[0], moments)
-            noise = noise_of(mechanism, blocks[0], geometry)
             alpha = RIDGE * noise.largest_eigenvalue if parameters.alpha is None else parameters.alpha
             penalty = np.full(geometry.n_columns, alpha)
             if geometry.constant and parameters.alpha is not None:
                 penalty[-1] = 0.0
             elif geometry.constant and parameters.private:
-                cross_noise = math.sqrt(coordinate_variance(mechanism)) / blocks[0].cross
-                penalty = chosen_penalty(gram, cross, alpha, noise, cross_noise)
+                penalty = chosen_penalty(gram, cross, alpha, noise)
 
         released = np.hstack([gram, cross])
         units = Units(design.features, design.targets, geometry.constant, blocks)
@@ -377,20 +418,21 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # The numbers of columns change dimensions only.
-        bounds = check_bounds(self.bounds, "bounds", "the features")
+        bounds = check_bounds(self._declared("bounds"), "bounds", "the features")
         return self.privacy_plan(n_features=max(bounds[0].size, 1)).cost
 
     def _check_parameters(self) -> Parameters:
+        data_norm = self._declared("data_norm")
         return Parameters(
             epsilon=check_epsilon(self.epsilon),
             delta=check_delta(self.delta),
-            bounds=check_bounds(self.bounds, "bounds", "the features"),
-            bounds_y=check_bounds(self.bounds_y, "bounds_y", "the targets"),
-            data_norm=None if self.data_norm is None else check_positive(self.data_norm, "data_norm", least=1e-6),
+            bounds=check_bounds(self._declared("bounds"), "bounds", "the features"),
+            bounds_y=check_bounds(self._declared("bounds_y"), "bounds_y", "the targets"),
+            data_norm=None if data_norm is None else check_positive(data_norm, "data_norm", least=1e-6),
             alpha=check_alpha(self.alpha),
             solver=check_choice(self.solver, "solver", SOLVERS),
             fit_intercept=check_boolean(self.fit_intercept, "fit_intercept"),
-            unit=Unit.of(self.rows_per_group),
+            unit=Unit.of(self._declared("rows_per_group")),
         )
 
     def _coef_with_other_noise(self, stream: BitStream) -> Array:

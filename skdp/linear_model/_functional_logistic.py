@@ -148,6 +148,10 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
         Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
         guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
         it is for one row.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`, `data_norm`, `classes` and
+        `rows_per_group`. A value that is given for one of them counts instead of the schema's. X is then the
+        table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -218,6 +222,7 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
         calibration: str = "lda",
         classes: Any = None,
         rows_per_group: int | None = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -229,6 +234,7 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
         self.calibration = calibration
         self.classes = classes
         self.rows_per_group = rows_per_group
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -271,16 +277,17 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # Numbers of columns and of labels change dimensions only.
-        bounds = check_bounds(self.bounds, "bounds", "the features")
+        bounds = check_bounds(self._declared("bounds"), "bounds", "the features")
         return self.privacy_plan(n_features=max(bounds[0].size, 1), n_classes=2).cost
 
     def _check_parameters(self) -> Parameters:
+        data_norm = self._declared("data_norm")
         return Parameters(
             epsilon=check_epsilon(self.epsilon),
             delta=check_delta(self.delta),
-            bounds=check_bounds(self.bounds, "bounds", "the features"),
-            data_norm=None if self.data_norm is None else check_positive(self.data_norm, "data_norm", least=1e-6),
+            bounds=check_bounds(self._declared("bounds"), "bounds", "the features"),
+            data_norm=None if data_norm is None else check_positive(data_norm, "data_norm", least=1e-6),
             alpha=check_alpha(self.alpha),
             calibration=check_choice(self.calibration, "calibration", CALIBRATIONS),
-            unit=Unit.of(self.rows_per_group),
+            unit=Unit.of(self._declared("rows_per_group")),
         )

@@ -86,7 +86,7 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # With the label set, all that the events depend on is declared; the number of columns only changes dimensions.
-        if self.classes is None and self.delta > 0:
+        if self._declared("classes") is None and self.delta > 0:
             return None
         return self.privacy_plan(n_features=1, n_classes=2).cost
 
@@ -98,7 +98,7 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator
         return Parameters(
             epsilon=check_epsilon(self.epsilon),
             delta=check_delta(self.delta),
-            data_norm=check_data_norm(self.data_norm),
+            data_norm=check_data_norm(self._declared("data_norm")),
             C=None if automatic else check_positive(self.C, "C"),
             loss=self._checked_loss(),
             fit_intercept=check_boolean(self.fit_intercept, "fit_intercept"),
@@ -122,6 +122,7 @@ class PrivateLinearClassifier(LogOdds, PrivateLinearModel):
         tol: float = 1e-6,
         max_iter: int = 100,
         classes: Any = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -134,6 +135,7 @@ class PrivateLinearClassifier(LogOdds, PrivateLinearModel):
         self.tol = tol
         self.max_iter = max_iter
         self.classes = classes
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 

@@ -109,6 +109,10 @@ class OutputPertLogReg(OutputPerturbation, PrivateLinearClassifier):
     classes : array-like, default=None
         The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
         in `y` are taken to be public, with a warning.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `data_norm` and `classes`. A value that is given
+        for `data_norm` or `classes` counts instead of the schema's. X is then the table itself, with text and
+        missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None

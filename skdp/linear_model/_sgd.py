@@ -93,6 +93,10 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
     classes : array-like, default=None
         The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
         in `y` are taken to be public, with a warning.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `data_norm` and `classes`. A value that is given
+        for `data_norm` or `classes` counts instead of the schema's. X is then the table itself, with text and
+        missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn, at each `fit` and each `partial_fit`. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -179,6 +183,7 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         momentum: float = 0.95,
         average: bool | float = True,
         classes: Any = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -200,6 +205,7 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         self.momentum = momentum
         self.average = average
         self.classes = classes
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -223,7 +229,7 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         """
         first = not hasattr(self, "coef_")
         given = check_classes(classes)
-        declared = check_classes(self.classes)
+        declared = check_classes(self._declared("classes"))
         if not first:
             if declared is not None and not np.array_equal(declared, self.classes_):
                 raise ValueError("classes is not the same as on the first call to partial_fit: call fit to start anew")
@@ -240,7 +246,7 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         return self._fit(X, y, parameters=parameters)
 
     def _check_parameters(self) -> Parameters:
-        return replace(super()._check_parameters(), classes=check_classes(self.classes))
+        return replace(super()._check_parameters(), classes=check_classes(self._declared("classes")))
 
     def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, NDArray[np.bool_], Shape]:
         X, codes, classes = labelled_data(self, X, y, parameters.classes, reset=parameters.start is None)

@@ -18,6 +18,7 @@ from ..release.callbacks import CallbackSupportMixin, reported, with_callbacks
 from ..release.estimator import PrivateEstimator, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..sensitivity import clip_rows, row_products
+from ..solvers.calibration import Window
 from ..solvers.clipped_gradients import ClippedGradients
 from ..solvers.descent import GRADIENTS, Course
 from ..solvers.linear_descent import MARGIN_WALK, Descent, Path, Settings, rule_of, weights_of
@@ -76,7 +77,7 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
                 "delta must be positive: noisy gradient descent adds Gaussian noise, which no delta=0 covers. "
                 "Choose it far below one over the number of records"
             )
-        norm = check_data_norm(estimator.data_norm)
+        norm = check_data_norm(estimator._declared("data_norm"))
         automatic = isinstance(estimator.max_grad_norm, str) and estimator.max_grad_norm == "auto"
         average = estimator.average
         if isinstance(average, bool | np.bool_):
@@ -154,7 +155,10 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         weights = path.follow(gradients, reported(self, steps, course.n_steps, reached), mechanism)
         if design.calibration is not None:
             coef, intercept = rule_of(weights, settings)
-            line = design.calibration.line(session, (row_products(records.X, coef.T) + intercept)[:, 0], values)
+            predictions = (row_products(records.X, coef.T) + intercept)[:, 0]
+            reach = settings.data_norm * float(np.linalg.norm(coef))
+            window = Window.of(float(intercept[0]) - reach, float(intercept[0]) + reach)
+            line = design.calibration.line(session, predictions, values, window)
             weights = weights_of(line.slope * coef, line.slope * intercept + line.shift, settings)
         return fitted(weights)
 

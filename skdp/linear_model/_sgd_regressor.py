@@ -93,6 +93,10 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
     average : bool or float, default=True
         Part of the iterates, the last ones, whose average is the result. True is one half, False the last iterate
         alone.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds_y` and `data_norm`. A value that is given
+        for `bounds_y` or `data_norm` counts instead of the schema's. X is then the table itself, with text and
+        missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn, at each `fit` and each `partial_fit`. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -181,6 +185,7 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
         eta0: float | None = None,
         momentum: float = 0.95,
         average: bool | float = True,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -203,6 +208,7 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
         self.eta0 = eta0
         self.momentum = momentum
         self.average = average
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -231,7 +237,9 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
 
     def _check_parameters(self) -> Parameters:
         parameters = super()._check_parameters()
-        return replace(parameters, targets=Scaling.of_target(self.bounds_y, parameters.settings.fit_intercept))
+        return replace(
+            parameters, targets=Scaling.of_target(self._declared("bounds_y"), parameters.settings.fit_intercept)
+        )
 
     def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, None, Shape]:
         X, y = regression_data(self, X, y, reset=parameters.start is None)

@@ -27,6 +27,7 @@ class PrivateLinearSVC(PrivateLinearModel):
         tol: float = 1e-6,
         max_iter: int = 100,
         classes: Any = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -38,6 +39,7 @@ class PrivateLinearSVC(PrivateLinearModel):
         self.tol = tol
         self.max_iter = max_iter
         self.classes = classes
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -76,6 +78,10 @@ class ObjPertSVC(ObjectivePerturbation, PrivateLinearSVC):
     classes : array-like, default=None
         The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
         in `y` are taken to be public, with a warning.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `data_norm` and `classes`. A value that is given
+        for `data_norm` or `classes` counts instead of the schema's. X is then the table itself, with text and
+        missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -161,6 +167,10 @@ class OutputPertSVC(OutputPerturbation, PrivateLinearSVC):
     classes : array-like, default=None
         The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
         in `y` are taken to be public, with a warning.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `data_norm` and `classes`. A value that is given
+        for `data_norm` or `classes` counts instead of the schema's. X is then the table itself, with text and
+        missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None

@@ -165,15 +165,15 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
         Nothing is learned: what earlier calls have cost is in the accountant's records.
         """
         check_is_fitted(self, "n_features_in_")
-        return self.privacy_plan(n_features=self.n_features_in_)
+        return self.privacy_plan(n_features=self._n_columns)
 
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+    def privacy_plan(self, *, n_features: int | None = None, n_classes: int | None = None) -> PrivacyGuarantee:
         """Return the guarantee that each row has in one call of `transform`, without any data.
 
         Parameters
         ----------
-        n_features : int
-            Number of columns of X.
+        n_features : int, optional
+            Number of columns of X. Ignored if `schema` is set.
         n_classes : int, optional
             Ignored.
 
@@ -182,7 +182,7 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
         plan : PrivacyGuarantee
             Equal to ``privacy_`` after a fit to such data.
         """
-        n_features = check_integer(n_features, "n_features", least=1)
+        n_features = self._planned_features(n_features)
         return guarantee(check_epsilon(self.epsilon), self._mechanism(n_features))
 
     def _fixed_cost(self) -> PrivacyCost:
@@ -201,4 +201,4 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
     @property
     def _n_features_out(self) -> int:
         check_is_fitted(self, "n_features_in_")
-        return self._mechanism(self.n_features_in_).starts[-1]
+        return self._mechanism(self._n_columns).starts[-1]

@@ -21,6 +21,8 @@ from ._base import Integers, LocalTransformer, mechanism_for
 class CategoryTransformer(LocalTransformer):
     """Randomises categories, and estimates how often each occurs."""
 
+    _schema_form = "categories"
+
     categories: Any
 
     def __sklearn_tags__(self) -> Any:
@@ -38,7 +40,7 @@ class CategoryTransformer(LocalTransformer):
         """Return the channel of a column."""
 
     def _categories(self, n_features: int) -> tuple[Categories, ...]:
-        return check_categories(self.categories, n_features)
+        return check_categories(self._declared("categories"), n_features)
 
     def _mechanism(self, n_features: int) -> LocalMechanism:
         sizes = [column.size for column in self._categories(n_features)]
@@ -92,7 +94,7 @@ class CategoryTransformer(LocalTransformer):
         check_boolean(project, "project")
         check_boolean(return_std, "return_std")
         check_is_fitted(self, "n_features_in_")
-        mechanism = self._mechanism(self.n_features_in_)
+        mechanism = self._mechanism(self._n_columns)
         every = self._symbols(self._read(Z, mechanism), mechanism)
         found, errors = [], []
         for channel, reports in zip(mechanism.channels, every, strict=True):
@@ -126,6 +128,9 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
         How many columns each row reports, with an equal part of `epsilon` for each. Fewer than all are drawn at random
         for each row; the others are missing (NaN for numbers, None for text). For estimates it is better to report one
         column well than all badly: "auto" takes the number with the least error.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `categories`. X is then the table itself, of
+        which all columns must be declared as `Category`.
     accountant : BudgetAccountant, default=None
         Budget that each call of `transform` charges. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -183,12 +188,14 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
         *,
         epsilon: float = 1.0,
         n_reported: Any = "all",
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
         self.categories = categories
         self.epsilon = epsilon
         self.n_reported = n_reported
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -234,6 +241,9 @@ class UnaryEncoder(CategoryTransformer):
         How many columns each row reports, with an equal part of `epsilon` for each. Fewer than all are drawn at random
         for each row; the others are missing (-1 in each of their bits). For estimates it is better to report one
         column well than all badly: "auto" takes the number with the least error.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `categories`. X is then the table itself, of
+        which all columns must be declared as `Category`.
     accountant : BudgetAccountant, default=None
         Budget that each call of `transform` charges. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -294,6 +304,7 @@ class UnaryEncoder(CategoryTransformer):
         kind: str = "optimized",
         epsilon: float = 1.0,
         n_reported: Any = "all",
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -301,6 +312,7 @@ class UnaryEncoder(CategoryTransformer):
         self.kind = kind
         self.epsilon = epsilon
         self.n_reported = n_reported
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -369,6 +381,9 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
         How many columns each row reports, with an equal part of `epsilon` for each. Fewer than all are drawn at random
         for each row; the others are missing (-1). For estimates it is better to report one column well than all
         badly: "auto" takes the number with the least error.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `categories`. X is then the table itself, of
+        which all columns must be declared as `Category`.
     accountant : BudgetAccountant, default=None
         Budget that each call of `transform` charges. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -425,12 +440,14 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
         *,
         epsilon: float = 1.0,
         n_reported: Any = "all",
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
         self.categories = categories
         self.epsilon = epsilon
         self.n_reported = n_reported
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 

@@ -148,6 +148,10 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         The public label set, of at least two labels; required by `randomize` and `fit_reports`. Rows with other
         labels, with none, or with labels of another kind are reported as well, and say nothing. With None, `fit` takes
         the labels in `y` to be public, with a warning.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`, `classes`, `categorical_features` and
+        `n_categories`. A value that is given for `bounds` or `classes` counts instead of the schema's. X is
+        then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that each call of `fit` or `randomize` charges. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -171,6 +175,8 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         The power to which the joint evidence of the features is raised, in (0, 1].
     privacy_ : PrivacyGuarantee
         The guarantee of each row's report.
+    feature_importances_ : ndarray of shape (n_features,)
+        Mutual information of each column and the label by the model, divided by the sum.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -217,6 +223,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
     delta: ClassVar[float] = 0.0
 
     _local = True
+    _schema_form = "cells"
 
     def __init__(
         self,
@@ -232,6 +239,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         dependence: float = 0.15,
         priors: Any = None,
         classes: Any = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -246,6 +254,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         self.dependence = dependence
         self.priors = priors
         self.classes = classes
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -269,7 +278,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        reports, classes, columns = self._randomize(X, y, check_classes(self.classes), "fit", reset=True)
+        reports, classes, columns = self._randomize(X, y, check_classes(self._declared("classes")), "fit", reset=True)
         return self._learn(reports, classes, columns)
 
     def randomize(self, X: Any, y: Any) -> Integers:
@@ -309,7 +318,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         if table.shape[1] < 2:
             raise ValueError("reports must have a column for each feature, and one for the label")
         n_features = table.shape[1] - 1
-        names = getattr(self, "feature_names_in_", None)
+        names = self._names()
         if names is not None and len(names) != n_features:
             raise ValueError(f"reports are of {n_features} features, and X had {len(names)}")
         if names is None and any(isinstance(name, str) for name in parameters.columns.named):
@@ -325,6 +334,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         if not np.all((whole == table) & (whole >= UNKNOWN) & (whole < limits)):
             raise ValueError("reports must be as randomize returns them, with the same parameters")
         self.n_features_in_ = n_features
+        self._keep(self._encoding())
         return self._learn(whole, classes, columns)
 
     def _randomize(
@@ -338,7 +348,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         else:
             X, codes = self._rows(X, y, classes, reset)
         check_priors(self.priors, len(classes))
-        columns = parameters.columns.resolve(X.shape[1], getattr(self, "feature_names_in_", None))
+        columns = parameters.columns.resolve(X.shape[1], self._names())
         mechanism = tables_mechanism(parameters.epsilon, columns, len(classes), self.n_reported)
         plan = guarantee(parameters.epsilon, mechanism)
         name = type(self).__name__
@@ -372,18 +382,18 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         return self
 
     def _declared_classes(self) -> NDArray:
-        classes = check_classes(self.classes)
+        classes = check_classes(self._declared("classes"))
         if classes is None:
             raise ValueError("classes must be given: the label set, from public knowledge")
         return classes
 
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+    def privacy_plan(self, *, n_features: int | None = None, n_classes: int | None = None) -> PrivacyGuarantee:
         """Return the guarantee of each row, without any data.
 
         Parameters
         ----------
-        n_features : int
-            Number of columns of X.
+        n_features : int, optional
+            Number of columns of X. Ignored if `schema` is set.
         n_classes : int, optional
             Number of labels; needed unless `classes` is set.
 
@@ -393,14 +403,14 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
             Equal to ``privacy_`` after a fit on such data.
         """
         parameters = self._check_parameters()
-        classes = check_classes(self.classes)
+        classes = check_classes(self._declared("classes"))
         if classes is not None:
             n_classes = len(classes)
         elif n_classes is None:
             raise ValueError("n_classes must be given, since classes is None")
         n_classes = check_integer(n_classes, "n_classes", least=2)
         check_priors(self.priors, n_classes)
-        n_features = check_integer(n_features, "n_features", least=1)
+        n_features = self._planned_features(n_features)
         columns = parameters.columns.resolve(n_features, None, named=False)
         return guarantee(parameters.epsilon, tables_mechanism(parameters.epsilon, columns, n_classes, self.n_reported))
 

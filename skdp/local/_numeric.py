@@ -27,6 +27,8 @@ _ROWS = 2**14
 class NumberTransformer(OneToOneFeatureMixin, LocalTransformer):
     """Randomises numbers between public bounds, and estimates their means."""
 
+    _schema_form = "values"
+
     bounds: Any
 
     @abstractmethod
@@ -38,7 +40,7 @@ class NumberTransformer(OneToOneFeatureMixin, LocalTransformer):
         return rows
 
     def _bounds(self, n_features: int) -> tuple[Array, Array]:
-        return columns_of(check_bounds(self.bounds, "bounds", "the features"), "bounds", n_features)
+        return columns_of(check_bounds(self._declared("bounds"), "bounds", "the features"), "bounds", n_features)
 
     def _mechanism(self, n_features: int) -> LocalMechanism:
         epsilon = check_epsilon(self.epsilon)
@@ -97,7 +99,7 @@ class NumberTransformer(OneToOneFeatureMixin, LocalTransformer):
             together. Only if `return_std` is True.
         """
         check_is_fitted(self, "n_features_in_")
-        n_features = self.n_features_in_
+        n_features = self._n_columns
         Z = self._read(Z, self._mechanism(n_features)).astype(np.float64)
         lower, upper = self._bounds(n_features)
         means = Z.mean(axis=0) if len(Z) else lower / 2 + upper / 2
@@ -130,6 +132,10 @@ class LocalLaplace(NumberTransformer):
         How many columns each row reports, with an equal part of `epsilon` for each. Fewer than all are drawn at random
         for each row; in place of the others stands the middle of their bounds, and what is reported is moved away from
         it by as much, so that each number is unbiased. "auto" takes the number with the least error.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`. A value that is given for `bounds`
+        counts instead of the schema's. X is then the table itself, of which all columns must be declared as
+        `Number`, with ``missing="error"``.
     accountant : BudgetAccountant, default=None
         Budget that each call of `transform` charges. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -186,12 +192,14 @@ class LocalLaplace(NumberTransformer):
         *,
         epsilon: float = 1.0,
         n_reported: Any = "auto",
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
         self.bounds = bounds
         self.epsilon = epsilon
         self.n_reported = n_reported
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -214,6 +222,10 @@ class PiecewiseMechanism(NumberTransformer):
         How many columns each row reports, with an equal part of `epsilon` for each. Fewer than all are drawn at random
         for each row; in place of the others stands the middle of their bounds, and what is reported is moved away from
         it by as much, so that each number is unbiased. "auto" takes the number with the least error.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`. A value that is given for `bounds`
+        counts instead of the schema's. X is then the table itself, of which all columns must be declared as
+        `Number`, with ``missing="error"``.
     accountant : BudgetAccountant, default=None
         Budget that each call of `transform` charges. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -272,12 +284,14 @@ class PiecewiseMechanism(NumberTransformer):
         *,
         epsilon: float = 1.0,
         n_reported: Any = "auto",
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
         self.bounds = bounds
         self.epsilon = epsilon
         self.n_reported = n_reported
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 

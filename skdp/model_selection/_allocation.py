@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, Context
 from fractions import Fraction
 from typing import Any
 
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from ..accounting import (
     Budget,
@@ -176,6 +177,23 @@ def allocate(
     Allocation of (epsilon=0.5, delta=1e-06)
       objpertlogreg  epsilon=0.5, delta=1e-06 (weight 1)
     """
+    return allocation_of(estimator, epsilon, delta, weights, accountant, _warn)
+
+
+def _warn(message: str) -> None:
+    # The caller of `allocate`.
+    warnings.warn(message, PrivacyAssumptionWarning, stacklevel=4)
+
+
+def allocation_of(
+    estimator: Any,
+    epsilon: float,
+    delta: float,
+    weights: Mapping[str, float] | None,
+    accountant: BudgetAccountant | None,
+    complain: Callable[[str], None],
+) -> Allocation:
+    """Split a budget as `allocate` does, and call `complain` about anything else that depends on the data."""
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     check_accountant(accountant)
     found = list(walk(estimator, "", 1, [{}]))
@@ -190,20 +208,16 @@ def allocate(
     parts = _parts(private, weights)
     budgets, rule = _split(private, parts, Budget(epsilon, delta), accountant)
     if not_private:
-        warnings.warn(
+        complain(
             f"not private, and a function of the data: {', '.join(not_private)}. The whole is private only if what "
-            f"these learn or choose is public{advice([place.estimator for place in found if place not in private])}",
-            PrivacyAssumptionWarning,
-            stacklevel=2,
+            f"these learn or choose is public{advice([place.estimator for place in found if place not in private])}"
         )
     inexact = list(inexact_before_bins(estimator, ""))
     if inexact:
-        warnings.warn(
+        complain(
             f"not exact row by row, before bins: {', '.join(inexact)}. The last bit of what Normalizer makes of a row "
             "can depend on how many rows there are, and move the row to another bin. Use NormClipper instead, or "
-            "put the pipeline into a DPGridSearchCV or a DPRandomizedSearchCV, which divide rows exactly",
-            PrivacyAssumptionWarning,
-            stacklevel=2,
+            "put the pipeline into a DPGridSearchCV or a DPRandomizedSearchCV, which divide rows exactly"
         )
     if accountant is not None and rule is not None:
         accountant._settle(rule)
@@ -222,6 +236,12 @@ def allocate(
 def largest_budget(accountant: BudgetAccountant, estimator: Any, k: int, n_features: int | None) -> Budget:
     """Return the largest budget at which `accountant` admits `k` equal fits of `estimator`."""
     # For a private estimator the result is an epsilon at its own delta; for others, `allocate` can be given the result.
+    weights = getattr(estimator, "weights", None)
+    if isinstance(estimator, Pipeline):
+        # A PrivatePipeline charges its steps one by one.
+        estimator = Pipeline(estimator.steps)
+    else:
+        weights = None
     private = [place for place in walk(estimator, "", 1, [{}]) if is_private(place.estimator)]
     if not private:
         raise ValueError(f"{type(estimator).__name__} has no private step: none with epsilon, delta and accountant")
@@ -239,7 +259,7 @@ def largest_budget(accountant: BudgetAccountant, estimator: Any, k: int, n_featu
 
     else:
         delta = generic.delta if accountant.composition == "basic" else accountant.delta
-        parts = _parts(private, None)
+        parts = _parts(private, weights)
         single = len(private) == private[0].n_fits == 1
 
         def costs_at(epsilon: float) -> tuple[CountedCosts, str | None] | None:

@@ -16,6 +16,7 @@ from ..release.units import ONE_RECORD, Unit
 from ._kinds import is_private
 from ._stateless import check_steps, without_records
 from ._steps import walk
+from ._tables import declared
 
 _BUDGET = frozenset({"epsilon", "delta", "accountant", "random_state"})
 
@@ -123,7 +124,7 @@ def _check_unit(step: Any, unit: Unit) -> None:
     """Refuse a step whose guarantee is about another unit than that of the search."""
     kind = type(step).__name__
     parameters = step.get_params(deep=False)
-    by_group = parameters.get("rows_per_group") is not None
+    by_group = declared(step, "rows_per_group") is not None
     if by_group and unit.rows_per_group is None:
         raise ValueError(
             f"{kind} counts groups, and the search around it records: set rows_per_group of the search as well, which "
@@ -140,7 +141,7 @@ def _check_unit(step: Any, unit: Unit) -> None:
 
 def _wants_classes(step: Any) -> bool:
     parameters = step.get_params(deep=False)
-    return is_classifier(step) and "classes" in parameters and parameters["classes"] is None
+    return is_classifier(step) and "classes" in parameters and declared(step, "classes") is None
 
 
 def declared_classes(estimator: Any) -> NDArray | None:
@@ -148,5 +149,5 @@ def declared_classes(estimator: Any) -> NDArray | None:
     check_steps(estimator)
     for place in walk(clone(estimator), "", 1, [{}]):
         if is_private(place.estimator) and is_classifier(place.estimator):
-            return check_classes(getattr(place.estimator, "classes", None))
+            return check_classes(declared(place.estimator, "classes"))
     return None

@@ -39,6 +39,7 @@ from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_a
 from ..release.theorems import Theorem
 from ..release.units import Unit
 from ..schema.categories import entries_of
+from ..schema.mixin import unit_of
 from ..sensitivity import group_sensitivity
 from ._candidates import declared_classes, make_candidates
 from ._pricing import Prices, Sequence_, events_of, settle, within
@@ -55,6 +56,7 @@ from ._scoring import (
 )
 from ._search import _numbers, encodes_tables, occurring_labels, rows_for_steps, takes_text, try_on_nothing
 from ._strategies import SearchContext, Task
+from ._tables import bounds_of, schema_of, with_schema
 
 #: What the evaluation takes of a cross-validation's budget; the fits have the rest.
 _TABLE_PORTION = Fraction(1, 10)
@@ -114,6 +116,7 @@ def private_score(
     n_bins: int = 10,
     rows_per_group: int | None = None,
     groups: Any = None,
+    schema: Any = None,
     accountant: BudgetAccountant | None = None,
     random_state: Any = None,
 ) -> Evaluation:
@@ -156,6 +159,9 @@ def private_score(
         is then for adding or removing all records of a group. None: each record by itself.
     groups : array-like of shape (n_samples,), default=None
         Which group each row belongs to, by a number or a text; for `rows_per_group`.
+    schema : Schema, default=None
+        Public facts about the columns of a table, from which `bounds_y`, `rows_per_group` and the groups follow unless
+        they are given. By default, the schema of the estimator.
     accountant : BudgetAccountant, default=None
         Budget that is charged before anything is computed.
     random_state : int, RandomState, Generator or None, default=None
@@ -190,6 +196,9 @@ def private_score(
     check_metric(metric, (*CLASSIFICATION, *REGRESSION, *TABLES, *FROM_TABLES))
     check_accountant(accountant)
     whole = Budget(check_epsilon(epsilon), check_delta(delta))
+    declared = schema_of(estimator, schema)
+    rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
+    bounds_y = bounds_of(declared, bounds_y)
     labels = None
     if is_classifier(estimator):
         labels = check_classes(estimator.classes_ if classes is None else classes)
@@ -245,6 +254,7 @@ def private_cross_val_score(
     n_bins: int = 10,
     rows_per_group: int | None = None,
     groups: Any = None,
+    schema: Any = None,
     accountant: BudgetAccountant | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
@@ -282,6 +292,10 @@ def private_cross_val_score(
         fold, and the guarantee is for adding or removing them all. None: each record by itself.
     groups : array-like of shape (n_samples,), default=None
         Which group each row belongs to, by a number or a text; for `rows_per_group`.
+    schema : Schema, default=None
+        Public facts about the columns of a table, for the estimator or the first step of the pipeline. X is then the
+        table itself. `bounds_y`, `rows_per_group` and the groups follow from the schema unless they are given.
+        By default, the schema of the estimator.
     accountant : BudgetAccountant, default=None
         Budget that is charged once, before anything is computed.
     n_jobs : int, default=None
@@ -319,6 +333,10 @@ def private_cross_val_score(
     whole = Budget(check_epsilon(epsilon), check_delta(delta))
     n_folds = check_integer(cv, "cv", least=2)
     check_n_jobs(n_jobs)
+    estimator = with_schema(estimator, schema)
+    declared = schema_of(estimator)
+    rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
+    bounds_y = bounds_of(declared, bounds_y)
     unit = Unit.of(rows_per_group)
     classes = declared_classes(estimator) if is_classifier(estimator) else None
     numbers = unit.numbers(groups, X)

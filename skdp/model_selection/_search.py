@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier, is_regressor
 from sklearn.model_selection import ParameterGrid, ParameterSampler
-from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -28,11 +27,11 @@ from ..checks.values import shown
 from ..checks.warn import warn
 from ..exceptions import NotEnoughDataError, PrivacyAssumptionWarning
 from ..mechanisms import NoiseSource
-from ..preprocessing import TableEncoder
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..release.units import Unit
 from ..schema.categories import entries_of
+from ..schema.mixin import unit_of
 from ..sensitivity import group_sensitivity
 from ._candidates import Candidate, declared_classes, make_candidates
 from ._kinds import is_private
@@ -40,6 +39,7 @@ from ._pricing import Prices, events_of
 from ._scoring import FROM_TABLES, LEVELS, Score, Table, make_measure, take
 from ._stateless import check_entries, check_rows, with_groups, without_na
 from ._strategies import STRATEGIES, SearchContext, Strategy, make_strategy
+from ._tables import bounds_of, schema_of, with_schema
 
 #: Mean number of runs for each candidate, under "repeat".
 _RUNS_A_CANDIDATE = 3.0
@@ -84,6 +84,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         bounds_y: Any = None,
         n_bins: int = 10,
         rows_per_group: int | None = None,
+        schema: Any = None,
         accountant: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -102,6 +103,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         self.bounds_y = bounds_y
         self.n_bins = n_bins
         self.rows_per_group = rows_per_group
+        self.schema = schema
         self.accountant = accountant
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -136,24 +138,26 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         RuntimeError
             If a fit failed otherwise; the charge stands, and the guarantee does not cover that.
         """
+        schema = schema_of(self.estimator, self.schema)
+        groups = unit_of(schema, None, groups, X)[1]
         for name in _FITTED & vars(self).keys():
             # Of an earlier fit; put back if this one is refused.
             delattr(self, name)
         accountant = check_accountant(self.accountant)
         whole = self._check_parameters()
-        unit = Unit.of(self.rows_per_group)
+        unit = self._unit()
         source = NoiseSource(self.random_state)
         settings = self._settings(source)
-        classes = declared_classes(self.estimator) if is_classifier(self.estimator) else None
+        classes = declared_classes(self._model()) if is_classifier(self._model()) else None
         # Everything that can be wrong with public parameters is, before there are data.
-        score = self._score(classes) if classes is not None or is_regressor(self.estimator) else None
-        make_candidates(self.estimator, settings, classes, unit)
+        score = self._score(classes) if classes is not None or is_regressor(self._model()) else None
+        make_candidates(self._model(), settings, classes, unit)
         numbers = unit.numbers(groups, X)
         X, y, targets, classes = self._data(X, y, classes)
         members = unit.members(numbers, targets)[2]
         if score is None:
             score = self._score(classes)
-        candidates = make_candidates(self.estimator, settings, classes, unit)
+        candidates = make_candidates(self._model(), settings, classes, unit)
         strategy, prices, plan = self._planned(whole, candidates, score)
         try_on_nothing(prices, strategy.fit_portions(prices), X, targets, members)
 
@@ -171,12 +175,12 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         self.privacy_ = plan
         return self
 
-    def privacy_plan(self, *, n_features: int = 1, n_classes: int | None = None) -> PrivacyGuarantee:
+    def privacy_plan(self, *, n_features: int | None = None, n_classes: int | None = None) -> PrivacyGuarantee:
         """Return the guarantee that `fit` will give, without any data.
 
         Parameters
         ----------
-        n_features : int, default=1
+        n_features : int, optional
             What a search is charged does not depend on it.
         n_classes : int, optional
             Number of labels, for classifiers whose label set is not declared.
@@ -187,20 +191,20 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
             Equal to ``privacy_`` after a fit; for distributions to draw settings from, with `random_state` given.
         """
         whole = self._check_parameters()
-        check_integer(n_features, "n_features", least=1)
-        classes = declared_classes(self.estimator) if is_classifier(self.estimator) else None
-        if classes is None and is_classifier(self.estimator):
+        check_integer(1 if n_features is None else n_features, "n_features", least=1)
+        classes = declared_classes(self._model()) if is_classifier(self._model()) else None
+        if classes is None and is_classifier(self._model()):
             if n_classes is None:
                 raise ValueError("n_classes must be given, since the classes of the estimator are None")
             classes = np.arange(check_integer(n_classes, "n_classes", least=2))
-        candidates = make_candidates(self.estimator, self._settings(None), classes, Unit.of(self.rows_per_group))
-        weighted = self.scoring == "balanced_accuracy" and declared_classes(self.estimator) is None
+        candidates = make_candidates(self._model(), self._settings(None), classes, self._unit())
+        weighted = self.scoring == "balanced_accuracy" and declared_classes(self._model()) is None
         # The largest gain does not depend on the labels and their weights.
         score = Score(self.scoring, LEVELS, 1.0, False) if weighted else self._score(classes)
         return self._planned(whole, candidates, score)[2]
 
     def _fixed_cost(self) -> PrivacyCost | None:
-        if is_classifier(self.estimator) and declared_classes(self.estimator) is None:
+        if is_classifier(self._model()) and declared_classes(self._model()) is None:
             return None
         try:
             self._settings(None)
@@ -208,13 +212,26 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
             return None
         return self.privacy_plan().cost
 
+    def _model(self) -> Any:
+        """Return the estimator, which has the schema of the search if there is one."""
+        return with_schema(self.estimator, self.schema)
+
+    def _unit(self) -> Unit:
+        schema = schema_of(self.estimator, self.schema)
+        if schema is not None and self.rows_per_group is None:
+            return Unit.of(schema.rows_per_group)
+        return Unit.of(self.rows_per_group)
+
+    def _encoding(self) -> None:
+        """Return None, because the estimator encodes tables."""
+
     def _check_parameters(self) -> Budget:
         if isinstance(self.estimator, type) or not (
             hasattr(self.estimator, "fit") and hasattr(self.estimator, "set_params")
         ):
             raise TypeError(f"estimator must be an instance of a classifier or regressor, got {shown(self.estimator)}")
         check_n_jobs(self.n_jobs)
-        Unit.of(self.rows_per_group)
+        self._unit()
         check_choice(self.strategy, "strategy", STRATEGIES)
         if not (isinstance(self.refit, str) and self.refit == "auto"):
             check_boolean(self.refit, "refit")
@@ -228,14 +245,15 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         return Budget(check_epsilon(self.epsilon), check_delta(self.delta))
 
     def _score(self, classes: NDArray | None) -> Score | Table:
-        given = self.label_weights, self.loss_bound, self.bounds_y, self.n_bins
-        return make_measure(self.scoring, self.estimator, classes, *given)
+        schema = schema_of(self.estimator, self.schema)
+        given = self.label_weights, self.loss_bound, bounds_of(schema, self.bounds_y), self.n_bins
+        return make_measure(self.scoring, self._model(), classes, *given)
 
     def _planned(
         self, whole: Budget, candidates: tuple[Candidate, ...], score: Score | Table
     ) -> tuple[Strategy, Prices, PrivacyGuarantee]:
         n_candidates = len(candidates)
-        unit = Unit.of(self.rows_per_group)
+        unit = self._unit()
         size = n_candidates * math.prod(score.shape) if isinstance(score, Table) else 0
         mean = max(1.0, _RUNS_A_CANDIDATE * n_candidates) if self.mean_runs is None else self.mean_runs
         strategy, prices = make_strategy(
@@ -257,19 +275,19 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         X = self._rows(X)
-        targets = labels_of(_column(y)) if is_classifier(self.estimator) else _numbers(y)
+        targets = labels_of(_column(y)) if is_classifier(self._model()) else _numbers(y)
         if X.shape[0] != len(targets):
             raise ValueError("X and y must have the same number of rows")
-        if not is_classifier(self.estimator):
+        if not is_classifier(self._model()):
             return X, targets, targets, None
         if classes is None:
             classes = occurring_labels(targets)
         return X, encode_labels(targets, classes), targets, classes
 
     def _rows(self, X: Any) -> Any:
-        sparse = get_tags(self.estimator).input_tags.sparse
-        if takes_text(self.estimator) or hasattr(self.estimator, "steps") or hasattr(self.estimator, "transformers"):
-            X = rows_for_steps(X, takes_text(self.estimator), encodes_tables(self.estimator))
+        sparse = get_tags(self._model()).input_tags.sparse
+        if takes_text(self._model()) or hasattr(self._model(), "steps") or hasattr(self._model(), "transformers"):
+            X = rows_for_steps(X, takes_text(self._model()), encodes_tables(self._model()))
             validate_quietly(self, X, skip_check_array=True)
             return X
         checked = validate_quietly(
@@ -397,8 +415,8 @@ def takes_text(estimator: Any) -> bool:
 
 
 def encodes_tables(estimator: Any) -> bool:
-    """Whether the first step of a pipeline reads any table, and maps each entry by itself."""
-    return isinstance(estimator, Pipeline) and isinstance(estimator.steps[0][1], TableEncoder)
+    """Whether the estimator, or its first step, reads any table, and maps each entry by itself."""
+    return schema_of(estimator) is not None
 
 
 def rows_for_steps(X: Any, text: bool = False, encoded: bool = False) -> Any:
@@ -537,6 +555,10 @@ _PARAMETERS = """    epsilon : float, default=1.0
         How many records of a group (all rows of one person, for instance) count in a score at most, drawn at random; it
         has to be set for the private steps as well, where it may be another number. The guarantee of the whole is then
         for adding or removing all records of a group. None: each record by itself.
+    schema : Schema, default=None
+        Public facts about the columns of a table, for the estimator or the first step of the pipeline. X is then the
+        table itself. `bounds_y`, `rows_per_group` and the groups follow from the schema unless they are given.
+        By default, the schema of the estimator.
     accountant : BudgetAccountant, default=None
         Budget that is charged once, for everything, before anything is computed. The estimator must have none.
     n_jobs : int, default=None
@@ -625,6 +647,7 @@ class DPGridSearchCV(PrivateSearch):
         bounds_y: Any = None,
         n_bins: int = 10,
         rows_per_group: int | None = None,
+        schema: Any = None,
         accountant: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -644,6 +667,7 @@ class DPGridSearchCV(PrivateSearch):
             bounds_y=bounds_y,
             n_bins=n_bins,
             rows_per_group=rows_per_group,
+            schema=schema,
             accountant=accountant,
             n_jobs=n_jobs,
             random_state=random_state,
@@ -715,6 +739,7 @@ class DPRandomizedSearchCV(PrivateSearch):
         bounds_y: Any = None,
         n_bins: int = 10,
         rows_per_group: int | None = None,
+        schema: Any = None,
         accountant: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -734,6 +759,7 @@ class DPRandomizedSearchCV(PrivateSearch):
             bounds_y=bounds_y,
             n_bins=n_bins,
             rows_per_group=rows_per_group,
+            schema=schema,
             accountant=accountant,
             n_jobs=n_jobs,
             random_state=random_state,

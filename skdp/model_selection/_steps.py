@@ -43,6 +43,7 @@ from ._kinds import (
     learns_nothing,
     randomizes_rows,
 )
+from ._tables import declared
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def _sees_reports_alone(pipeline: Any) -> set[str]:
 
 
 def _unit_of(estimator: Any) -> str:
-    return "record" if getattr(estimator, UNIT, None) is None else "group"
+    return "record" if declared(estimator, UNIT) is None else "group"
 
 
 def _fitted_by_search(search: Any) -> Iterator[Any]:
@@ -118,7 +119,7 @@ def check_units(private: list[Place], accountant: BudgetAccountant | None) -> No
 
 def check_coded(estimator: Any, name: str = "", meta: str = "") -> None:
     """Refuse declared labels of text where a meta-estimator hands positions of labels to its parts."""
-    classes = getattr(estimator, "classes", None) if meta and is_private(estimator) else None
+    classes = declared(estimator, "classes") if meta and is_private(estimator) else None
     if classes is not None and np.asarray(classes).dtype.kind in "OUST":
         raise ValueError(
             f"{name}: {meta} hands positions of labels to the estimators inside, and their classes hold text. Set "

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..release.mismatch import column_part, label_parts, warn_of_mismatch
+from ..release.mismatch import declared_part, label_parts, warn_of_mismatch
 from ..solvers.tables import exponent, table_information, table_probabilities
 from ._sums import Layout
 
@@ -98,11 +98,14 @@ def warn_of_declarations(sums: Array, layout: Layout, noise: float, classes: NDA
     counts, deviation = class_totals(sums, layout, noise)
     parts = label_parts(classes, counts, deviation)
     n_classes, sizes = len(classes), layout.columns.table_sizes
-    for column, start, size in zip(layout.columns.categorical, np.cumsum(sizes) - sizes, sizes, strict=False):
-        # The last cell holds what is no category.
-        known = float(sums[:, start : start + size - 1].sum())
-        name = int(column) if names is None else str(names[column])
-        parts.append(column_part(name, known, noise * math.sqrt(n_classes * (size - 1))))
+    columns = layout.columns
+    for j, start, size in zip(columns.tables.tolist(), np.cumsum(sizes) - sizes, sizes, strict=True):
+        if not columns.ordered[j] or j in columns.declared:
+            # The last cell of categories holds what is no category.
+            name, cells = j if names is None else str(names[j]), sums[:, start : start + size].sum(axis=0)
+            of_cell, of_total = noise * math.sqrt(n_classes), deviation * math.sqrt(n_classes)
+            n_declared = columns.declared.get(j, size - 1)
+            parts.append(declared_part(name, cells, n_declared, float(counts.sum()), (of_cell, of_total)))
     warn_of_mismatch(float(counts.sum()), deviation * math.sqrt(n_classes), parts, labels=True)
 
 

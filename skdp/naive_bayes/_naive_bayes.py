@@ -24,7 +24,7 @@ from ..release.units import Unit
 from ..schema.columns import Columns, ColumnSpec, check_columns
 from ..schema.grid import check_n_bins
 from ..solvers.table_rule import NaiveBayesPrediction, by_column, check_priors
-from ._model import Options, estimate, warn_of_declarations
+from ._model import Options, estimate, moment_information, warn_of_declarations
 from ._sums import SUMS, Layout, plan, sums_by_class
 
 Array = NDArray[np.float64]
@@ -92,6 +92,10 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
         guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
         it is for one row.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`, `classes`, `rows_per_group`,
+        `categorical_features` and `n_categories`. A value that is given for one of them counts instead of the
+        schema's. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -117,6 +121,8 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         The power to which the joint evidence of the features is raised, in (0, 1].
     privacy_ : PrivacyGuarantee
         The guarantee, with mechanism, sensitivity and noise scale.
+    feature_importances_ : ndarray of shape (n_features,)
+        Mutual information of each column and the label by the model, divided by the sum.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -172,6 +178,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         priors: Any = None,
         classes: Any = None,
         rows_per_group: int | None = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -189,6 +196,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         self.priors = priors
         self.classes = classes
         self.rows_per_group = rows_per_group
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -224,6 +232,9 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
             "_columns": columns,
         }
 
+    def _form(self) -> str:
+        return "cells" if self.numeric == "binned" else "codes"
+
     def _fixed_cost(self) -> PrivacyCost | None:
         # Numbers of columns and of labels change dimensions only.
         parameters = self._check_parameters()
@@ -245,8 +256,13 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
                 var_smoothing=check_positive(self.var_smoothing, "var_smoothing", least=0.0),
                 dependence=check_positive(self.dependence, "dependence", least=0.0, most=1.0),
             ),
-            unit=Unit.of(self.rows_per_group),
+            unit=Unit.of(self._declared("rows_per_group")),
         )
+
+    def _number_information(self) -> Array:
+        found, g = np.zeros(self._columns.n_features), self._columns.unbinned
+        found[g] = moment_information(self.theta_[:, g], self.var_[:, g], self.class_prior_)
+        return found
 
     def _number_evidence(self, X: NDArray) -> Array:
         return gaussian_evidence(X, self._columns, self.theta_, self.var_)

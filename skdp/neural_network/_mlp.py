@@ -226,7 +226,7 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             hidden=_hidden(self.hidden_layer_sizes),
             epsilon=check_epsilon(self.epsilon),
             delta=delta,
-            data_norm=check_data_norm(self.data_norm),
+            data_norm=check_data_norm(self._declared("data_norm")),
             activation=check_choice(self.activation, "activation", ACTIVATIONS),
             solver=check_choice(self.solver, "solver", SOLVERS),
             alpha=check_zero_or_positive(self.alpha, "alpha", most=1e3),
@@ -372,6 +372,10 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     classes : array-like, default=None
         The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
         in `y` are taken to be public, with a warning.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `data_norm` and `classes`. A value that is given
+        for `data_norm` or `classes` counts instead of the schema's. X is then the table itself, with text and
+        missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -456,6 +460,7 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         momentum: float = 0.9,
         average: float = 0.5,
         classes: Any = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -476,6 +481,7 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         self.momentum = momentum
         self.average = average
         self.classes = classes
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -550,6 +556,10 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         Of SGD.
     average : float, default=0.5
         Part of the iterates, the last ones, whose average is the result. 0 takes the last one.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds_y` and `data_norm`. A value that is given
+        for `bounds_y` or `data_norm` counts instead of the schema's. X is then the table itself, with text and
+        missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -627,6 +637,7 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         learning_rate_init: float | str = "auto",
         momentum: float = 0.9,
         average: float = 0.5,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -648,6 +659,7 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         self.learning_rate_init = learning_rate_init
         self.momentum = momentum
         self.average = average
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -671,7 +683,9 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         return self.privacy_plan(n_features=1).cost
 
     def _targets(self, n_targets: int) -> Scaling:
-        return Scaling.of(check_bounds(self.bounds_y, "bounds_y", "the targets"), "bounds_y", n_targets, True)
+        return Scaling.of(
+            check_bounds(self._declared("bounds_y"), "bounds_y", "the targets"), "bounds_y", n_targets, True
+        )
 
     def predict(self, X: Any) -> Array:
         """Return the predicted targets of each row.

@@ -15,6 +15,7 @@ from ..checks.params import real_numbers
 from ..checks.silence import DiscreetMethods
 from ..checks.values import shown
 from ..release.mixin import all_or_nothing
+from ..schema.mixin import TakesSchema
 
 Array = NDArray[np.float64]
 
@@ -59,13 +60,10 @@ def towards_zero(values: Array, dtype: np.dtype) -> NDArray:
     return np.where(np.abs(rounded) > np.abs(values), np.nextafter(rounded, dtype.type(0)), rounded)
 
 
-def norm_of_entries(largest: Any, n_columns: int) -> float:
-    """Return a bound on the L2 norm of rows whose entries are at most `largest` in size, rounded up."""
-    return float(np.linalg.norm(np.broadcast_to(largest, (n_columns,)))) * (1 + max(2.0**-40, n_columns * 2.0**-50))
-
-
-class NumericTransformer(DiscreetMethods, TransformerMixin, BaseEstimator):
+class NumericTransformer(TakesSchema, DiscreetMethods, TransformerMixin, BaseEstimator):
     """Reads finite dense rows of floating-point numbers, any number of them, and keeps their type."""
+
+    _schema_form = "values"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

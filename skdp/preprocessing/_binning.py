@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..checks.params import check_choice, increasing_edges, is_list
 from ..schema.bins import Bins
+from ..schema.encoding import norm_of_entries
 from ..schema.grid import check_grid, check_n_bins
-from ._base import Array, NumericTransformer, PublicTransformer, by_rows, norm_of_entries
+from ._base import Array, NumericTransformer, PublicTransformer, by_rows
 
 ENCODINGS = ("onehot", "ordinal")
 
@@ -149,6 +150,9 @@ class PublicBinner(BinTransformer, PublicTransformer):
     encode : {"onehot", "ordinal"}, default="onehot"
         One indicator for each bin, as linear models want it, or the number of the bin, as trees and naive Bayes do
         (``categorical_features``, with ``n_categories=n_bins``).
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`. X is then the table itself, of which all
+        columns must be declared as `Number`, with ``missing="error"``.
 
     Attributes
     ----------
@@ -187,6 +191,7 @@ class PublicBinner(BinTransformer, PublicTransformer):
         scale: str = "linear",
         unit: float = 1.0,
         encode: str = "onehot",
+        schema: Any = None,
     ) -> None:
         self.bin_edges = bin_edges
         self.n_bins = n_bins
@@ -194,12 +199,13 @@ class PublicBinner(BinTransformer, PublicTransformer):
         self.scale = scale
         self.unit = unit
         self.encode = encode
+        self.schema = schema
 
     def _check(self, n_features: int) -> list[Array]:
         self._checked_encoding()
-        if self.bin_edges is not None:
-            return check_edges(self.bin_edges, n_features)
-        grid = check_grid(self.bounds, check_n_bins(self.n_bins, MOST_BINS), self.scale, self.unit)
+        if self._declared("bin_edges") is not None:
+            return check_edges(self._declared("bin_edges"), n_features)
+        grid = check_grid(self._declared("bounds"), check_n_bins(self.n_bins, MOST_BINS), self.scale, self.unit)
         return list(grid.of(n_features).every_edge())
 
     def _edges(self, n_features: int) -> list[Array]:

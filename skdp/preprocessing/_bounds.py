@@ -13,8 +13,9 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.params import check_bounds, check_data_norm, columns_of
+from ..schema.encoding import norm_of_entries
 from ..sensitivity import clip_rows
-from ._base import Array, PublicTransformer, by_rows, check_range, inner_range, norm_of_entries, towards_zero
+from ._base import Array, PublicTransformer, by_rows, check_range, inner_range, towards_zero
 
 
 class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
@@ -27,6 +28,9 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
         silently.
     feature_range : tuple (low, high), default=(-1, 1)
         What the bounds are mapped to: numbers from -1e100 to 1e100.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`. X is then the table itself, of which all
+        columns must be declared as `Number`, with ``missing="error"``.
 
     Attributes
     ----------
@@ -54,13 +58,14 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
     [[0.0, 1.0], [1.0, -1.0]]
     """
 
-    def __init__(self, bounds: Any = None, *, feature_range: Any = (-1, 1)) -> None:
+    def __init__(self, bounds: Any = None, *, feature_range: Any = (-1, 1), schema: Any = None) -> None:
         self.bounds = bounds
         self.feature_range = feature_range
+        self.schema = schema
 
     def _check(self, n_features: int) -> tuple[Array, Array, float, float]:
         low, high = check_range(self.feature_range, "feature_range")
-        bounds = check_bounds(self.bounds, "bounds", "the features")
+        bounds = check_bounds(self._declared("bounds"), "bounds", "the features")
         return *columns_of(bounds, "bounds", n_features), low, high
 
     @property
@@ -156,12 +161,12 @@ class NormClipper(OneToOneFeatureMixin, PublicTransformer):
         self.data_norm = data_norm
 
     def _check(self, n_features: int) -> float:
-        return check_data_norm(self.data_norm)
+        return check_data_norm(self._declared("data_norm"))
 
     @property
     def data_norm_(self) -> float:
         """Bound on the L2 norm of transformed rows."""
-        return check_data_norm(self.data_norm)
+        return check_data_norm(self._declared("data_norm"))
 
     def transform(self, X: Any) -> NDArray:
         """Clip rows.

@@ -66,6 +66,10 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
     encode : {"onehot", "ordinal"}, default="onehot"
         One indicator for each bin, as linear models want it, or the number of the bin, as trees and naive Bayes do
         (``categorical_features``, with ``n_categories=n_bins``).
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`. A value that is given for `bounds`
+        counts instead of the schema's. X is then the table itself, of which all columns must be declared as
+        `Number`, with ``missing="error"``.
     accountant : BudgetAccountant, default=None
         Budget that is charged before anything is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -126,6 +130,7 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
         unit: float = 1.0,
         grid_size: int = 1024,
         encode: str = "onehot",
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -137,6 +142,7 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
         self.unit = unit
         self.grid_size = grid_size
         self.encode = encode
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -158,7 +164,9 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
             epsilon=check_epsilon(self.epsilon),
             delta=check_delta(self.delta),
             n_bins=check_n_bins(self.n_bins, MOST_BINS),
-            grid=check_grid(self.bounds, check_cells(self.grid_size), self.scale, self.unit, QUANTILE_SCALES),
+            grid=check_grid(
+                self._declared("bounds"), check_cells(self.grid_size), self.scale, self.unit, QUANTILE_SCALES
+            ),
         )
 
     def _edges(self, n_features: int) -> list[Array]:

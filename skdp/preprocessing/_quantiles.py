@@ -18,7 +18,10 @@ from ..mechanisms import NoiseSource, quantile_mechanism
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..release.theorems import Theorem
 from ..release.units import ONE_RECORD, Unit
+from ..schema.encoding import Encoding
 from ..schema.grid import SCALES, check_grid
+from ..schema.mixin import unit_of
+from ..schema.schema import as_schema
 from ..sensitivity import cell_counts
 
 Array = NDArray[np.float64]
@@ -92,6 +95,7 @@ def private_quantiles(
     unit: float = 1.0,
     rows_per_group: int | None = None,
     groups: Any = None,
+    schema: Any = None,
     accountant: Any = None,
     random_state: Any = None,
 ) -> Any:
@@ -127,6 +131,10 @@ def private_quantiles(
         is then for adding or removing all records of a group. None: each record by itself.
     groups : array-like of shape (n_samples,), default=None
         Which group each row belongs to, by a number or a text; for `rows_per_group`.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`, `rows_per_group` and `groups`; these count if
+        they are given. X is then the table itself, of which all columns must be declared as `Number`, with
+        ``missing="error"``.
     accountant : BudgetAccountant, default=None
         Budget that is charged before anything is drawn.
     random_state : int, RandomState, Generator or None, default=None
@@ -175,11 +183,15 @@ def private_quantiles(
     accountant = check_accountant(accountant)
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     levels = _check_levels(quantiles)
+    declared = None if schema is None else as_schema(schema)
+    rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
+    encoding = None if declared is None else Encoding(declared, "values")
+    bounds = encoding.bounds if encoding is not None and bounds is None else bounds
     grid = check_grid(bounds, check_cells(grid_size), scale, unit, QUANTILE_SCALES)
     counted = Unit.of(rows_per_group)
     source = NoiseSource(random_state)
     numbers = counted.numbers(groups, X)
-    rows, single = _columns(X)
+    rows, single = _columns(X if encoding is None else encoding.encode(X))
     rows, _, members = counted.members(numbers, rows)
     grid = grid.of(rows.shape[1])
     order = np.argsort(levels, axis=None)

@@ -27,14 +27,15 @@ from ..release.class_sums import (
     moment_weight,
     noise_scale,
     record_moments,
-    scaled,
 )
 from ..release.estimator import Records, RowsMixin, Shape
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..release.units import Unit
+from ..schema.encoding import norm_of_entries
+from ..schema.grid import scaled
 from ..sensitivity import sum_over_rows
-from ._base import Array, NumericTransformer, by_rows, inner_range, norm_of_entries
+from ._base import Array, NumericTransformer, by_rows, inner_range
 
 _SUMS = "number of records, sums and sums of squares"
 
@@ -142,6 +143,10 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
         guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
         it is for one row.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds` and `rows_per_group`. A value that is
+        given for `bounds` or `rows_per_group` counts instead of the schema's. X is then the table itself, of
+        which all columns must be declared as `Number`, with ``missing="error"``.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -210,6 +215,7 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         bounds: Any = None,
         clip: float = 3.0,
         rows_per_group: int | None = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -218,6 +224,7 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         self.bounds = bounds
         self.clip = clip
         self.rows_per_group = rows_per_group
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -273,16 +280,16 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         return Parameters(
             epsilon=check_epsilon(self.epsilon),
             delta=check_delta(self.delta),
-            bounds=check_bounds(self.bounds, "bounds", "the features"),
+            bounds=check_bounds(self._declared("bounds"), "bounds", "the features"),
             clip=check_positive(self.clip, "clip"),
-            unit=Unit.of(self.rows_per_group),
+            unit=Unit.of(self._declared("rows_per_group")),
         )
 
     @property
     def data_norm_(self) -> float:
         """Bound on the L2 norm of transformed rows."""
         check_is_fitted(self, "privacy_")
-        return norm_of_entries(check_positive(self.clip, "clip"), self.n_features_in_)
+        return norm_of_entries(check_positive(self.clip, "clip"), self._n_columns)
 
     def transform(self, X: Any) -> NDArray:
         """Standardise, and clip.
@@ -323,5 +330,5 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
             In the units of the features.
         """
         check_is_fitted(self, "privacy_")
-        X = self._transformed_rows(X, self.n_features_in_)
+        X = self._transformed_rows(X, self._n_columns)
         return by_rows(lambda rows: rows * self.scale_ + self.mean_, X, X.shape[1])

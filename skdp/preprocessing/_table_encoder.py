@@ -6,17 +6,15 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from ..checks.params import check_boolean, check_choice
 from ..checks.silence import DiscreetMethods
 from ..release.mixin import all_or_nothing
-from ..schema import Category, Number, Schema
-from ..schema.declared import cells_of, limits, read_cells, read_numbers, scaled_numbers
+from ..schema import Category
+from ..schema.encoding import Encoding
 from ..schema.entries import table_columns
-from ..schema.schema import as_schema, columns_in_order, read_table
-from ._base import norm_of_entries
+from ..schema.schema import as_schema, columns_in_order
 
 FORMS = ("linear", "codes")
 
@@ -99,39 +97,16 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    def _checked(self) -> tuple[Schema, bool]:
-        """Return the schema, and whether codes are made."""
-        codes = check_choice(self.form, "form", FORMS) == "codes"
-        if check_boolean(self.sparse_output, "sparse_output") and codes:
+    def _encoding(self) -> Encoding:
+        form = check_choice(self.form, "form", FORMS)
+        if check_boolean(self.sparse_output, "sparse_output") and form == "codes":
             raise ValueError('sparse_output=True needs form="linear", because most codes are not 0')
-        return as_schema(self.schema), codes
-
-    def _layout(self) -> list[tuple[str, int]]:
-        """Return the name of each output column, and its number of categories, which is 0 for numbers."""
-        schema, codes = self._checked()
-        layout: list[tuple[str, int]] = []
-        for name, column in schema.items():
-            if isinstance(column, Number):
-                layout.append((name, 0))
-                layout += [(f"{name}_missing", 2)] * (column.missing == "cell")
-            elif codes:
-                layout.append((name, len(cells_of(column))))
-            else:
-                layout += [(f"{name}_{cell}", 2) for cell in cells_of(column)]
-        return layout
+        return Encoding(as_schema(self.schema), form)
 
     @property
     def data_norm(self) -> float:
         """Bound on the L2 norm of encoded rows, from the schema alone."""
-        schema, codes = self._checked()
-        if not codes:
-            return norm_of_entries(1.0, len(schema))
-        largest = [
-            max(map(abs, limits(column))) if isinstance(column, Number) else max(len(cells_of(column)) - 1, 0)
-            for column in schema.values()
-        ]
-        indicators = [1.0 for column in schema.values() if isinstance(column, Number) and column.missing == "cell"]
-        return max(norm_of_entries(largest + indicators, len(largest + indicators)), 1.0)
+        return self._encoding().data_norm
 
     @property
     def data_norm_(self) -> float:
@@ -141,23 +116,21 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
     @property
     def bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Bounds of the encoded columns that are numbers; None if there are none."""
-        schema, codes = self._checked()
-        numeric = [column for column in schema.values() if isinstance(column, Number)]
-        if not numeric:
-            return None
-        ends = [limits(column) if codes else (-1.0, 1.0) for column in numeric]
-        lower, upper = np.array(ends).T
-        return lower.copy(), upper.copy()
+        found = self._encoding().bounds
+        if self.form == "codes" or found is None:
+            return found
+        numbers = [size == 0 for _, size in self._encoding().layout]
+        return (found[0][numbers], found[1][numbers]) if any(numbers) else None
 
     @property
     def categorical_features(self) -> list[int]:
         """Positions of the encoded columns that hold codes or indicators."""
-        return [j for j, (_, size) in enumerate(self._layout()) if size]
+        return [j for j, (_, size) in enumerate(self._encoding().layout) if size]
 
     @property
     def n_categories(self) -> list[int]:
         """Number of codes of each of these columns."""
-        return [size for _, size in self._layout() if size]
+        return list(self._encoding().categories.values())
 
     def parameters(self, estimator: Any = None) -> dict[str, Any]:
         """Return the public parameters of an estimator that follow from the schema.
@@ -173,7 +146,7 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
         parameters : dict
             Some of `data_norm`, `bounds`, `categorical_features`, `n_categories`, `classes` and `bounds_y`.
         """
-        schema, codes = self._checked()
+        schema, codes = as_schema(self.schema), self.form == "codes"
         found: dict[str, Any] = {"data_norm": self.data_norm, "bounds": self.bounds}
         found |= {"categorical_features": self.categorical_features, "n_categories": self.n_categories}
         if isinstance(schema.target, Category):
@@ -202,8 +175,7 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
         self : object
             The transformer.
         """
-        schema, _ = self._checked()
-        columns_in_order(schema, X)
+        columns_in_order(self._encoding().schema, X)
         names, columns = table_columns(X)
         self.n_features_in_ = len(columns)
         if names is not None:
@@ -225,27 +197,7 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
         encoded : ndarray or CSR array of shape (n_samples, n_encoded)
             Finite numbers in double precision.
         """
-        schema, codes = self._checked()
-        every = read_table(schema, X)
-        n_rows, pairs = len(every[0]), zip(schema.values(), every, strict=True)
-        width = len(self._layout())
-        if self.sparse_output:
-            return _sparse(schema, every, width)
-        out = np.zeros((n_rows, width))
-        start, rows = 0, np.arange(n_rows)
-        for column, entries in pairs:
-            if isinstance(column, Number):
-                out[:, start], missing = (read_numbers if codes else scaled_numbers)(column, entries)
-                if column.missing == "cell":
-                    out[:, start + 1] = missing
-                start += 1 + (column.missing == "cell")
-            elif codes:
-                out[:, start] = read_cells(column, entries)
-                start += 1
-            else:
-                out[rows, start + read_cells(column, entries)] = 1.0
-                start += len(cells_of(column))
-        return out
+        return self._encoding().encode(X, sparse_output=self.sparse_output)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray:
         """Return the names of the encoded columns.
@@ -267,30 +219,4 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
                 raise ValueError("input_features is not equal to feature_names_in_")
             if len(given) != getattr(self, "n_features_in_", len(given)):
                 raise ValueError("input_features should have length equal to number of features")
-        names: list[str] = []
-        taken: set[str] = set()
-        for name, _ in self._layout():
-            # A category may be called as a cell is.
-            while name in taken:
-                name += "_"
-            taken.add(name)
-            names.append(name)
-        return np.array(names, dtype=object)
-
-
-def _sparse(schema: Schema, every: list[Any], width: int) -> sparse.csr_array:
-    """Encode rows for linear models, with one stored entry for each column of the schema."""
-    shape = len(every[0]), len(schema)
-    places, values = np.empty(shape, dtype=np.int64), np.ones(shape)
-    start = 0
-    for j, (column, entries) in enumerate(zip(schema.values(), every, strict=True)):
-        if isinstance(column, Number):
-            numbers, missing = scaled_numbers(column, entries)
-            values[:, j] = np.where(missing, 1.0, numbers)
-            places[:, j] = start + missing
-            start += 1 + (column.missing == "cell")
-        else:
-            places[:, j] = start + read_cells(column, entries)
-            start += len(cells_of(column))
-    ends = np.arange(shape[0] + 1) * shape[1]
-    return sparse.csr_array((values.ravel(), places.ravel(), ends), shape=(shape[0], width))
+        return self._encoding().names

@@ -81,16 +81,6 @@ def moment_bits(mechanism: Mechanism, n_moments: int) -> int | None:
     return _VALUE_BITS
 
 
-def scaled(values: NDArray, centre: Array, half: Array, largest: float = 1.0) -> Array:
-    """Return values with ``centre - half`` and ``centre + half`` mapped to -`largest` and `largest`, clipped there."""
-    with np.errstate(over="ignore", under="ignore"):
-        out: Array = values - centre
-        out *= largest / half
-    np.maximum(out, -largest, out=out)
-    np.minimum(out, largest, out=out)
-    return out
-
-
 def largest_value(bits: int | None) -> float:
     """What 1 is in units of the lattice."""
     return 1.0 if bits is None else float(2**bits)

@@ -119,13 +119,13 @@ class PrivateEstimator(DPEstimatorMixin):
         vars(self).update(fitted, privacy_=stated)
         return self
 
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+    def privacy_plan(self, *, n_features: int | None = None, n_classes: int | None = None) -> PrivacyGuarantee:
         """Return the guarantee that `fit` will give, without any data.
 
         Parameters
         ----------
-        n_features : int
-            Number of columns of X.
+        n_features : int, optional
+            Number of columns of X. Ignored if `schema` is set.
         n_classes : int, optional
             Number of labels. Required for a classifier unless `classes` is set.
 
@@ -135,11 +135,8 @@ class PrivateEstimator(DPEstimatorMixin):
             Equal to ``privacy_`` after a fit on such data.
         """
         parameters = self._check_parameters()
-        n_features = check_integer(n_features, "n_features", least=1)
+        n_features = self._planned_features(n_features)
         return self._plan(parameters, self._declared_shape(parameters, n_features, n_classes))[0]
-
-    def _names(self) -> NDArray | None:
-        return getattr(self, "feature_names_in_", None)
 
 
 class RowsMixin(PrivateEstimator):
@@ -181,15 +178,18 @@ class LabelsMixin(PrivateEstimator):
     classes: Any
 
     def _read(self, X: Any, y: Any, parameters: Any) -> tuple[Any, Any, NDArray[np.bool_] | None, Shape]:
-        X, codes, classes = labelled_data(self, X, y, check_classes(self.classes), self._dtypes)
+        X, codes, classes = labelled_data(self, X, y, check_classes(self._declared("classes")), self._dtypes)
         return X, codes, codes >= 0, Shape(X.shape[1], len(classes), names=self._names(), classes=classes)
 
     def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
-        classes = check_classes(self.classes)
+        classes = check_classes(self._declared("classes"))
         if classes is not None:
             n_classes = len(classes)
         elif n_classes is None:
-            raise ValueError("n_classes must be given, since classes is None")
+            raise ValueError(
+                "n_classes must be given, since classes is None and no schema declares a target: "
+                "privacy_plan(n_classes=2), for instance"
+            )
         n_classes = check_integer(n_classes, "n_classes", least=2)
         return Shape(n_features, n_classes, classes=classes, is_read=False)
 
@@ -289,14 +289,14 @@ class ManyTargetsMixin(TargetsMixin):
     bounds_y: Any
 
     def privacy_plan(
-        self, *, n_features: int, n_classes: int | None = None, n_targets: int | None = None
+        self, *, n_features: int | None = None, n_classes: int | None = None, n_targets: int | None = None
     ) -> PrivacyGuarantee:
         """Return the guarantee that `fit` will give, without any data.
 
         Parameters
         ----------
-        n_features : int
-            Number of columns of X.
+        n_features : int, optional
+            Number of columns of X. Ignored if `schema` is set.
         n_classes : int, optional
             Ignored.
         n_targets : int, optional
@@ -308,8 +308,8 @@ class ManyTargetsMixin(TargetsMixin):
             Equal to ``privacy_`` after a fit on such data.
         """
         parameters = self._check_parameters()
-        n_features = check_integer(n_features, "n_features", least=1)
+        n_features = self._planned_features(n_features)
         if n_targets is None:
-            n_targets = max(check_bounds(self.bounds_y, "bounds_y", "the targets")[0].size, 1)
+            n_targets = max(check_bounds(self._declared("bounds_y"), "bounds_y", "the targets")[0].size, 1)
         n_targets = check_integer(n_targets, "n_targets", least=1)
         return self._plan(parameters, Shape(n_features, n_targets=n_targets, is_read=False))[0]

@@ -45,8 +45,19 @@ def label_parts(classes: NDArray, counts: NDArray, deviation: float) -> list[tup
 
 
 def column_part(name: Any, known: float, deviation: float) -> tuple[str, float, float]:
-    """Return the declared categories of a column and their released count as a part for `warn_of_mismatch`."""
-    return f"the categories of the column {name!r}", known, deviation
+    """Return the declared values of a column and their released count as a part for `warn_of_mismatch`."""
+    return f"the declared values of the column {name!r}", known, deviation
+
+
+def declared_part(name: Any, counts: NDArray, n_declared: int, total: float, noise: tuple[float, float]) -> Any:
+    """Return the first `n_declared` of a column's released counts as a part for `warn_of_mismatch`."""
+    # Their sum is also the total less the other counts, which is less noisy if these are few. `noise` holds the
+    # standard deviations of the noise in a count and in the total.
+    known, others = counts[:n_declared], counts[n_declared:]
+    of_known, of_others = noise[0] * math.sqrt(known.size), math.hypot(noise[1], noise[0] * math.sqrt(others.size))
+    if others.size and of_others < of_known:
+        return column_part(name, total - float(others.sum()), of_others)
+    return column_part(name, float(known.sum()), of_known)
 
 
 def warn_of_mismatch(

@@ -18,8 +18,10 @@ from sklearn.base import clone
 
 from ..accounting import PrivacyCost, largest_epsilon
 from ..checks.data import FLOATS, check_quietly
+from ..checks.params import check_integer
 from ..checks.silence import DiscreetMethods
 from ..exceptions import BudgetError, NotEnoughDataError
+from ..schema.mixin import TakesSchema
 from .session import PrivacyGuarantee
 
 #: Why there is no such argument, or parameter.
@@ -50,6 +52,9 @@ def _check_arguments(call: str, signature: Signature, estimator: Any, args: Any,
         known = ", ".join(list(signature.parameters)[1:])
         reason = _REASONS.get(unknown[0], f"The arguments are {known}")
         message = f"got an unexpected keyword argument {unknown[0]!r}. {reason}"
+    elif message == "too many positional arguments":
+        by_position = [n for n, own in signature.parameters.items() if own.kind is own.POSITIONAL_OR_KEYWORD][1:]
+        message = f"takes by position: {', '.join(by_position) or 'nothing'}. Pass other arguments by keyword"
     raise TypeError(f"{type(estimator).__name__}{call} {message}")
 
 
@@ -91,7 +96,7 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         try:
             # NumPy may have been asked to warn of numbers that underflow, which would tell about the data.
             with np.errstate(all="ignore"):
-                return fit(self, *args, **kwargs)
+                return fit(self, *args, **_with_groups(self, parameters, args, kwargs))
         except NotEnoughDataError:
             # What was released is an outcome, which the estimator keeps.
             raise
@@ -109,6 +114,14 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         raise MemoryError("there is too little memory for this fit")
 
     return wrapper
+
+
+def _with_groups(estimator: Any, parameters: Signature, args: Any, kwargs: Any) -> Any:
+    """Return the arguments, with the groups that the schema declares if no others are given."""
+    if "groups" not in parameters.parameters or getattr(estimator, "schema", None) is None:
+        return kwargs
+    given = parameters.bind(estimator, *args, **kwargs).arguments
+    return {**kwargs, "groups": estimator._groups_of(given["X"])} if given.get("groups") is None else kwargs
 
 
 def _put_back(estimator: Any, before: dict[str, Any]) -> None:
@@ -138,7 +151,7 @@ def _advice(estimator: Any) -> str:
     return f". This fit is admitted with epsilon={epsilon:.6g} or less, and delta={getattr(estimator, 'delta', 0.0):g}"
 
 
-class DPEstimatorMixin(DiscreetMethods, ABC):
+class DPEstimatorMixin(TakesSchema, DiscreetMethods, ABC):
     """Mixin of differentially private estimators.
 
     A subclass has the parameters `epsilon`, `delta`, `accountant` and `random_state`, and after `fit` the attribute
@@ -163,13 +176,13 @@ class DPEstimatorMixin(DiscreetMethods, ABC):
             cls.__init__ = _by_public_name(cls.__init__)  # type: ignore[method-assign]
 
     @abstractmethod
-    def privacy_plan(self, *, n_features: int, n_classes: int | None = None) -> PrivacyGuarantee:
+    def privacy_plan(self, *, n_features: int | None = None, n_classes: int | None = None) -> PrivacyGuarantee:
         """Return the guarantee that `fit` will give, from public parameters alone.
 
         Parameters
         ----------
-        n_features : int
-            Number of columns of X.
+        n_features : int, optional
+            Number of columns of X. Ignored if `schema` is set.
         n_classes : int, optional
             Number of labels, for a classifier whose label set is not declared.
 
@@ -179,9 +192,18 @@ class DPEstimatorMixin(DiscreetMethods, ABC):
             Equal to ``privacy_`` after a fit on such data.
         """
 
+    def _planned_features(self, n_features: Any) -> int:
+        """Return the number of columns that a plan is for."""
+        encoding = self._encoding()
+        if encoding is not None:
+            return len(encoding.layout)
+        if n_features is None:
+            raise TypeError("n_features must be given, since there is no schema")
+        return check_integer(n_features, "n_features", least=1)
+
     def _check_rows(self, X: Any) -> None:
         """Refuse rows that `fit` would refuse, for what their entries are."""
-        check_quietly(X, dtype=list(FLOATS), ensure_min_samples=0, accept_sparse=True)
+        check_quietly(self._encoded(X, reset=False), dtype=list(FLOATS), ensure_min_samples=0, accept_sparse=True)
 
     def _fixed_cost(self) -> PrivacyCost | None:
         """Return what a fit will charge if that is the same for data of every shape, else None."""

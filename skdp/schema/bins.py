@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -78,3 +79,12 @@ class Bins:
         before = np.cumsum(counts) - counts
         extended = np.append(edges, np.full(most, np.inf))
         return rate, before, [np.where(counts > k, extended.take(before + k), np.inf) for k in range(most)]
+
+
+def bin_names(edges: Array) -> list[str]:
+    """Return the names of bins with these edges."""
+    names = [f"{low:.6g} to {high:.6g}" for low, high in pairwise(edges)]
+    # Values beyond the outer edges are counted there.
+    if len(names) > 1:
+        names[0], names[-1] = f"below {edges[1]:.6g}", f"{edges[-2]:.6g} and above"
+    return names

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.data import LABEL_KINDS, is_sequence, label_key, validate_quietly
+from ..checks.data import FLOATS, LABEL_KINDS, is_sequence, label_key, reads_table, validate_quietly
 from ..checks.params import check_classes, check_integer
 from ..checks.values import shown
 from ..mechanisms import UNKNOWN
@@ -168,6 +168,9 @@ def _kind_of(entry: Any) -> str | None:
 
 def read_entries(estimator: Any, X: Any, *, reset: bool) -> NDArray:
     """Validate rows of any entries. Missing entries, and those of another kind, are no categories."""
+    if reads_table(estimator, reset):
+        codes: NDArray = validate_quietly(estimator, X, dtype=list(FLOATS), ensure_min_samples=0, reset=reset)
+        return codes
     X = entries_of(X)
     # NumPy converts a list to a type that holds all of its entries, so that one entry decides how the others are read.
     dtype = None if has_one_type(X) else object

@@ -7,9 +7,8 @@ or between bounds. Each record is read by itself, so that neighbouring data sets
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,9 @@ from numpy.typing import NDArray
 
 from ..checks.data import FLOATS, check_quietly
 from ..checks.params import check_bounds, increasing_edges, is_list
-from ..release.class_sums import scaled
-from .bins import Bins
+from .bins import Bins, bin_names
 from .categories import Categories, cells_of_codes, check_list
-from .grid import MOST_CELLS, Grid
+from .grid import MOST_CELLS, Grid, scaled
 from .names import (
     bounds_of_columns,
     check_n_categories,
@@ -49,6 +47,8 @@ class Columns:
     categorical: tuple[int, ...] = ()
     uneven: tuple[int, ...] = ()
     pairs: tuple[tuple[int, int], ...] = ()
+    # Numbers of the first cells of columns, which hold declared values, where other cells hold other entries.
+    declared: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def n_features(self) -> int:
@@ -156,11 +156,7 @@ class Columns:
         if isinstance(kind, Categories):
             return [str(value) for value in kind.values.tolist()]
         assert kind is not None
-        names = [f"{low:.6g} to {high:.6g}" for low, high in pairwise(kind)]
-        # Values beyond the outer edges are counted there.
-        if len(names) > 1:
-            names[0], names[-1] = f"below {kind[1]:.6g}", f"{kind[-2]:.6g} and above"
-        return names
+        return bin_names(kind)
 
 
 class Encoder:
@@ -211,6 +207,7 @@ class ColumnSpec:
     n_cells: int
     scale: str
     unit: float
+    declared: Mapping[str, int]
 
     @property
     def named(self) -> list[Any]:
@@ -236,7 +233,9 @@ class ColumnSpec:
         lower, upper = bounds_of_columns(self.bounds, n_features, rest, numeric)
         grid = Grid(lower, upper, self.n_cells, self.scale, self.unit)
         pairs = distinct_pairs((place[a], place[b]) for a, b in self.pairs)
-        return Columns(tuple(kinds), grid, self.n_bins, tuple(categorical), tuple(uneven), pairs)
+        known = [] if names is None else [str(name) for name in names]
+        own_cells = {j: self.declared[name] for j, name in enumerate(known) if name in self.declared}
+        return Columns(tuple(kinds), grid, self.n_bins, tuple(categorical), tuple(uneven), pairs, own_cells)
 
 
 def check_columns(
@@ -250,25 +249,27 @@ def check_columns(
 ) -> ColumnSpec:
     """Check the parameters that describe columns, as far as possible without the number of columns."""
     # Numbers between bounds have `n_bins` cells, or none if that is 0; the grid may be finer.
-    categories = getattr(estimator, "categories", None)
+    categories = estimator._declared("categories")
     if categories is None:
         parameter = "categorical_features"
-        mask_length, columns = named_columns(getattr(estimator, parameter, None), parameter)
-        counts = check_n_categories(getattr(estimator, "n_categories", None), len(columns), most)
+        mask_length, columns = named_columns(estimator._declared(parameter), parameter)
+        counts = check_n_categories(estimator._declared("n_categories"), len(columns), most)
         by_size = {size: Categories.codes(size) for size in set(counts)}
         declared = tuple((name, by_size[size]) for name, size in zip(columns, counts, strict=True))
     else:
         parameter, mask_length, declared = "categories", None, _check_categories(categories, most)
-    edges = _check_bin_edges(getattr(estimator, "bin_edges", None))
+    edges = _check_bin_edges(estimator._declared("bin_edges"))
     taken = [name for name, _ in (*declared, *edges)]
     if len(set(taken)) < len(taken):
         raise ValueError(f"a column may occur once only in {parameter}{' and bin_edges together' if edges else ''}")
-    pairs = check_pairs(getattr(estimator, "interactions", None))
+    pairs = check_pairs(estimator._declared("interactions"))
     if pairs and len({type(name) for name in [*taken, *(c for pair in pairs for c in pair)]}) > 1:
         raise ValueError("interactions, categories and bin_edges must all hold positions, or all hold names")
-    bounds = None if estimator.bounds is None else check_bounds(estimator.bounds, "bounds", "the numeric features")
+    bounds = estimator._declared("bounds")
+    bounds = None if bounds is None else check_bounds(bounds, "bounds", "the numeric features")
     cells = n_bins if n_cells is None else n_cells
-    return ColumnSpec(parameter, mask_length, declared, edges, pairs, bounds, n_bins, cells, scale, unit)
+    known = estimator._declared_cells()
+    return ColumnSpec(parameter, mask_length, declared, edges, pairs, bounds, n_bins, cells, scale, unit, known)
 
 
 def _check_categories(value: Any, most: int) -> tuple[tuple[Any, Categories], ...]:
@@ -292,8 +293,13 @@ def _check_bin_edges(value: Any) -> tuple[tuple[Any, Array], ...]:
         raise TypeError(f"bin_edges must map columns to edges, got {type(value).__name__}")
     checked = []
     for name, edges in value.items():
-        array = increasing_edges(edges)
-        if array is None:
-            raise ValueError(f"bin_edges must have two finite edges or more for a column, increasing; {name!r} has not")
-        checked.append((column_name(name, "bin_edges"), array))
+        checked.append((column_name(name, "bin_edges"), check_edges(edges, name)))
     return tuple(checked)
+
+
+def check_edges(edges: Any, name: Any) -> Array:
+    """Return the edges of the bins of one column."""
+    array = increasing_edges(edges)
+    if array is None:
+        raise ValueError(f"bin_edges must have two finite edges or more for a column, increasing; {name!r} has not")
+    return array

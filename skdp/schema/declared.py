@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ from .entries import MISSING, Entries
 from .grid import Grid
 
 Array = NDArray[np.float64]
+
+#: Name of the cell of missing entries.
+MISSING_CELL = "missing"
 
 # Values that a description shows.
 _MOST_SHOWN = 4
@@ -68,9 +71,11 @@ class Number:
     missing: str = "cell"
 
     def __post_init__(self) -> None:
-        check_bounds((self.low, self.high), "(low, high)", "the column")
         if np.ndim(self.low) or np.ndim(self.high):
             raise ValueError("low and high must be numbers, and not sequences")
+        if isinstance(self.low, int | float) and isinstance(self.high, int | float) and self.low >= self.high:
+            raise ValueError(f"low must be less than high, got {self.low!r} and {self.high!r}")
+        check_bounds((self.low, self.high), "(low, high)", "the column")
         if self.step is not None:
             check_positive(self.step, "step")
         check_choice(self.scale, "scale", ("linear", "log"))
@@ -139,13 +144,21 @@ def _grid(column: Number) -> Grid:
     return Grid(np.array([float(column.low)]), np.array([float(column.high)]), 1, scale, float(column.step or 1))
 
 
-def read_numbers(column: Number, entries: Entries) -> tuple[Array, NDArray[np.bool_]]:
-    """Return numbers on the scale of a column, clipped; the middle for missing ones; and which are missing."""
-    values, (low, high) = entries.as_numbers(), limits(column)
+def edges_of(column: Number, n_bins: int) -> Array:
+    """Return the edges of bins between the bounds of a column, even on its scale."""
+    return replace(_grid(column), n_cells=n_bins).every_edge()[0]
+
+
+def read_numbers(column: Number, entries: Entries, warped: bool = True) -> tuple[Array, NDArray[np.bool_]]:
+    """Return numbers, clipped; the middle for missing ones; and which are missing."""
+    # They are on the scale of the column if `warped`.
+    values, (low, high) = entries.as_numbers(), limits(column) if warped else (float(column.low), float(column.high))
     missing = np.isnan(values)
     if column.missing == "error" and missing.any():
         raise ValueError(_REFUSED.format(entries.name, "missing values, or entries that are no numbers", "missing"))
-    values = _grid(column).warp(np.clip(values, column.low, column.high))
+    values = np.clip(values, column.low, column.high)
+    if warped:
+        values = _grid(column).warp(values)
     # Logarithms are rounded.
     return np.where(missing, low / 2 + high / 2, np.clip(values, low, high)), missing
 
@@ -162,7 +175,7 @@ def scaled_numbers(column: Number, entries: Entries) -> tuple[Array, NDArray[np.
 def cells_of(column: Category) -> list[str]:
     """Return names of the cells: the categories, and those for other and for missing entries, where there are any."""
     further = ["other"] if column.other == "cell" else []
-    return [*map(str, column.values), *further, *(["missing"] if column.missing == "cell" else [])]
+    return [*map(str, column.values), *further, *([MISSING_CELL] if column.missing == "cell" else [])]
 
 
 def read_cells(column: Category, entries: Entries) -> NDArray[np.int64]:
@@ -185,14 +198,15 @@ def _categories(column: Category) -> Categories:
 
 
 def count_outside(column: Column, entries: Entries) -> dict[str, int]:
-    """Count missing entries, and those outside the bounds or in no category."""
+    """Count missing entries, those that are no numbers, and those outside the bounds or in no category."""
     if isinstance(column, Number):
         values = entries.as_numbers()
-        missing, outside = np.isnan(values), (values < column.low) | (values > column.high)
+        missing = entries.as_codes(Categories.codes(1)) == MISSING
+        outside, unreadable = (values < column.low) | (values > column.high), np.isnan(values) & ~missing
     else:
         codes = entries.as_codes(_categories(column))
-        missing, outside = codes == MISSING, codes == UNKNOWN
-    return {"missing": int(missing.sum()), "outside": int(outside.sum())}
+        missing, outside, unreadable = codes == MISSING, codes == UNKNOWN, np.zeros(0)
+    return {"missing": int(missing.sum()), "unreadable": int(unreadable.sum()), "outside": int(outside.sum())}
 
 
 def made_up(column: Column, shares: Array) -> list[Any]:

@@ -127,6 +127,16 @@ class Grid:
         return self.values(np.broadcast_to(np.arange(self.n_cells + 1), (len(self.lower), self.n_cells + 1)))
 
 
+def scaled(values: NDArray, centre: Array, half: Array, largest: float = 1.0) -> Array:
+    """Return values with ``centre - half`` and ``centre + half`` mapped to -`largest` and `largest`, clipped there."""
+    with np.errstate(over="ignore", under="ignore"):
+        out: Array = values - centre
+        out *= largest / half
+    np.maximum(out, -largest, out=out)
+    np.minimum(out, largest, out=out)
+    return out
+
+
 def check_grid(bounds: Any, n_cells: int, scale: object, unit: object, scales: tuple[str, ...] = SCALES) -> Grid:
     """Check the parameters of a grid, which `Grid.of` adapts to the number of columns."""
     lower, upper = check_bounds(bounds, "bounds", "the features")

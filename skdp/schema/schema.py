@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from html import escape
 from pathlib import Path
 from typing import Any, Self
@@ -319,7 +320,9 @@ class Schema(Mapping[str, Column]):
         return pd.DataFrame(table)
 
     def check(self, table: Any) -> TableCheck:
-        """Count the entries of a table that are missing or not declared. This is not private.
+        """Count the entries of a table that are missing, unreadable or not declared. This is not private.
+
+        Unreadable are entries of a `Number` that are no numbers, such as text and dates. Fits count them as missing.
 
         It is for the curator of the data, who may see them. Never publish the result, and do not change the schema
         because of it, unless the code book gives the reason.
@@ -338,6 +341,10 @@ class Schema(Mapping[str, Column]):
         counts = {
             name: count_outside(column, entries) for (name, column), entries in zip(self.items(), read, strict=True)
         }
+        names, columns = table_columns(table)
+        if self.target is not None and self.target_name is not None and self.target_name in (names or ()):
+            labels = read_column(columns[list(names or ()).index(self.target_name)], self.target_name)
+            counts[f"{self.target_name} (target)"] = count_outside(self.target, labels)
         return TableCheck(len(read[0]), counts)
 
 
@@ -349,8 +356,8 @@ class TableCheck:
         self.counts = counts
 
     def _table(self) -> list[tuple[str, ...]]:
-        rows = [(name, str(own["missing"]), str(own["outside"])) for name, own in self.counts.items()]
-        return [("column", "missing", "outside"), *rows]
+        kinds = ("missing", "unreadable", "outside")
+        return [("column", *kinds), *((name, *(str(own[kind]) for kind in kinds)) for name, own in self.counts.items())]
 
     def _line(self) -> str:
         return f"Not private, for the curator's eyes only: {self.n_rows} rows"
@@ -373,15 +380,18 @@ def columns_in_order(schema: Schema, X: Any) -> list[Any]:
             )
         return columns
     allowed = {*schema, schema.target_name, schema.group}
-    for problem, wrong in (
-        ("X lacks columns of the schema", [name for name in schema if name not in names]),
-        ("X has columns that the schema does not declare", [name for name in names if name not in allowed]),
-        ("X has several columns of one name", [name for name in schema if names.count(name) > 1]),
+    lacking, further = [name for name in schema if name not in names], [name for name in names if name not in allowed]
+    for problem, wrong, others in (
+        ("X lacks columns of the schema", lacking, further),
+        ("X has columns that the schema does not declare", further, lacking),
+        ("X has several columns of one name", [name for name in schema if names.count(name) > 1], []),
     ):
         if wrong:
+            alike = [(name, get_close_matches(name, others, 1)) for name in wrong if isinstance(name, str)]
+            hints = [f" Is {name!r} a misspelling of {close[0]!r}?" for name, close in alike if close]
             raise ValueError(
-                f"{problem}: {', '.join(map(repr, wrong))}. Choose the columns of X, or use schema.select, "
-                "schema.drop or schema | {...}"
+                f"{problem}: {', '.join(map(repr, wrong))}.{''.join(hints)} Choose or rename the columns of X. Before "
+                "a fit, schema.select, schema.drop and schema | {...} make another schema"
             )
     return [columns[names.index(name)] for name in schema]
 
@@ -422,8 +432,12 @@ def as_schema(value: Any) -> Schema:
             "the data, because that would be a release"
         )
     if isinstance(value, Mapping):
-        return Schema(value)
-    raise TypeError(f"schema must be a skdp.Schema, got {shown(value)}")
+        try:
+            return Schema(value)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"schema: {error}") from None
+    hint = ". Use Schema.load to read a file" if isinstance(value, str | Path) else ""
+    raise TypeError(f"schema must be a skdp.Schema, got {shown(value)}{hint}")
 
 
 def _check_name(name: Any, parameter: str) -> str:

@@ -22,12 +22,21 @@ ENTRY_BITS = 20
 _LIMB = 2.0**26
 
 
-def moments_l2(row_norm: float, target_norm: float, weight: float) -> float:
+def moments_l2(
+    row_norm: float,
+    target_norm: float,
+    weight: float,
+    constant: float = 0.0,
+    count_weight: float = 1.0,
+    total_weight: float = 1.0,
+) -> float:
     r"""Bound the L2 norm of what one record adds to (svec of the Gram matrix, `weight` times the cross moments).
 
     svec lists the diagonal, and :math:`\sqrt2` times the upper triangle, so that its norm is the Frobenius norm.
     Since :math:`\|z z^\top\|_F = \|z\|^2` and :math:`\|z u^\top\|_F = \|z\|\,\|u\|`, the norm is exactly
-    :math:`\|z\|\sqrt{\|z\|^2 + w^2\|u\|^2}`. Every record of full norms attains the bound.
+    :math:`\|z\|\sqrt{\|z\|^2 + w^2\|u\|^2}`. With the square of the constant feature :math:`z_c` listed :math:`a`
+    times, and its products with targets :math:`b` times, the square of the norm is larger by
+    :math:`(a^2 - 1) z_c^4 + w^2 (b^2 - 1) z_c^2\|u\|^2`. Every record of full norms attains the bound.
 
     Parameters
     ----------
@@ -37,20 +46,36 @@ def moments_l2(row_norm: float, target_norm: float, weight: float) -> float:
         Bound on the L2 norm of a record's targets.
     weight : float
         Weight of the cross moments.
+    constant : float, default=0.0
+        Bound on the constant feature.
+    count_weight, total_weight : float, default=1.0
+        Further weights, at least 1, of the square of the constant feature and of its products with targets.
 
     Returns
     -------
     sensitivity : float
         The bound, rounded up.
     """
-    return row_norm * math.hypot(row_norm, weight * target_norm) * (1 + 2.0**-50)
+    whole = row_norm * math.hypot(row_norm, weight * target_norm)
+    count = math.sqrt(max(count_weight**2 - 1, 0.0)) * constant**2
+    totals = math.sqrt(max(total_weight**2 - 1, 0.0)) * weight * constant * target_norm
+    return math.hypot(whole, count, totals) * (1 + 2.0**-50)
 
 
-def moments_l1(row_norm: float, row_sum: float, target_sum: float, weight: float) -> float:
+def moments_l1(
+    row_norm: float,
+    row_sum: float,
+    target_sum: float,
+    weight: float,
+    constant: float = 0.0,
+    count_weight: float = 1.0,
+    total_weight: float = 1.0,
+) -> float:
     r"""Bound the L1 norm of what one record adds to (upper triangle of the Gram matrix, `weight` times cross moments).
 
     The triangle with its diagonal has :math:`\sum_{j\le l}|z_j z_l| = (\|z\|_1^2 + \|z\|_2^2)/2`, and the cross
-    moments have :math:`\|z\|_1\|u\|_1`. A row whose entries are all equal in size attains the bound.
+    moments have :math:`\|z\|_1\|u\|_1`. A row whose entries are all equal in size attains the bound. Further weights
+    of the constant feature's own products add :math:`(a - 1) z_c^2 + w (b - 1) |z_c| \|u\|_1`.
 
     Parameters
     ----------
@@ -60,13 +85,19 @@ def moments_l1(row_norm: float, row_sum: float, target_sum: float, weight: float
         Bound on the L1 norm of a record's targets.
     weight : float
         Weight of the cross moments.
+    constant : float, default=0.0
+        Bound on the constant feature.
+    count_weight, total_weight : float, default=1.0
+        Further weights, at least 1, of the square of the constant feature and of its products with targets.
 
     Returns
     -------
     sensitivity : float
         The bound, rounded up.
     """
-    return ((row_sum**2 + row_norm**2) / 2 + weight * row_sum * target_sum) * (1 + 2.0**-48)
+    whole = (row_sum**2 + row_norm**2) / 2 + weight * row_sum * target_sum
+    more = (count_weight - 1) * constant**2 + (total_weight - 1) * weight * constant * target_sum
+    return (whole + more) * (1 + 2.0**-48)
 
 
 def pack_symmetric(matrix: NDArray[np.float64], weight: float) -> NDArray[np.float64]:

@@ -40,6 +40,9 @@ _SURE_BY, _SURE_BY_OF_MEAN = 2.0, 1.5
 
 _MOST_SLOPE = 4.0
 
+# The least half width of a window, far above the rounding of weights.
+_LEAST_HALF = 2.0**-10
+
 
 def weights_in_cells(predictions: NDArray, targets: NDArray) -> Array:
     """Divide each record among six cells, and return the sum of the records' weights in each.
@@ -70,6 +73,24 @@ class Line:
     shift: float = 0.0
 
 
+@dataclass(frozen=True)
+class Window:
+    """Hold the public interval that the predictions of a released model are in, in scaled units."""
+
+    # In a narrow interval, lines differ by little, and so does what the noise adds to the estimates of their errors.
+
+    centre: float = 0.0
+    half: float = 1.0
+
+    @classmethod
+    def of(cls, lower: float, upper: float) -> Window:
+        """Return the part of an interval that is within the bounds of targets; all of these if there is none."""
+        lower, upper = max(lower, -1.0), min(upper, 1.0)
+        if not lower <= upper:
+            return cls()
+        return cls((lower + upper) / 2, max((upper - lower) / 2, _LEAST_HALF))
+
+
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """The plan of the release. Public."""
@@ -88,19 +109,32 @@ class Calibration:
         return cls(Release(LABEL, mechanism, PURE_SHARE, _THEOREM), PureEvent(part))
 
     def lines(
-        self, session: ReleaseSession, predictions: NDArray, targets: NDArray, *, trusted: bool = True
+        self,
+        session: ReleaseSession,
+        predictions: NDArray,
+        targets: NDArray,
+        window: Window = Window(),
+        *,
+        trusted: bool = True,
     ) -> list[Line]:
-        """Release the weights of private predictions and targets in scaled units, and return each column's line."""
+        """Release the weights of private predictions and targets in scaled units, and return each column's line.
+
+        The predictions are in units of the window, and so are the lines' arguments.
+        """
         mechanism = self.release.mechanism
         weights = np.concatenate([weights_in_cells(*pair) for pair in zip(predictions.T, targets.T, strict=True)])
         released = session.release(LABEL, within_reach(mechanism, weights))
         noise = math.sqrt(coordinate_variance(mechanism))
-        return [chosen_line(own, noise, trusted) for own in released.reshape(-1, 6)]
+        return [chosen_line(own, noise, trusted, window) for own in released.reshape(-1, 6)]
 
-    def line(self, session: ReleaseSession, predictions: NDArray, targets: NDArray, *, trusted: bool = True) -> Line:
-        """Return the line of a single target."""
-        (line,) = self.lines(session, predictions[:, None], targets[:, None], trusted=trusted)
-        return line
+    def line(
+        self, session: ReleaseSession, predictions: NDArray, targets: NDArray, window: Window, *, trusted: bool = True
+    ) -> Line:
+        """Return the line of a single target, for predictions in a public window."""
+        moved = (predictions - window.centre) / window.half
+        (line,) = self.lines(session, moved[:, None], targets[:, None], window, trusted=trusted)
+        slope = line.slope / window.half
+        return Line(slope, line.shift - slope * window.centre)
 
 
 def _errors(line: Line) -> Array:
@@ -109,8 +143,11 @@ def _errors(line: Line) -> Array:
     return b**2 * _SECOND + 2 * a * b * _FIRST + a**2 - 2 * _TARGET * (b * _FIRST + a)
 
 
-def chosen_line(weights: Array, noise: float, trusted: bool) -> Line:
-    """Choose the line of least squared error, from released weights and the standard deviation of their noise."""
+def chosen_line(weights: Array, noise: float, trusted: bool, window: Window = Window()) -> Line:
+    """Choose the line of least squared error, from released weights and the standard deviation of their noise.
+
+    Lines map predictions in units of the window to predictions in scaled units.
+    """
     # If the noise leaves the choice open, the predictions are kept if `trusted`, and the mean is used otherwise.
     # Below its noise, a number of records says nothing.
     deviation = noise * math.sqrt(len(weights))
@@ -120,10 +157,11 @@ def chosen_line(weights: Array, noise: float, trusted: bool) -> Line:
     kept = max(0.0, 1 - (2 * deviation / total) ** 2) if total else 0.0
     target = min(max(kept * total / count, -1.0), 1.0)
     mean, square = float(weights @ _FIRST) / count, float(weights @ _SECOND) / count
-    lines = [Line(), Line(0.0, target), Line(1.0, target - mean)]
+    kept_slope = window.half
+    lines = [Line(kept_slope, window.centre), Line(0.0, target), Line(kept_slope, target - kept_slope * mean)]
     if square > mean**2:
         slope = (float(weights @ (_FIRST * _TARGET)) / count - mean * target) / (square - mean**2)
-        slope = min(max(slope, 0.0), _MOST_SLOPE)
+        slope = min(max(slope, 0.0), _MOST_SLOPE * kept_slope)
         lines.append(Line(slope, target - slope * mean))
     start, sure_by = (lines[0], _SURE_BY) if trusted else (lines[1], _SURE_BY_OF_MEAN)
     best, least = start, 0.0

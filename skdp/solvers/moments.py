@@ -8,7 +8,7 @@ less, and says the same. The release is the Gram matrix and the cross moments, j
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,12 +51,26 @@ THEOREM = Theorem("Functional mechanism", 1)
 #: square of the norm, so that 0.25 adds 6 % to it; the 0.3 of gradients and perturbed minimisers would add 9 %.
 INTERCEPT_CONSTANT = 0.25
 
-#: Weight of the cross moments in the joint release, in units in which both blocks have the same largest norm. The
-#: cross moments get 0.6^2 / (1 + 0.6^2) = 26 % of the square of the GDP parameter.
-CROSS_WEIGHT = 0.6
-
 #: The ridge, as a multiple of the noise's largest eigenvalue.
 RIDGE = 0.5
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Hold the weights of the parts of the joint release."""
+
+    # `cross` is the weight of the cross moments, in units in which they and the Gram matrix have the same largest norm.
+    # The cross moments get cross^2 / (1 + cross^2) of the square of the GDP parameter. `count` and `total` are further
+    # weights of the square of the constant feature and of its products with targets, which are few numbers of small
+    # size.
+
+    cross: float = 0.6
+    count: float = 1.0
+    total: float = 1.0
+
+
+#: The number of records and the sums of targets decide the mean of all predictions.
+REGRESSION_WEIGHTS = Weights(cross=0.7, count=3.0, total=1.6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +85,7 @@ class Geometry:
     constant: float
     target_norm: float
     target_sum: float
+    weights: Weights = Weights()
 
     @classmethod
     def of(
@@ -81,6 +96,7 @@ class Geometry:
         fit_intercept: bool,
         one_hot: bool,
         private: bool,
+        weights: Weights = Weights(),
     ) -> Geometry:
         longest = math.sqrt(n_features)
         if data_norm is None:
@@ -93,6 +109,7 @@ class Geometry:
             INTERCEPT_CONSTANT * data_norm if fit_intercept else 0.0,
             1.0 if one_hot else math.sqrt(n_targets),
             1.0 if one_hot else float(n_targets),
+            weights if fit_intercept else replace(weights, count=1.0, total=1.0),
         )
 
     @property
@@ -141,28 +158,42 @@ class Geometry:
         return largest * (1 + 2.0**-40) + self.n_columns * self.step / 2
 
     @property
-    def cross_weight(self) -> float:
-        return CROSS_WEIGHT * self.row_norm / self.target_norm
+    def largest_constant(self) -> float:
+        """Bound on the constant feature of a row that is summed."""
+        return self.constant * (1 + 2.0**-40) + self.step / 2 if self.constant else 0.0
 
     @property
-    def sum_weight(self) -> float:
-        """Weight of the cross moments where the L1 norm counts."""
+    def by_norm(self) -> Block:
+        """How the moments are listed where the L2 norm counts."""
+        cross = self.weights.cross * self.row_norm / self.target_norm
+        return Block(MOMENTS, math.sqrt(2), cross, self.weights.count, self.weights.total)
+
+    @property
+    def by_sum(self) -> Block:
+        """How the moments are listed where the L1 norm counts."""
         gram = (self.row_sum**2 + self.row_norm**2) / 2
-        return CROSS_WEIGHT**2 * gram / (self.row_sum * self.target_sum)
+        cross = self.weights.cross**2 * gram / (self.row_sum * self.target_sum)
+        return Block(MOMENTS, 1.0, cross, self.weights.count, self.weights.total)
 
 
 @dataclass(frozen=True)
 class Block:
     """Hold a part of the moments, which is listed as one vector and released at once."""
 
-    # The weights apply to entries above the diagonal of the Gram matrix, and to the cross moments. 0 omits a part.
+    # The weights apply to entries above the diagonal of the Gram matrix, and to the cross moments. 0 omits a part. The
+    # square of the last column and its cross moments have further weights.
 
     label: str
     gram: float
     cross: float
+    count: float = 1.0
+    total: float = 1.0
 
     def pack(self, moments: Array) -> Array:
         p = len(moments)
+        moments = moments.copy()
+        moments[-1, p - 1] *= self.count
+        moments[-1, p:] *= self.total
         parts = []
         if self.gram:
             parts.append(pack_symmetric(moments[:, :p], self.gram))
@@ -176,18 +207,24 @@ class Block:
         if self.gram:
             gram, released = np.split(released, [p * (p + 1) // 2])
             moments[:, :p] = unpack_symmetric(gram, p, self.gram)
+            moments[-1, p - 1] /= self.count
         if self.cross:
             moments[:, p:] = released.reshape(p, -1) / self.cross
+            moments[-1, p:] /= self.total
 
 
 @dataclass(frozen=True)
 class Noise:
-    """Describe the noise in a Gram matrix with `size` columns, by public numbers."""
+    """Describe the noise in a Gram matrix with `size` columns and in the cross moments, by public numbers."""
 
-    # `scale` is the standard deviation on the diagonal. Off the diagonal, it is `scale / sqrt(2)`.
+    # `scale` is the standard deviation on the diagonal. Off the diagonal, it is `scale / sqrt(2)`. `cross` is that of
+    # the cross moments. The noise in the last column's square and in its cross moments is divided by the weights.
 
     scale: float
     size: int
+    cross: float = 0.0
+    count: float = 1.0
+    total: float = 1.0
 
     @property
     def largest_eigenvalue(self) -> float:
@@ -195,15 +232,31 @@ class Noise:
 
 
 def _laplace(epsilon: float, geometry: Geometry, rows: int = 1) -> DiscreteLaplaceMechanism:
-    sensitivity = moments_l1(geometry.row_norm, geometry.row_sum, geometry.target_sum, geometry.sum_weight)
+    block = geometry.by_sum
+    sensitivity = moments_l1(
+        geometry.row_norm,
+        geometry.row_sum,
+        geometry.target_sum,
+        block.cross,
+        geometry.largest_constant,
+        block.count,
+        block.total,
+    )
     return l1_mechanism(epsilon, group_sensitivity(sensitivity, rows), geometry.size)
 
 
 def plan(epsilon: float, delta: float, geometry: Geometry, unit: Unit = ONE_RECORD) -> tuple[PrivacyGuarantee, Block]:
     """Return the one joint release of all moments, and how they are listed for it."""
-    sensitivity = moments_l2(geometry.row_norm, geometry.target_norm, geometry.cross_weight)
+    block = geometry.by_norm
+    sensitivity = moments_l2(
+        geometry.row_norm,
+        geometry.target_norm,
+        block.cross,
+        geometry.largest_constant,
+        block.count,
+        block.total,
+    )
     sensitivity = group_sensitivity(sensitivity, unit.rows)
-    block = Block(MOMENTS, math.sqrt(2), geometry.cross_weight)
     event: PrivacyEvent = PureEvent(epsilon)
     mechanism: Mechanism
     if epsilon == math.inf:
@@ -212,9 +265,8 @@ def plan(epsilon: float, delta: float, geometry: Geometry, unit: Unit = ONE_RECO
         mechanism, event = l2_mechanism(epsilon, delta, 1.0, sensitivity, geometry.size)
         if delta == 0:
             laplace = _laplace(epsilon, geometry, unit.rows)
-            by_sum = Block(MOMENTS, 1.0, geometry.sum_weight)
-            if _loss(laplace, by_sum, geometry) < _loss(mechanism, block, geometry):
-                mechanism, block = laplace, by_sum
+            if _loss(laplace, geometry.by_sum, geometry) < _loss(mechanism, block, geometry):
+                mechanism, block = laplace, geometry.by_sum
     releases = (Release(MOMENTS, mechanism, 1.0, THEOREM),)
     return unit.stated(PrivacyGuarantee(epsilon, delta, (event,), releases)), block
 
@@ -229,9 +281,11 @@ def _loss(mechanism: Mechanism, block: Block, geometry: Geometry) -> float:
 
 
 def noise_of(mechanism: Mechanism, block: Block, geometry: Geometry) -> Noise:
-    """Return the size of the noise in the Gram matrix."""
+    """Return the size of the noise in the moments."""
     # With Laplace noise, the entries above the diagonal decide the largest eigenvalue, and their weight is 1.
-    return Noise(math.sqrt(2 * coordinate_variance(mechanism)) / block.gram, geometry.n_columns)
+    variance = coordinate_variance(mechanism)
+    cross = math.sqrt(variance) / block.cross if block.cross else 0.0
+    return Noise(math.sqrt(2 * variance) / block.gram, geometry.n_columns, cross, block.count, block.total)
 
 
 class Moments:

@@ -14,6 +14,8 @@ from ..checks.data import NUMBERS, validate_quietly
 from ..checks.params import real_numbers
 from ..checks.silence import DiscreetMethods
 from ..schema.columns import Columns, Encoder
+from ..schema.mixin import TakesSchema
+from .tables import table_information
 
 Array = NDArray[np.float64]
 
@@ -21,7 +23,7 @@ Array = NDArray[np.float64]
 _PREDICTED_ROWS, _PREDICTED_CELLS = 4096, 2**17
 
 
-class NaiveBayesPrediction(DiscreetMethods):
+class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
     """Predicts by the fitted tables of columns that are categorical or binned."""
 
     classes_: NDArray
@@ -34,6 +36,20 @@ class NaiveBayesPrediction(DiscreetMethods):
     def _number_evidence(self, X: NDArray) -> Array:
         """Log densities of the columns without tables together, by row and class."""
         return np.zeros((len(X), len(self.class_prior_)))
+
+    def _number_information(self) -> Array:
+        """Mutual information of columns without tables and the label; 0 for others."""
+        return np.zeros(self._columns.n_features)
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Mutual information of each column and the label by the model, divided by the sum, of shape (n_features,)."""
+        check_is_fitted(self, "privacy_")
+        found = self._number_information()
+        for j in self._columns.tables:
+            probabilities = np.exp(self.feature_log_prob_[j])
+            found[j] = table_information(probabilities[None], self.class_prior_)[0]
+        return self._importances(np.maximum(found, 0.0))
 
     def _joint_log_scores(self, X: Any) -> Array:
         """Logarithms of probabilities of classes given rows, each row's up to a constant."""

@@ -143,7 +143,7 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
             classes=classes,
             bounds_y=bounds_y,
             expected_n=EXPECTED_N if self.expected_n is None else check_integer(self.expected_n, "expected_n", least=1),
-            unit=Unit.of(self.rows_per_group),
+            unit=Unit.of(self._declared("rows_per_group")),
         )
 
     def _kind(self, parameters: Parameters) -> type[PrivateEstimator]:
@@ -176,6 +176,9 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
             "_axes": axes,
         }
 
+    def _form(self) -> str:
+        return "codes" if self.n_bins is None else "cells"
+
     def _fixed_cost(self) -> PrivacyCost | None:
         # The number of cells is that of dimensions only.
         parameters = self._check_parameters()
@@ -204,7 +207,7 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
         weights = self.weights_.ravel()
         kept = np.flatnonzero(weights)
         values = self._axes.centres(kept)
-        return values[:, : self.n_features_in_], self._target_values(values), weights[kept]
+        return values[:, : self._n_columns], self._target_values(values), weights[kept]
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, NDArray | None]:
         """Draw synthetic rows. It costs nothing, however many.
@@ -236,7 +239,7 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
         cells = np.searchsorted(ends, uniforms(n_samples, stream) * ends[-1], side="right")
         # Rounding may lead to the very end, beyond the last cell that has weight.
         values = self._axes.points(np.minimum(cells, np.flatnonzero(weights)[-1]), stream)
-        return values[:, : self.n_features_in_], self._target_values(values)
+        return values[:, : self._n_columns], self._target_values(values)
 
 
 def checked_bounds_y(bounds_y: Any) -> tuple[Array, Array]:

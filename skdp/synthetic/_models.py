@@ -121,7 +121,7 @@ class HistogramModel(HistogramBase):
         if axes.target is not None:
             if len(X):
                 return X, y, weights
-            middle = axes.centres(np.array([axes.size // 2]))[:, : self.n_features_in_]
+            middle = axes.centres(np.array([axes.size // 2]))[:, : self._n_columns]
             return middle, axes.target.centre, np.ones(1)
         missing = np.setdiff1d(self.classes_, y)
         if len(missing) == 0:
@@ -131,7 +131,7 @@ class HistogramModel(HistogramBase):
         if not shares.any():
             shares[len(shares) // 2] = 1.0
         kept = np.flatnonzero(shares)
-        places = axes.centres(kept * axes.n_targets)[:, : self.n_features_in_]
+        places = axes.centres(kept * axes.n_targets)[:, : self._n_columns]
         return (
             np.concatenate([X, np.tile(places, (len(missing), 1))]),
             np.concatenate([y, np.repeat(missing, len(kept))]),
@@ -223,6 +223,10 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
         guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
         it is for one row.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`, `classes`, `rows_per_group`,
+        `categorical_features` and `n_categories`. A value that is given for one of them counts instead of the
+        schema's. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -292,6 +296,7 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         expected_n: int | None = None,
         classes: Any = None,
         rows_per_group: int | None = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -307,11 +312,12 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         self.expected_n = expected_n
         self.classes = classes
         self.rows_per_group = rows_per_group
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
     def _target(self) -> tuple[str, NDArray | None, Any]:
-        return LABELS, check_classes(self.classes), None
+        return LABELS, check_classes(self._declared("classes")), None
 
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Count the records, spend epsilon and delta, and fit the model to the cells.
@@ -435,6 +441,10 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
         guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
         it is for one row.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `rows_per_group`,
+        `categorical_features` and `n_categories`. A value that is given for one of them counts instead of the
+        schema's. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -498,6 +508,7 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         bin_edges: Any = None,
         expected_n: int | None = None,
         rows_per_group: int | None = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -514,11 +525,12 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         self.bin_edges = bin_edges
         self.expected_n = expected_n
         self.rows_per_group = rows_per_group
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
     def _target(self) -> tuple[str, NDArray | None, Any]:
-        return NUMBER, None, checked_bounds_y(self.bounds_y)
+        return NUMBER, None, checked_bounds_y(self._declared("bounds_y"))
 
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Count the records, spend epsilon and delta, and fit the model to the cells.

@@ -53,6 +53,10 @@ class NoisyHistogram(HistogramBase):
         Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
         guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
         it is for one row.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `classes`,
+        `rows_per_group`, `categorical_features` and `n_categories`. A value that is given for one of them
+        counts instead of the schema's. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -123,6 +127,7 @@ class NoisyHistogram(HistogramBase):
         bin_edges: Any = None,
         expected_n: int | None = None,
         rows_per_group: int | None = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -138,16 +143,17 @@ class NoisyHistogram(HistogramBase):
         self.bin_edges = bin_edges
         self.expected_n = expected_n
         self.rows_per_group = rows_per_group
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
     def _target(self) -> tuple[str, NDArray | None, Any]:
-        classes = check_classes(self.classes)
-        if self.bounds_y is None:
+        classes = check_classes(self._declared("classes"))
+        if self._declared("bounds_y") is None:
             return (NONE if classes is None else LABELS), classes, None
         if classes is not None:
             raise ValueError("y has labels or is a number: only one of classes and bounds_y may be given")
-        return NUMBER, None, checked_bounds_y(self.bounds_y)
+        return NUMBER, None, checked_bounds_y(self._declared("bounds_y"))
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Count the records, and spend epsilon and delta.

@@ -29,6 +29,8 @@ def check_optional(value: object, name: str, least: int, most: int) -> int | Non
 class TreeClassifier(DiscreetMethods):
     """Methods of classifiers that have ``structure_``, ``classes_`` and `predict_proba`."""
 
+    _schema_form = "ends"
+
     classes: Any
     classes_: NDArray
     structure_: Any

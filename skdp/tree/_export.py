@@ -51,12 +51,12 @@ def export_text(estimator: Any, feature_names: Sequence[str] | None = None, *, t
     if check_integer(tree, "tree", least=0) >= structure.n_trees:
         raise ValueError(f"tree must be below the number of trees, {structure.n_trees}, got {shown(tree)}")
     if feature_names is None:
-        known = getattr(estimator, "feature_names_in_", None)
-        names = [f"feature_{i}" for i in range(estimator.n_features_in_)] if known is None else list(known)
+        known = estimator._names()
+        names = [f"feature_{i}" for i in range(estimator._n_columns)] if known is None else list(known)
     else:
         names = list(feature_names)
-    if len(names) != estimator.n_features_in_:
-        raise ValueError(f"feature_names must have {estimator.n_features_in_} entries, got {len(names)}")
+    if len(names) != estimator._n_columns:
+        raise ValueError(f"feature_names must have {estimator._n_columns} entries, got {len(names)}")
     reachable = structure.reachable()[tree]
     lines: list[str] = []
 

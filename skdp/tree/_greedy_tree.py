@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, PrivacyEvent, check_delta, check_epsilon
 from ..checks.params import check_boolean, check_choice, check_integer
@@ -246,6 +247,23 @@ def histogram(candidates: Candidates, splits: Splits, X: NDArray, codes: NDArray
     return sum_over_rows(block, X, codes, block_rows=ROUTED).astype(np.float64)
 
 
+def gini_decreases(splits: Splits, counts: Array, n_features: int) -> Array:
+    """Return by feature how much splits lessen Gini's impurity of released counts, (n_leaves, n_classes)."""
+
+    def impurity(nodes: Array) -> Array:
+        totals = nodes.sum(axis=1)
+        return totals - (nodes**2).sum(axis=1) / np.maximum(totals, 1e-300)
+
+    found, below = np.zeros(n_features), np.maximum(counts, 0.0)
+    while len(below) > 1:
+        nodes = below.reshape(len(below) // 2, 2, -1).sum(axis=1)
+        decreases = impurity(nodes) - impurity(below).reshape(-1, 2).sum(axis=1)
+        level = slice(len(nodes) - 1, 2 * len(nodes) - 1)
+        np.add.at(found, splits.features[level], np.where(splits.merged[level], 0.0, np.maximum(decreases, 0.0)))
+        below = nodes
+    return found
+
+
 @dataclass(frozen=True)
 class Parameters:
     """The checked parameters of a fit, all public."""
@@ -322,6 +340,10 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
     classes : array-like, default=None
         The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
         in `y` are taken to be public, with a warning.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`, `classes`, `categorical_features` and
+        `n_categories`. A value that is given for `bounds` or `classes` counts instead of the schema's. X is
+        then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -340,6 +362,9 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         The label set, sorted.
     privacy_ : PrivacyGuarantee
         The guarantee, with mechanism, sensitivity and noise scale.
+    feature_importances_ : ndarray of shape (n_features,)
+        Decreases of Gini's impurity by the splits of each column, computed from released counts and divided by their
+        sum.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -391,6 +416,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         criterion: str = "gini",
         prune: bool = True,
         classes: Any = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -404,6 +430,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         self.criterion = criterion
         self.prune = prune
         self.classes = classes
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 
@@ -437,6 +464,15 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
             "structure_": replace(splits, merged=merged),
             "leaf_counts_": counts,
         }
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Decreases of Gini's impurity by each column's splits, divided by their sum, of shape (n_features,).
+
+        They are computed from the released leaf counts.
+        """
+        check_is_fitted(self, "privacy_")
+        return self._importances(gini_decreases(self.structure_, self.leaf_counts_[0], self._n_columns))
 
     def _fixed_cost(self) -> PrivacyCost | None:
         return make_plan(self._check_parameters(), 2).cost

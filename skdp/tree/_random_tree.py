@@ -421,6 +421,10 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
     classes : array-like, default=None
         The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
         in `y` are taken to be public, with a warning.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`, `classes`, `categorical_features` and
+        `n_categories`. A value that is given for `bounds` or `classes` counts instead of the schema's. X is
+        then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -509,6 +513,7 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         weights: str = "newton",
         structure_seed: int = 0,
         classes: Any = None,
+        schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -525,6 +530,7 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         self.weights = weights
         self.structure_seed = structure_seed
         self.classes = classes
+        self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
 

@@ -11,7 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from skdp import BudgetAccountant, DPAdditiveClassifier
+from skdp import BudgetAccountant, DPAdditiveClassifier, Number, Schema
 from skdp.accounting import gaussian_mu
 from skdp.additive import _classifier, _rounds
 from skdp.additive._groups import Centred, default_weights, mean_squares
@@ -357,6 +357,31 @@ def test_logarithmic_cells():
     assert np.all(np.diff(cells) > 0)
     middle = edges[(edges > 200) & (edges < 1e5)]
     assert np.max(np.diff(middle) / middle[:-1]) <= 0.01 + 1e-9
+
+
+def test_a_schema_gives_fine_cells_and_a_cell_for_missing_numbers():
+    X, y = table(3000)
+    columns = {
+        "age": Number(0, 100, step=1),
+        "kind": [0, 1, 2, 3],
+        "gain": Number(0, 100, scale="log", missing="error"),
+        "any": (0, 100),
+        "fine": Number(0, 100, step=1e-9),
+    }
+    schema = Schema(columns, target=[0, 1])
+    rows = {"age": [None, *X[1:, 0]], "kind": X[:, 1], "gain": X[:, 2], "any": X[:, 0], "fine": X[:, 0]}
+    own = DPAdditiveClassifier(schema=schema, n_bins=6, epsilon=1.0, delta=1e-5, random_state=0).fit(rows, y)
+    assert own.rounds_ == 2
+    # Bins of numbers without a step, or with a tiny one, and a cell for missing numbers.
+    assert [len(own.terms_[j]) for j in (3, 4)] == [7, 7]
+    assert own.cell_names_[0][-1] == own.cell_names_[3][-1] == "missing"
+    cells = np.searchsorted(own.bin_edges_[0][1:-1], np.arange(101), side="right")
+    assert len(set(cells.tolist())) == 101
+    assert len(own.terms_[0]) == len(own.cell_names_[0]) == len(own.cell_counts_[0]) == len(own.bin_edges_[0]) - 1
+    missing = own.contributions({name: [None if name != "gain" else 5] for name in columns})
+    assert missing[0, 0] == own.terms_[0][-1]
+    given = DPAdditiveClassifier(schema=schema, fine_cells={}, epsilon=1.0, delta=1e-5, n_bins=6).fit(rows, y)
+    assert [len(values) for values in given.terms_] == [7, 6, 6, 7, 7]
 
 
 def test_fine_cells_that_cannot_be():

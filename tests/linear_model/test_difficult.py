@@ -39,29 +39,44 @@ def test_a_mean_far_from_the_middle_is_not_shrunk_towards_it():
     assert r2(difficult("heavy_tailed_sides"), 1.0, 1e-6) > -0.2
 
 
-def test_predicted_loss_is_unbiased():
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_targets_in_a_small_part_of_their_bounds(delta):
+    """The standard deviation is a two hundredth of the bounds. The scores were -49 and -53."""
+    assert r2(difficult("one_class"), 1.0, delta) > -10
+
+
+def test_heavy_tails_without_delta():
+    """The score was -0.93."""
+    assert r2(difficult("heavy_tailed_sides"), 1.0, 0.0) > -0.5
+
+
+@pytest.mark.parametrize(("count", "total"), [(1.0, 1.0), (3.0, 1.6)])
+def test_predicted_loss_is_unbiased(count, total):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(60, 4))
     gram, cross = rows.T @ rows, rows.T @ rng.normal(size=(60, 2)) + 20.0
-    noise, penalty = Noise(30.0, 4), np.array([20.0, 20.0, 20.0, 5.0])
+    noise, penalty = Noise(30.0, 4, 5.0, count, total), np.array([20.0, 20.0, 20.0, 5.0])
     gaps, naive = [], []
     for _ in range(1500):
         E = noise.scale * rng.normal(size=(4, 4))
-        released, answers = gram + (E + E.T) / 2, cross + 5.0 * rng.normal(size=cross.shape)
-        estimate, w = predicted_loss(released, answers, penalty, noise, 5.0)
+        E, e = (E + E.T) / 2, noise.cross * rng.normal(size=cross.shape)
+        E[-1, -1] /= count
+        e[-1] /= total
+        found = predicted_loss(gram + E, cross + e, penalty, noise)
+        w = found.solution
         truth = np.sum(w * (gram @ w)) - 2 * np.sum(cross * w)
-        gaps.append(estimate - truth)
-        naive.append(np.sum(w * (released @ w)) - 2 * np.sum(answers * w) - truth)
+        gaps.append(found.loss - truth)
+        naive.append(np.sum(w * ((gram + E) @ w)) - 2 * np.sum((cross + e) * w) - truth)
     error = np.std(gaps) / np.sqrt(len(gaps))
     assert abs(np.mean(gaps)) < 4 * error
     assert np.mean(naive) < -10 * error
 
 
 def test_signal_keeps_the_default_ridge():
-    gram, noise = np.diag([1e3, 1e3, 1e3]), Noise(50.0, 3)
-    standard = chosen_penalty(gram, np.array([[800.0], [0.0], [100.0]]), 60.0, noise, 50.0)
+    gram, noise = np.diag([1e3, 1e3, 1e3]), Noise(50.0, 3, 50.0)
+    standard = chosen_penalty(gram, np.array([[800.0], [0.0], [100.0]]), 60.0, noise)
     np.testing.assert_array_equal(standard, np.full(3, 60.0))
-    mean_only = chosen_penalty(np.diag([1.0, 1.0, 500.0]), np.array([[40.0], [-40.0], [2000.0]]), 60.0, noise, 50.0)
+    mean_only = chosen_penalty(np.diag([1.0, 1.0, 500.0]), np.array([[40.0], [-40.0], [2000.0]]), 60.0, noise)
     assert mean_only[0] > 1e6
     assert mean_only[-1] < 1.0
 
@@ -114,6 +129,15 @@ def test_curves_that_follow_noise_give_way_to_the_mean():
     assert mean_score(curves, "heavy_tailed_target", 3.0) > -0.2
     assert mean_score(curves, "rare_label", 3.0) > -0.2
     assert mean_score(curves, "one_class", 3.0) > -0.4
+
+
+def test_curves_that_show_no_more_than_noise_are_shrunk():
+    """The scores were -65, -24 and -0.139."""
+    assert mean_score(curves, "one_class", 1.0, delta=1e-6) > -10
+    assert mean_score(curves, "one_class", 3.0, delta=1e-6) > -3
+    assert mean_score(curves, "rare_label", 1.0, delta=1e-6) > -0.1
+    # Signal that is divided among copies of a column is kept.
+    assert mean_score(curves, "repeated", 0.3, delta=1e-6) > 0.69
 
 
 def test_huber_does_not_swing():

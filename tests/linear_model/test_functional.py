@@ -145,11 +145,12 @@ def test_taylor_minimises_the_polynomial_for_three_classes():
 # --- what one record can change -----------------------------------------------------------------------------------
 
 GEOMETRIES = [
-    (d, k, norm, intercept, one_hot)
+    (d, k, norm, intercept, one_hot, weights)
     for d in (1, 3, 30)
     for k, one_hot in ((1, False), (2, False), (4, True))
     for norm in (None, 0.4, 1e9)
     for intercept in (True, False)
+    for weights in ((moments.Weights(),) if one_hot else (moments.Weights(), moments.REGRESSION_WEIGHTS))
 ]
 
 
@@ -159,10 +160,10 @@ def totals(X, y, geometry):
     return Moments(X, y, features, lambda block: block, geometry, private=True).totals
 
 
-@pytest.mark.parametrize(("d", "k", "norm", "intercept", "one_hot"), GEOMETRIES)
+@pytest.mark.parametrize(("d", "k", "norm", "intercept", "one_hot", "weights"), GEOMETRIES)
 @pytest.mark.parametrize("delta", [1e-5, 0.0])
-def test_moments_move_by_no_more_than_the_noise_is_made_for(d, k, norm, intercept, one_hot, delta):
-    geometry = Geometry.of(d, k, norm, intercept, one_hot, private=True)
+def test_moments_move_by_no_more_than_the_noise_is_made_for(d, k, norm, intercept, one_hot, weights, delta):
+    geometry = Geometry.of(d, k, norm, intercept, one_hot, private=True, weights=weights)
     guarantee, by_l2 = plan(1.0, delta, geometry)
     rng = np.random.default_rng(1)
     fixed = rng.uniform(-1, 1, size=(20, d)), rng.uniform(-1, 1, size=(20, k)) * (not one_hot)
@@ -173,7 +174,7 @@ def test_moments_move_by_no_more_than_the_noise_is_made_for(d, k, norm, intercep
     cases = {"L2": by_l2}
     if delta == 0:
         laplace = moments._laplace(1.0, geometry)
-        cases["L1"] = moments.Block("second moments", 1.0, geometry.sum_weight)
+        cases["L1"] = geometry.by_sum
     gamma = guarantee.releases[0].mechanism
     if isinstance(gamma, DiscreteLaplaceMechanism):
         cases.pop("L2")
@@ -471,7 +472,7 @@ def test_mechanisms_allow_for_the_rounding_of_totals(delta):
         assert mechanism.sensitivity >= 2.0 + mechanism.step * math.sqrt(size) / 2
     geometry = Geometry.of(3, 2, 1.0, True, False, private=True)
     laplace = moments._laplace(1.0, geometry)
-    bound = moments_l1(geometry.row_norm, geometry.row_sum, geometry.target_sum, geometry.sum_weight)
+    bound = moments_l1(geometry.row_norm, geometry.row_sum, geometry.target_sum, geometry.by_sum.cross)
     assert laplace.sensitivity >= bound + 1.5 * geometry.size * laplace.step
 
 

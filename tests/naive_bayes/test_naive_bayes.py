@@ -6,7 +6,6 @@ Every stochastic test has a false-alarm probability of 1e-6 and a fixed seed.
 import math
 import tracemalloc
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -26,6 +25,7 @@ from skdp.schema.columns import Encoder, check_columns
 from skdp.solvers import tables
 from tests.estimators import NAIVE_BAYES, name_of, released
 from tests.naive_bayes.data import MIXED, mixed
+from tests.parameters import Parameters
 
 FALSE_ALARM = 1e-6
 INF = math.inf
@@ -250,7 +250,7 @@ def test_smoothing_removes_noise_and_leaves_structure():
 
 
 def columns_of(n_features, n_bins=0, **given):
-    return check_columns(SimpleNamespace(**given), n_bins=n_bins).resolve(n_features, None)
+    return check_columns(Parameters(**given), n_bins=n_bins).resolve(n_features, None)
 
 
 def setting(delta, numeric, epsilon=1.0, n_classes=3, **parameters):

@@ -102,7 +102,7 @@ def test_html_is_escaped():
         (lambda: Schema({1: (0, 1)}), TypeError, "columns must name columns by text, got 1"),
         (lambda: Schema({"a": 3}), TypeError, "column 'a': must be a Number"),
         (lambda: Schema({"a": "text"}), TypeError, "column 'a': must be a Number"),
-        (lambda: Schema({"a": (1, 0)}), ValueError, "column 'a': .low, high. must have each lower bound below"),
+        (lambda: Schema({"a": (1, 0)}), ValueError, "column 'a': low must be less than high, got 1 and 0"),
         (lambda: Schema({"a": ("x", "y")}), ValueError, "column 'a': .low, high. must be"),
         (lambda: Schema({"a": [1, 1]}), ValueError, "column 'a': values must not contain a label twice"),
         (lambda: Schema({"a": [1, "b"]}), ValueError, "column 'a': values must be all text, or all numbers"),
@@ -246,8 +246,15 @@ def test_check_counts_and_says_that_it_is_not_private():
     rows = CENSUS.select("age", "work").sample(50)[["age", "work"]].dropna()
     rows = pd.concat([rows, pd.DataFrame({"age": [16, 91, None], "work": ["church", "state", None]})])
     checked = CENSUS.select("age", "work").check(rows)
-    assert checked.counts == {"age": {"missing": 1, "outside": 2}, "work": {"missing": 1, "outside": 1}}
+    assert checked.counts == {
+        "age": {"missing": 1, "unreadable": 0, "outside": 2},
+        "work": {"missing": 1, "unreadable": 0, "outside": 1},
+    }
     assert checked.n_rows == len(rows)
+    further = CENSUS.select("age").check(
+        {"age": ["20", "2001-01-01", "1,5", "", None], "income": ["no", "?", None] * 5}
+    )
+    assert further.counts["age"] == {"missing": 2, "unreadable": 2, "outside": 0}
     for text in (repr(checked), checked._repr_html_()):
         assert "Not private, for the curator's eyes only" in text
         assert "church" not in text

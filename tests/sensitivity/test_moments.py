@@ -56,6 +56,25 @@ def test_l1_of_one_record(p, k, weight):
     assert max(moved) >= 0.999 * claim
 
 
+@pytest.mark.parametrize(("count", "total"), [(1.0, 1.0), (3.0, 1.6), (10.0, 1.0), (1.0, 10.0)])
+def test_further_weights_of_the_constant_feature(count, total):
+    constant, weight = 0.4, 0.7
+    by_norm = moments_l2(1.5, 0.8, weight, constant, count, total)
+    by_sum = moments_l1(1.5, 1.5 * math.sqrt(2), 0.8, weight, constant, count, total)
+    norms, sums = [], []
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        c = constant * rng.choice([0.0, 0.5, 1.0])
+        z = np.append(rng.choice([math.sqrt(1.5**2 - c**2), rng.random()]), c)
+        gram, cross = np.outer(z, z), weight * 0.8 * z
+        gram[-1, -1] *= count
+        cross[-1] *= total
+        norms.append(np.linalg.norm(np.concatenate([svec(gram), cross])))
+        sums.append(np.abs(gram[np.triu_indices(2)]).sum() + np.abs(cross).sum())
+    assert 0.999 * by_norm <= max(norms) <= by_norm * (1 + 1e-12)
+    assert max(sums) <= by_sum
+
+
 @pytest.mark.parametrize("largest", [1e-6, 0.3, 1.0, 1.0001, 7.0])
 def test_entries_have_at_most_so_many_steps(largest):
     step = entry_step(largest)

@@ -9,7 +9,16 @@ from skdp.accounting import gaussian_mu
 from skdp.additive import DPAdditiveRegressor
 from skdp.linear_model import DPSGDRegressor
 from skdp.neural_network import DPMLPRegressor
-from skdp.solvers.calibration import LABEL, PURE_SHARE, SHARE, Calibration, Line, chosen_line, weights_in_cells
+from skdp.solvers.calibration import (
+    LABEL,
+    PURE_SHARE,
+    SHARE,
+    Calibration,
+    Line,
+    Window,
+    chosen_line,
+    weights_in_cells,
+)
 
 
 def test_a_record_moves_the_weights_by_one_at_most():
@@ -51,6 +60,43 @@ def test_noise_that_leaves_the_matter_open_keeps_the_preferred_line():
     weights = weights_in_cells(f, np.full(300, 0.6))
     line = chosen_line(weights, 1.0, True)
     assert (line.slope, line.shift) == pytest.approx((0.0, 0.6), abs=0.02)
+
+
+def test_a_window_is_within_the_bounds_of_targets():
+    assert Window.of(-3.0, 0.5) == Window(-0.25, 0.75)
+    assert Window.of(0.2, 5.0) == Window(0.6, 0.4)
+    # Predictions beyond the bounds say nothing of where those of other records are.
+    assert Window.of(2.0, 3.0) == Window()
+    assert Window.of(0.5, 0.5).half > 0
+
+
+def test_in_a_window_less_noise_hides_that_predictions_follow_nothing():
+    rng = np.random.default_rng(5)
+    f = rng.uniform(-0.1, 0.1, 3000)
+    targets = rng.uniform(-0.1, 0.1, 3000)
+    window = Window.of(-0.1, 0.1)
+    near = weights_in_cells((f - window.centre) / window.half, targets)
+    far = weights_in_cells(f, targets)
+    assert chosen_line(far, 8.0, True) == Line()
+    assert chosen_line(near, 8.0, True, window).slope < 0.3 * window.half
+
+
+@pytest.mark.parametrize("window", [Window(), Window(0.3, 0.4)])
+def test_lines_of_a_window_are_lines_of_predictions(window):
+    given = []
+
+    class WithoutNoise:
+        def release(self, label, values):
+            given.append(values)
+            return values
+
+    rng = np.random.default_rng(6)
+    f = rng.uniform(0.0, 0.6, 3000)
+    plan = Calibration.of(1e6, 1e-6)
+    for slope, shift in ((1.0, 0.0), (0.0, 0.2), (0.5, -0.3)):
+        line = plan.line(WithoutNoise(), f, slope * f + shift, window)
+        assert (line.slope, line.shift) == pytest.approx((slope, shift), abs=0.01)
+        assert np.abs(given[-1]).sum() <= 3000
 
 
 def test_what_it_costs():

@@ -1,10 +1,9 @@
 """Data sets for the tests of trees, made up here: two numeric columns and two categorical ones."""
 
-from types import SimpleNamespace
-
 import numpy as np
 
 from skdp.schema.columns import check_columns
+from tests.parameters import Parameters
 
 MIXED = {"bounds": (0.0, 1.0), "categorical_features": [1, 3], "n_categories": [4, 3]}
 
@@ -24,4 +23,4 @@ def columns_of(n_categories):
     """Columns with so many categories; those with 0 hold numbers between 0 and 1."""
     which = [j for j, n in enumerate(n_categories) if n]
     public = {"bounds": (0, 1), "categorical_features": which, "n_categories": [n_categories[j] for j in which]}
-    return check_columns(SimpleNamespace(**public)).resolve(len(n_categories), None)
+    return check_columns(Parameters(**public)).resolve(len(n_categories), None)

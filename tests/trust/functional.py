@@ -77,8 +77,8 @@ def one_target():
 
 def without_cross_moments():
     stack = ExitStack()
-    stack.enter_context(replaced(moments, "moments_l2", lambda true: lambda r, t, w: true(r, t, 0.0)))
-    stack.enter_context(replaced(moments, "moments_l1", lambda true: lambda r, s, t, w: true(r, s, t, 0.0)))
+    stack.enter_context(replaced(moments, "moments_l2", lambda true: lambda r, t, w, *rest: true(r, t, 0.0)))
+    stack.enter_context(replaced(moments, "moments_l1", lambda true: lambda r, s, t, w, *rest: true(r, s, t, 0.0)))
     return stack
 
 

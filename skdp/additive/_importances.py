@@ -1,0 +1,23 @@
+"""How much each term of an additive model matters, from its released values and counts."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._terms import Layout
+
+Array = NDArray[np.float64]
+
+
+def term_importances(layout: Layout, terms: list[Array], counts: list[Array]) -> Array:
+    """Return the mean size of what each term adds, for records whose columns are independent."""
+    found = []
+    for term, values in zip(layout.terms, terms, strict=True):
+        weights = np.ones(1)
+        for j, places in zip(term.columns, term.maps, strict=True):
+            own: Array = np.bincount(places[:-1], np.maximum(counts[j], 0.0), minlength=int(places[-1])).astype(float)
+            own = own if own.sum() > 0 else np.ones(len(own))
+            weights = np.outer(weights, own / own.sum()).ravel()
+        found.append(float(weights @ np.abs(values).reshape(len(weights), -1).mean(axis=1)))
+    return np.array(found)

@@ -1,0 +1,54 @@
+"""The schema of searches and scores: their own, or that of the estimator inside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from ..schema import Category, Schema
+from ..schema.schema import as_schema
+
+
+def declared(estimator: Any, name: str) -> Any:
+    """Return a public parameter of an estimator: as it was given, or as it follows from its schema."""
+    return estimator._declared(name) if hasattr(estimator, "_declared") else getattr(estimator, name, None)
+
+
+def first_step(estimator: Any) -> Any:
+    """Return the step that reads a table."""
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[0][1]
+    return estimator
+
+
+def schema_of(estimator: Any, given: Any = None) -> Schema | None:
+    """Return the given schema, or that of the step which reads the table, or None."""
+    found = getattr(first_step(estimator), "schema", None) if given is None else given
+    return None if found is None else as_schema(found)
+
+
+def with_schema(estimator: Any, given: Any) -> Any:
+    """Return the estimator, in which the step that reads the table has the given schema."""
+    if given is None:
+        return estimator
+    found = clone(estimator)
+    step = first_step(found)
+    parameters = step.get_params(deep=False) if hasattr(step, "get_params") else {}
+    if "schema" not in parameters:
+        name = type(step).__name__
+        raise ValueError(f"schema is set, and {name}, which reads the table first, has no such parameter")
+    if parameters["schema"] is None:
+        step.set_params(schema=as_schema(given))
+    elif as_schema(parameters["schema"]) != as_schema(given):
+        raise ValueError(f"schema is not the same as that of {type(step).__name__}: set one of them to None")
+    return found
+
+
+def bounds_of(schema: Schema | None, bounds_y: Any) -> Any:
+    """Return the given range of targets, or that of the schema."""
+    target = None if schema is None else schema.target
+    if bounds_y is not None or target is None or isinstance(target, Category):
+        return bounds_y
+    return float(target.low), float(target.high)

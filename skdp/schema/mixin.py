@@ -1,0 +1,155 @@
+"""What estimators with a parameter `schema` share: the public parameters that follow from it, and encoded tables."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from .columns import check_edges
+from .declared import Category
+from .encoding import Encoding, even_edges
+from .entries import table_columns
+from .schema import Schema, as_schema
+
+# These say how columns are coded, which the schema does.
+_CODING = ("categories", "categorical_features", "n_categories")
+
+
+class TakesSchema:
+    """Mixin of estimators that may be given the public facts about a table as one object."""
+
+    schema: Any
+
+    #: What rows become; see `Encoding`.
+    _schema_form: ClassVar[str] = "linear"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        if getattr(self, "schema", None) is not None:
+            tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
+        return tags
+
+    def _form(self) -> str:
+        return self._schema_form
+
+    def _encoding(self) -> Encoding | None:
+        """Return how rows are encoded, or None if there is no schema."""
+        if getattr(self, "schema", None) is None:
+            return None
+        schema, form = as_schema(self.schema), self._form()
+        for name in _CODING:
+            if getattr(self, name, None) is not None:
+                raise ValueError(f"{name} follows from the schema: give one of them and not both")
+        if schema.group is not None and not hasattr(self, "rows_per_group"):
+            raise ValueError(
+                f"the schema declares groups of records, and {type(self).__name__} protects single records: it has no "
+                "parameter rows_per_group. Limit the table to rows_per_group rows of each group beforehand, and use a "
+                "schema without group and a budget for groups"
+            )
+        edges = {}
+        if form == "cells":
+            edges = even_edges(schema, self.n_bins)  # type: ignore[attr-defined]
+            for name, given in (getattr(self, "bin_edges", None) or {}).items():
+                if name not in edges:
+                    raise ValueError(f"bin_edges names {name!r}, which is no column of numbers of the schema")
+                edges[name] = check_edges(given, name)
+        return Encoding(schema, form, edges)
+
+    def _declared(self, name: str) -> Any:
+        """Return a public parameter: as it was given, or else as it follows from the schema."""
+        given, encoding = getattr(self, name, None), self._encoding()
+        if encoding is None:
+            return given
+        target = encoding.schema.target
+        if name == "bin_edges":
+            return encoding.bins() if encoding.form == "cells" else given
+        if name == "interactions":
+            names = list(encoding.schema)
+            return given and [[names[c] if isinstance(c, int | np.integer) else c for c in pair] for pair in given]
+        if given is not None:
+            return given
+        if name == "rows_per_group":
+            return encoding.schema.rows_per_group
+        if name == "classes":
+            return list(target.values) if isinstance(target, Category) else None
+        if name == "bounds_y":
+            return None if target is None or isinstance(target, Category) else (float(target.low), float(target.high))
+        if name == "bounds" and encoding.form == "linear" and hasattr(self, "data_norm"):
+            return (-1.0, 1.0)
+        if name == "categories" and encoding.form == "categories":
+            return [list(range(size)) for size in encoding.categories.values()]
+        return getattr(encoding, name)
+
+    def _declared_cells(self) -> dict[str, int]:
+        """Return for encoded columns how many of their first cells hold declared values."""
+        encoding = self._encoding()
+        return {} if encoding is None else encoding.declared_cells()
+
+    def _used(self) -> Encoding | None:
+        """Return the encoding of the fit, or before a fit that of the parameters."""
+        return getattr(self, "_table", None) if hasattr(self, "n_features_in_") else self._encoding()
+
+    def _reads_table(self, reset: bool) -> bool:
+        """Tell whether rows have to be encoded."""
+        return (self._encoding() if reset else self._used()) is not None
+
+    def _encoded(self, X: Any, *, reset: bool) -> Any:
+        """Return the rows as numbers, if there is a schema; otherwise as they are."""
+        encoding = self._encoding() if reset else self._used()
+        encoded = X if encoding is None else encoding.encode(X)
+        if reset:
+            self._keep(encoding)
+        return encoded
+
+    def _keep(self, encoding: Encoding | None) -> None:
+        """Keep how rows are encoded, and the names of the schema's columns."""
+        vars(self).pop("_table", None)
+        if encoding is not None:
+            self._table = encoding
+            self.n_features_in_ = len(encoding.schema)
+            self.feature_names_in_ = np.array(list(encoding.schema), dtype=object)
+
+    def _names(self) -> NDArray | None:
+        """Return the names of the columns that the estimator computes with."""
+        encoding = self._used()
+        return getattr(self, "feature_names_in_", None) if encoding is None else encoding.names
+
+    @property
+    def _n_columns(self) -> int:
+        """The number of the columns that the estimator computes with."""
+        check_is_fitted(self, "n_features_in_")
+        encoding = self._used()
+        return self.n_features_in_ if encoding is None else len(encoding.layout)
+
+    def _importances(self, sizes: Any) -> Any:
+        """Return importances of the columns of X, which add up to 1, from those of encoded columns."""
+        encoding = self._used()
+        if encoding is not None:
+            sizes = np.bincount(encoding.origins(), sizes, minlength=len(encoding.schema))
+        total = sizes.sum()
+        return sizes / total if total > 0 else np.zeros(len(sizes))
+
+    def _groups_of(self, X: Any) -> Any:
+        """Return the column of groups that the schema declares, or None."""
+        return None if getattr(self, "schema", None) is None else groups_column(as_schema(self.schema), X)
+
+
+def groups_column(schema: Schema, X: Any) -> Any:
+    """Return the column of groups that a schema declares, or None."""
+    if schema.group is None:
+        return None
+    names, columns = table_columns(X)
+    if names is None or schema.group not in names:
+        raise ValueError(f"the schema declares the column {schema.group!r} of groups: X lacks it, and groups is None")
+    return columns[names.index(schema.group)]
+
+
+def unit_of(schema: Schema | None, rows_per_group: int | None, groups: Any, X: Any) -> tuple[int | None, Any]:
+    """Return `rows_per_group` and `groups`: as they were given, or as the schema declares them."""
+    if schema is None or schema.group is None:
+        return rows_per_group, groups
+    rows_per_group = schema.rows_per_group if rows_per_group is None else rows_per_group
+    return rows_per_group, groups_column(schema, X) if groups is None else groups

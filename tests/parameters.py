@@ -1,0 +1,9 @@
+"""Public parameters without an estimator around them."""
+
+from types import SimpleNamespace
+
+from skdp.schema.mixin import TakesSchema
+
+
+class Parameters(TakesSchema, SimpleNamespace):
+    """What an estimator declares about columns."""

@@ -1,0 +1,63 @@
+"""``python -m skdp schema`` shows a schema, and compares a table with it, without a line of Python."""
+
+import pytest
+
+from skdp import Number, Schema
+from skdp.__main__ import main
+
+SCHEMA = Schema({"age": Number(0, 100), "work": ["private", "state"]}, {"income": ["no", "yes"]})
+CSV = "work,age,income\nprivate,30,no\nchurch,,yes\n,200,no\n"
+
+
+@pytest.fixture
+def files(tmp_path):
+    SCHEMA.save(tmp_path / "census.toml")
+    (tmp_path / "census.csv").write_text(CSV)
+    return str(tmp_path / "census.toml"), str(tmp_path / "census.csv")
+
+
+def test_show(files, capsys):
+    assert main(["schema", "show", files[0]]) == 0
+    assert capsys.readouterr().out == repr(SCHEMA) + "\n"
+
+
+def test_check(files, capsys):
+    assert main(["schema", "check", *files]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Not private, for the curator's eyes only: 3 rows\n")
+    assert [line.split() for line in out.splitlines()[2:]] == [
+        ["age", "1", "0", "1"],
+        ["work", "1", "0", "1"],
+        ["income", "(target)", "0", "0", "0"],
+    ]
+
+
+def test_check_of_a_parquet_file(files, tmp_path, capsys):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"age": [1, None], "work": ["private", "x"]}), tmp_path / "census.parquet")
+    assert main(["schema", "check", files[0], str(tmp_path / "census.parquet")]) == 0
+    assert capsys.readouterr().out.splitlines()[2].split() == ["age", "1", "0", "0"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("age\n1\n", "X lacks columns of the schema: 'work'"),
+        ("age,work\n1\n", "must have names of columns in its first line"),
+        ("", "must have names of columns in its first line"),
+    ],
+)
+def test_what_cannot_be_read_is_said(files, tmp_path, capsys, content, message):
+    (tmp_path / "census.csv").write_text(content)
+    assert main(["schema", "check", *files]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert message in error
+
+
+def test_a_file_that_is_not_there(files, capsys):
+    assert main(["schema", "check", "nothing.toml", files[1]]) == 1
+    assert main(["schema", "show", "nothing.toml"]) == 1
+    assert "nothing.toml" in capsys.readouterr().err
