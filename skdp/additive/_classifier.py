@@ -253,7 +253,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
 
     def _check_parameters(self) -> Parameters:
         self._check_own()
-        if self.rounds != "auto":
+        if not self._chooses():
             check_integer(self.rounds, "rounds", least=0, most=2)
         return replace(super()._check_parameters(), fine=check_fine_cells(self._declared_fine_cells()))
 
@@ -280,12 +280,17 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         engine = self._engine_for(parameters, layout, before, shape.n_classes)
         return before.and_then(engine.plan()), (columns, layout, engine)
 
+    def _chooses(self) -> bool:
+        """Tell whether the number of rounds follows from the released number of records."""
+        return isinstance(self.rounds, str) and self.rounds == "auto"
+
     def _in_rounds(self, parameters: Parameters, n_classes: int) -> bool:
         """Tell whether records may have weights."""
         admitted = parameters.delta > 0 and n_classes == 2 and self.solver != "gradient"
         # Without noise, there is nothing to gain from weights.
-        wanted = self.rounds != "auto" or parameters.private or len(parameters.fine) > 0
-        return admitted and wanted and self.rounds != 0
+        if self._chooses():
+            return admitted and (parameters.private or len(parameters.fine) > 0)
+        return admitted and int(self.rounds) > 0
 
     def _plan_rounds(
         self, parameters: Parameters, columns: Columns, coarse: Columns
@@ -294,9 +299,9 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         epsilon, delta = parameters.epsilon, parameters.delta
         layout = GroupedLayout.of(columns, coarse, parameters.smoothness, noise_multiplier(epsilon, delta, 0))
         before = Before.of(epsilon, delta, columns)
-        n_rounds = 2 if self.rounds == "auto" else self.rounds
+        n_rounds = 2 if self._chooses() else self.rounds
         rounds = RoundsEngine(epsilon, delta, before.share, layout, int(n_rounds), C, margin)
-        if self.rounds != "auto" or not parameters.private:
+        if not (self._chooses() and parameters.private):
             return before.and_then(rounds.plan()), (columns, layout, rounds)
         plain, _ = self._prepared(parameters, coarse)
         choice = Choice(ObjectiveEngine(epsilon, delta, before.share, plain, 2, C, margin), rounds)
