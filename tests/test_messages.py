@@ -54,15 +54,15 @@ def test_unknown_arguments_are_refused_by_the_public_name(model):
     ],
 )
 def test_positions_of_labels_are_explained(fit):
-    with pytest.raises(TypeError, match=r"classes holds text labels, .*set classes=\[0, 1\] on these"):
+    with pytest.raises(TypeError, match=r"classes holds text labels, .*Set classes=\[0, 1\] on these"):
         fit(objective(), bayes())
     fit(objective([0, 1]), bayes([0, 1]))
 
 
 def test_labels_of_objects_are_explained_too():
-    with pytest.raises(TypeError, match=r"another type than those in classes\. .*set classes=\[0, 1\]"):
+    with pytest.raises(TypeError, match=r"another type than those in classes\. .*Set classes=\[0, 1\]"):
         objective().fit(X, np.zeros(200, dtype=object))
-    with pytest.raises(TypeError, match=r"set classes=range\(20\)"):
+    with pytest.raises(TypeError, match=r"Set classes=range\(20\)"):
         objective([f"label {k:02}" for k in range(20)]).fit(X, np.zeros(200))
     with pytest.raises(TypeError, match=r"y holds text labels\. Declare the labels as y holds them"):
         objective([0, 1]).fit(X, Y)
