@@ -242,13 +242,31 @@ class Centred:
         return np.minimum(weights, 1.0) * _BELOW
 
     @cached_property
-    def raw_norm(self) -> float:
-        """Bound on the lengths of records' rows, before they are centred and of their means, together."""
-        total = self.layout.constant**2
+    def _lengths(self) -> list[float]:
+        """Bounds on the length of a row before it is centred and that of the mean, together, by group."""
+        out = []
         for group, scale, weight in zip(self.layout.groups, self.scales, self.weights, strict=True):
             longest = scale**2 if group.rows is None else weight * float((group.rows**2).sum(axis=1).max(initial=0.0))
-            total += 4 * longest
-        return max(math.sqrt(total), MOST_RATIO * self.layout.norm)
+            out.append(2 * math.sqrt(longest))
+        return out
+
+    @cached_property
+    def raw_norm(self) -> float:
+        """Bound on the lengths of records' rows before they are centred, and of their means, together."""
+        total = math.sqrt(self.layout.constant**2 + math.fsum(length**2 for length in self._lengths))
+        return max(total, MOST_RATIO * self.layout.norm)
+
+    def rounding(self, theta: Array) -> tuple[float, int]:
+        """Return how far scores of records are off, and the terms that sums of cells pass through, in units."""
+        error, terms = 0.0, 0
+        for group, where, length in zip(self.layout.groups, self.layout.slices, self._lengths, strict=True):
+            width = 0 if group.rows is None else group.width
+            error += (width + 8) * length * float(np.linalg.norm(theta[where]))
+            in_bin = int(np.bincount(group.bins).max(initial=0))
+            terms = max(terms, in_bin + width)
+        largest = abs(self.layout.constant * theta[-1])
+        largest += math.fsum(float(np.abs(values).max()) for values in self.tables(theta[:-1]))
+        return error + (len(self.layout.groups) + 8) * largest, terms + 16
 
     def tables(self, theta: Array) -> list[Array]:
         """Return what each cell of each term adds to a score, and 0 for what is in none."""

@@ -221,12 +221,12 @@ class WeightedObjective(Objective):
         """Return the gradient in double precision and a bound on the norm of its error.
 
         The value of a cell is a sum over the groups of its term of products with rows, or of differences of two
-        numbers, where exact sums are rounded once. So it is off by as many units as the widest group with rows has
-        features, and a few, relative to the lengths of the coefficients and of the row before it is centred.
-        Derivatives are added up by cell, some rows at a time, and sums of cells are multiplied by their rows.
+        numbers, where exact sums are rounded once. A product is off by as many units as its row has entries, relative
+        to the lengths of the coefficients and of the row before it is centred. Adding up groups, terms and the constant
+        costs a unit for each of them, relative to the largest values. Derivatives are added up by cell, some rows at a
+        time; cells are added up by bin, and bins are multiplied by their rows.
         """
-        layout = self._features.layout
-        widest = max([0, *(group.rows.shape[1] for group in layout.groups if group.rows is not None)])
+        features, layout = self._features, self._features.layout
         z = self.predictor(theta)
 
         def block(predictors: NDArray, target: NDArray, cells: NDArray) -> NDArray:
@@ -245,8 +245,8 @@ class WeightedObjective(Objective):
         ends = np.cumsum([size + 1 for size in layout.sizes])
         sums = np.split(total, ends)
         gradient = self._of_cells(sums[:-1], float(sums[-1][0]))
-        margin_error = (widest + len(layout.groups) + 8) * self.norm * float(np.linalg.norm(theta))
-        terms = INNER_ROWS + 64 + max(group.size for group in layout.groups)
+        margin_error, terms = features.rounding(theta[0])
+        terms += INNER_ROWS + 64
         return self._finish(theta, gradient, self.loss.curvature * margin_error, terms)
 
     def _finish(self, theta: Array, total: Array, per_row: float, terms: int) -> tuple[Array, float]:
