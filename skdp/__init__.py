@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     )
     from .schema import Category, Number, Schema
     from .synthetic import HistogramClassifier, HistogramRegressor, NoisyHistogram
-    from .tree import DPGreedyTree, DPRandomTree
+    from .tree import DPGreedyTree, DPRandomTree, DPRandomTreeRegressor
 
 __version__ = "0.1.0"
 
@@ -74,6 +74,7 @@ __all__ = [
     "DPNaiveBayes",
     "DPQuantileBinner",
     "DPRandomTree",
+    "DPRandomTreeRegressor",
     "DPRandomizedSearchCV",
     "DPSGDClassifier",
     "DPSGDRegressor",
@@ -134,7 +135,7 @@ _PACKAGES = {
     ),
     "schema": "Category Number Schema",
     "synthetic": "HistogramClassifier HistogramRegressor NoisyHistogram",
-    "tree": "DPGreedyTree DPRandomTree",
+    "tree": "DPGreedyTree DPRandomTree DPRandomTreeRegressor",
 }
 provide("largest_budget", f"{__name__}.model_selection._allocation")
 _HOME = {name: package for package, names in _PACKAGES.items() for name in names.split()}

@@ -235,6 +235,7 @@ PARAMETERS = {
     "expected_n": real(0, 0.5, INF, 1e300, optional=True),
     "HistogramBase.expected_n": integer(optional=True),
     "DPRandomTree.expected_n": integer(10**400, optional=True),
+    "DPRandomTreeRegressor.expected_n": integer(10**400, optional=True),
     "false_alarm": real(0, 0.9, INF),
     "feature_range": Bad((None, *PAIR.types), PAIR.values, ValueError),
     "fine_cells": Bad(
@@ -453,17 +454,12 @@ class Odd:
 
 
 _NO_NUMBER = "no numbers|as numbers|sequence|same length"
-_SPARSE = "Sparse|sparse"
 _SHAPE = "array|features|feature|rows|1d|2D|dim|shape"
 _X = "X|data|features|rows"
 
 #: X that no one reads, whatever the entries are.
 BAD_SHAPES = [
-    *[
-        Data(f"sparse {kind.__name__}", lambda X, y, kind=kind: (kind(X), y), TypeError, _SPARSE)
-        for kind in (sparse.csr_matrix, sparse.coo_matrix, sparse.csc_array, sparse.csr_array, sparse.dok_array)
-    ],
-    Data("sparse frame", lambda X, y: (pd.DataFrame(X).astype(pd.SparseDtype(float, 0.0)), y), TypeError, _SPARSE),
+    Data("sparse of one dimension", lambda X, y: (sparse.coo_array(X[:, 0]), y), ValueError, _SHAPE),
     Data("np.matrix", lambda X, y: (X.view(np.matrix), y), TypeError, "matrix"),
     Data("None", lambda X, y: (None, y), (ValueError, TypeError), _X),
     Data("number", lambda X, y: (7731.0, y), (ValueError, TypeError), _SHAPE),
@@ -698,6 +694,11 @@ SAME = {
     "categories": lambda X, y: (pd.DataFrame(X).astype("category"), y),
     "repeated index": lambda X, y: (pd.DataFrame(X, index=[0] * len(X)), y),
     "read only frame": lambda X, y: (pd.DataFrame(read_only(X)), y),
+    **{
+        f"sparse {kind.__name__}": lambda X, y, kind=kind: (kind(X), y)
+        for kind in (sparse.csr_matrix, sparse.coo_matrix, sparse.csc_array, sparse.csr_array, sparse.dok_array)
+    },
+    "sparse frame": lambda X, y: (pd.DataFrame(X).astype(pd.SparseDtype(float, 0.0)), y),
     "y a column": lambda X, y: (X, y[:, None]),
     "y objects": lambda X, y: (X, y.astype(object)),
     "y Series": lambda X, y: (X, pd.Series(y, index=np.arange(len(y))[::-1])),
@@ -814,7 +815,7 @@ LINES = [
         ["text", "column of text", "text that is numbers"],
     ),
     (51, 51, "X complex", "ValueError", ["complex numbers"]),
-    (52, 52, "X sparse", "TypeError", ["sparse csr_matrix"]),
+    (52, 52, "X sparse", "the same release", ["sparse csr_matrix", "sparse frame"]),
     (53, 53, "X in other forms", "the same release", ["f4", "Fortran order", "read only", "lists"]),
     (54, 54, "X of large integers, int8", "clipped", ["2**62", "int8"]),
     (55, 56, "X huge, subnormal", "finite", ["largest", "subnormal"]),

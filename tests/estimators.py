@@ -49,7 +49,7 @@ from skdp.schema.entries import table_columns
 from skdp.solvers.loss_sums import LossSum
 from skdp.solvers.losses import LogLoss
 from skdp.synthetic import HistogramClassifier, HistogramRegressor, NoisyHistogram
-from skdp.tree import DPGreedyTree, DPRandomTree
+from skdp.tree import DPGreedyTree, DPRandomTree, DPRandomTreeRegressor
 from tests.ensemble.data import public_rows
 from tests.linear_model.data import blobs
 
@@ -154,6 +154,16 @@ TREES = [
         {"delta": 0.0, "max_depth": 5},
         {"delta": 1e-5, "thresholds": "quantile"},
         {"delta": 0.0, "thresholds": "quantile", "weights": "equal"},
+    )
+]
+
+TREES += [
+    DPRandomTreeRegressor(bounds_y=(-500.0, 500.0), **_WIDE, **variant)
+    for variant in (
+        {"delta": 1e-5, "max_depth": 5},
+        {"delta": 0.0, "max_depth": 5},
+        {"delta": 0.0, "thresholds": "quantile", "expected_n": 200},
+        {"delta": 1e-5, "thresholds": "quantile", "weights": "equal", "max_depth": 4, "max_features": 1},
     )
 ]
 
@@ -428,6 +438,7 @@ EXPECTED_FAILURES = {
     "SampleAggregate": {"check_estimators_empty_data_messages": _EMPTY},
     "DPSGDRegressor": {"check_estimators_empty_data_messages": _EMPTY},
     "DPAdditiveRegressor": {"check_estimators_empty_data_messages": _EMPTY},
+    "DPRandomTreeRegressor": {"check_estimators_empty_data_messages": _EMPTY},
     "FunctionalMechLinReg": {"check_estimators_empty_data_messages": _EMPTY},
     "DPMLPRegressor": {"check_estimators_empty_data_messages": _EMPTY},
     "HistogramRegressor": {"check_estimators_empty_data_messages": _EMPTY},

@@ -1,9 +1,11 @@
 """Neighbouring data sets, and what goes into the releases of a fit to them."""
 
+from functools import partial
+
 import numpy as np
 
 from skdp.mechanisms import TangentPlaneMechanism
-from tests.estimators import VARIANTS, is_local, is_search
+from tests.estimators import VARIANTS, data_for, declared, is_local, is_search, needs_y
 from tests.trust.transcripts import transcript
 
 
@@ -87,3 +89,29 @@ def records(X, y, rng):
         yield size * sign, y[:1]
         yield size * sign, y[-1:]
     yield np.zeros((1, X.shape[1])), y[:1]
+
+
+def most_moved(estimator, epsilon, form=np.asarray, sizes=(0, 1, 60)):
+    """Return the largest change of what goes into each release, as a part of its sensitivity; rows are in a `form`."""
+    rng = np.random.default_rng(0)
+    most = {}
+    for n_rows in sizes:
+        X, y = data_for(estimator, n_rows=max(n_rows, 2), seed=n_rows)
+        X, y = X[:n_rows], (y[:n_rows] if n_rows else y[:0])
+        pool = data_for(estimator, n_rows=50)
+        model = declared(estimator, epsilon=epsilon, random_state=3)
+        without = inputs(model, (form(X), y)[: 1 + needs_y(model)], n_rows + 1)
+        for row, label in records(*pool, rng):
+            data = (form(np.concatenate([X, row])), np.concatenate([y, label]))[: 1 + needs_y(model)]
+            with_it = inputs(model, data, n_rows + 1, without)
+            assert without.keys() == with_it.keys()
+            for name, release in without.items():
+                mechanism, difference = release.mechanism, with_it[name].value - release.value
+                if mechanism.norm == "score" and type(estimator).__name__ not in IN_ALL_GROUPS:
+                    assert (difference != 0).any(axis=1).sum() <= 1
+                moved = MOVED[mechanism.norm]
+                if not getattr(mechanism, "monotone", True):
+                    moved = partial(moved, monotone=False)
+                part = moved(difference) / mechanism.sensitivity
+                most[name] = max(most.get(name, 0.0), part)
+    return most

@@ -261,7 +261,7 @@ def test_only_declared_attributes(estimator):
 def test_pickle_predicts_tells_its_guarantee_and_does_not_grow(estimator):
     sizes = set()
     # How large a forest is follows from released counts, unless their number is given.
-    given = {"expected_n": 1000} if type(estimator).__name__ == "DPRandomTree" else {}
+    given = {"expected_n": 1000} if type(estimator).__name__.startswith("DPRandomTree") else {}
     for n_rows in (50, 1000):
         X, y = data_for(estimator, n_rows=n_rows)
         model = declared(estimator, random_state=0).set_params(**given).fit(X, y)
@@ -372,8 +372,9 @@ def test_structure_has_bits_of_its_own(estimator, monkeypatch):
     monkeypatch.setattr(ReleaseSession, "release", releasing)
     monkeypatch.setattr(ReleaseSession, "steps", stepping)
     # Without it, the plan reserves a part of the budget for releases that follow from class counts.
-    given = {"DPRandomTree": {"expected_n": 1000}, "DPAdditiveClassifier": {"rounds": 2}}
-    model = declared(estimator).set_params(**given.get(type(estimator).__name__, {})).fit(*data_for(estimator))
+    kind = type(estimator).__name__.replace("Regressor", "")
+    given = {"DPRandomTree": {"expected_n": 1000}, "DPAdditiveClassifier": {"rounds": 2}}.get(kind, {})
+    model = declared(estimator).set_params(**given).fit(*data_for(estimator))
     used = structure + noise
     assert len(used) == len(set(used))
     # Steps have a stream of samples, and one of noise.
@@ -382,6 +383,7 @@ def test_structure_has_bits_of_its_own(estimator, monkeypatch):
         "DPKMeans": 1,
         "SampleAggKMeans": 3,
         "DPRandomTree": 1,
+        "DPRandomTreeRegressor": 1,
         "DPMLPClassifier": 1,
         "DPMLPRegressor": 1,
         "PATEClassifier": 3 + (getattr(model, "student", None) is not None),

@@ -66,6 +66,13 @@ OWN = {
         "thresholds": ["uniform", "quantile"],
         "weights": ["equal", "newton"],
     },
+    "DPRandomTreeRegressor": {
+        "n_estimators": [None, 1, 5],
+        "max_depth": [None, 0, 3],
+        "max_features": [None, 1],
+        "thresholds": ["uniform", "quantile"],
+        "weights": ["equal", "newton"],
+    },
     "DPNaiveBayes": {"numeric": ["binned", "gaussian"]},
     "DPKMeans": _CLUSTERS,
     "SampleAggKMeans": _CLUSTERS | {"n_blocks": [None, 5], "estimator": [None, KMeans(2)]},

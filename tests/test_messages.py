@@ -11,7 +11,15 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from skdp import BudgetAccountant, DPGridSearchCV, DPNaiveBayes, DPRandomizedSearchCV, ObjPertLogReg, allocate
+from skdp import (
+    BudgetAccountant,
+    DPGridSearchCV,
+    DPNaiveBayes,
+    DPRandomizedSearchCV,
+    DPRandomTree,
+    ObjPertLogReg,
+    allocate,
+)
 from tests.estimators import ONE_EACH
 
 rng = np.random.default_rng(0)
@@ -118,13 +126,15 @@ def test_grids_without_values_are_named():
         DPRandomizedSearchCV(objective(), {"C": []}).fit(X, Y)
 
 
-def test_sparse_rows_in_pipelines():
+def test_wide_sparse_rows_in_pipelines():
+    # Trees compute with dense rows.
     frame = pd.DataFrame({"job": ["a", "b"] * 100})
-    encoder = OneHotEncoder(categories=[list("abcdefgh")], handle_unknown="ignore")
+    encoder = OneHotEncoder(categories=[[*"ab", *map(str, range(1000))]], handle_unknown="ignore")
+    tree = DPRandomTree(bounds=(0, 1), classes=[0, 1])
     for model, rows in (
-        (make_pipeline(encoder, objective()), frame),
-        (make_pipeline(ColumnTransformer([("job", encoder, ["job"])]), objective()), frame),
-        (objective(), sparse.csr_matrix(X)),
+        (make_pipeline(encoder, tree), frame),
+        (make_pipeline(ColumnTransformer([("job", encoder, ["job"])]), tree), frame),
+        (tree, sparse.csr_matrix((len(Y), 1001))),
     ):
-        with pytest.raises(TypeError, match=r"sparse_output=False on OneHotEncoder, and sparse_threshold=0"):
+        with pytest.raises(TypeError, match=r"sparse_output=False on OneHotEncoder and TableEncoder"):
             model.fit(rows, Y)

@@ -248,7 +248,7 @@ SOLVED = [
     estimator
     for estimator in [*ONE_EACH, *PERTURBATION, *SUPPORT_VECTOR]
     if type(estimator).__module__.split(".")[1] in ("linear_model", "neural_network", "decomposition", "preprocessing")
-    or type(estimator).__name__ in ("DPKMeans", "DPNaiveBayes", "DPRandomTree")
+    or type(estimator).__name__ in ("DPKMeans", "DPNaiveBayes", "DPRandomTree", "DPRandomTreeRegressor")
 ]
 
 

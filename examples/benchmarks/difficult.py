@@ -47,7 +47,7 @@ from skdp.naive_bayes import DPNaiveBayes
 from skdp.neural_network import DPMLPClassifier, DPMLPRegressor
 from skdp.preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler
 from skdp.synthetic import HistogramClassifier, HistogramRegressor
-from skdp.tree import DPGreedyTree, DPRandomTree
+from skdp.tree import DPGreedyTree, DPRandomTree, DPRandomTreeRegressor
 from tests.difficult import KINDS, difficult
 from tests.made_up import made_up
 
@@ -203,6 +203,9 @@ CASES = {
     ),
     "DPGreedyTree": ("accuracy", ANY, None, lambda t, b: DPGreedyTree(**b, **bounded(t), **labels(t))),
     "DPRandomTree": ("accuracy", ANY, None, lambda t, b: DPRandomTree(**b, **bounded(t), **labels(t))),
+    "DPRandomTreeRegressor": (
+        "r2", ANY, None, lambda t, b: DPRandomTreeRegressor(**b, **bounded(t), bounds_y=t.target_bounds),
+    ),
     "DPGreedyTree, max": (
         "accuracy", ANY, None, lambda t, b: DPGreedyTree(**b, **bounded(t), **labels(t), criterion="max"),
     ),

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn import config_context
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from ..exceptions import PrivacyAssumptionWarning
 from .silence import silence
+from .sparse import HOW_TO_DENSE, canonical_rows, check_dimensions, dense_rows, is_sparse, ordered_by_row
 from .values import shown
 from .warn import warn
 
@@ -44,8 +46,6 @@ _LEAVE_OUT = (
 )
 
 
-_DENSE = "In a pipeline, set sparse_output=False on OneHotEncoder, and sparse_threshold=0 on ColumnTransformer."
-
 _ENCODE = (
     "Encode columns of text by a public list of categories, for instance with OneHotEncoder(categories=[...], "
     'handle_unknown="ignore", sparse_output=False), or use an estimator that has the parameter categories.'
@@ -61,7 +61,8 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
     """Call scikit-learn's validate_data, and keep values of the data out of its messages."""
     # Values are checked to be finite even where scikit-learn is configured to assume it, because bounds hold for
     # numbers only. NumPy's warnings during that check would say something about the values. With `times`, points in
-    # time and durations may pass; they must not be read as numbers.
+    # time and durations may pass; they must not be read as numbers. Sparse rows become canonical CSR arrays if the
+    # estimator takes them, and are otherwise made dense.
 
     checked, rows = estimator, X
     if hasattr(estimator, "_encoded"):
@@ -70,15 +71,43 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
         # Rows were encoded by a schema. The estimator keeps number and names of the table's columns.
         X, checked, kwargs = rows, copy(estimator), {**kwargs, "reset": True}
 
+    takes_sparse = getattr(estimator, "_takes_sparse", False) and "accept_sparse" not in kwargs
+    if takes_sparse:
+        kwargs = _with_sparse_rows(kwargs)
+
     def validate() -> Any:
+        rows = X
+        if is_sparse(X):
+            check_dimensions(X)
+            if not takes_sparse and "accept_sparse" not in kwargs:
+                rows = dense_rows(X, type(estimator).__name__)
+            elif issparse(X) and X.format == "coo":
+                rows = ordered_by_row(X)
         if not times:
             # Data that are not converted to numbers here may hold text.
-            _refuse_odd(X, "X", text=kwargs.get("skip_check_array", False))
+            _refuse_odd(rows, "X", text=kwargs.get("skip_check_array", False))
         if not isinstance(y, str):
             _refuse_odd(y, "y")
-        return validate_data(checked, X, y, **kwargs)
+        read = validate_data(checked, rows, y, **kwargs)
+        if not takes_sparse:
+            return read
+        if isinstance(read, tuple):
+            return (_canonical(read[0]), *read[1:])
+        return _canonical(read)
 
     return _quietly(validate, X)
+
+
+def _with_sparse_rows(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments of validate_data that admit sparse rows."""
+    if "validate_separately" in kwargs:
+        of_rows, of_targets = kwargs["validate_separately"]
+        return {**kwargs, "validate_separately": (_with_sparse_rows(of_rows), of_targets)}
+    return {**kwargs, "accept_sparse": "csr"}
+
+
+def _canonical(rows: Any) -> Any:
+    return canonical_rows(rows) if issparse(rows) else rows
 
 
 def reads_table(estimator: Any, reset: bool) -> bool:
@@ -90,8 +119,12 @@ def check_quietly(X: Any, **kwargs: Any) -> NDArray:
     """Call scikit-learn's check_array, and keep values out of its messages, as `validate_quietly` does."""
 
     def validate() -> Any:
-        _refuse_odd(X, "X")
-        return check_array(X, **kwargs)
+        rows = X
+        if is_sparse(X):
+            check_dimensions(X)
+            rows = X if "accept_sparse" in kwargs else dense_rows(X, "this method")
+        _refuse_odd(rows, "X")
+        return check_array(rows, **kwargs)
 
     array: NDArray = _quietly(validate, X)
     return array
@@ -113,8 +146,8 @@ def _quietly(validate: Callable[[], Any], X: Any = None) -> Any:
     except TypeError as error:
         message = str(error)
         failure = TypeError(message if message.startswith(_ABOUT_TYPES) else _NO_NUMBER)
-        if message.startswith("Sparse"):
-            failure = TypeError(f"{message} {_DENSE}")
+        if message.startswith("Sparse") and HOW_TO_DENSE not in message:
+            failure = TypeError(f"{message} {HOW_TO_DENSE}")
         elif "NAType" in message:
             failure = ValueError(f"The data contain missing values (NaN, pandas.NA). {_LEAVE_OUT}")
     except MemoryError:
@@ -202,7 +235,7 @@ def regression_data(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tu
     X, y = validate_quietly(estimator, X, y, reset=reset, validate_separately=separately)
     if y.ndim == 0 or (y.ndim == 2 and y.shape[1] == 0):
         raise ValueError("y must have one column or more, and one row for each row of X")
-    if len(X) != len(y):
+    if X.shape[0] != len(y):
         raise ValueError("X and y must have the same number of rows")
     return X, y
 
@@ -250,7 +283,7 @@ def labelled_data(
         validate_quietly(estimator, X, y)
     X = validate_quietly(estimator, X, dtype=list(dtypes), ensure_min_samples=0, reset=reset)
     codes = encode_labels(labels_of(y), classes)
-    if len(X) != len(codes):
+    if X.shape[0] != len(codes):
         raise ValueError("X and y must have the same number of rows")
     return X, codes, classes
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
@@ -18,7 +19,7 @@ from ..checks.params import check_boolean, check_data_norm, check_integer, check
 from ..checks.silence import available_if
 from ..checks.values import shown
 from ..release.estimator import RowsMixin
-from ..sensitivity import row_products
+from ..sensitivity import BLOCK_ROWS, row_products
 
 Array = NDArray[np.float64]
 
@@ -137,6 +138,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
 
     _released = frozenset({"components_", "mean_", *_VARIANCES})
     _public = frozenset({"n_components_", "_whiten", "_least_deviation"})
+    _takes_sparse = True
 
     # The methods of a fitted estimator use the `whiten` of the fit, even if it is set anew: variances may not have been
     # released, and `inverse_transform` has to remain the inverse of `transform`.
@@ -185,7 +187,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows; they are centred, and not clipped.
 
         Returns
@@ -257,7 +259,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows, which are not clipped.
 
         Returns
@@ -267,6 +269,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
         """
         check_is_fitted(self, "components_")
         X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
+        if not issparse(X):
+            return self._log_likelihood(X)
+        # Centred rows are not sparse: blocks of rows are written out.
+        starts = range(0, max(X.shape[0], 1), BLOCK_ROWS)
+        return np.concatenate([self._log_likelihood(X[start : start + BLOCK_ROWS].toarray()) for start in starts])
+
+    def _log_likelihood(self, X: NDArray) -> NDArray[np.float64]:
         along, noise = self._spectrum()
         centred = X - self.mean_
         squares = np.square(centred @ self.components_.T)
@@ -282,7 +291,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows, which are not clipped.
         y : Ignored
             Here for a signature that all estimators share.

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
-from ..sensitivity import clip_rows, entry_step, exact_sum, sum_over_rows
+from ..sensitivity import BLOCK_ROWS, clip_rows, entry_step, exact_sum, sparse_gram, sum_over_rows, with_data
 
 Array = NDArray[np.float64]
+
+# Sparse rows are summed as integers of 64 bits, so that blocks may be larger.
+_SPARSE_ROWS = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,44 +26,63 @@ class Sums:
     count: float
 
 
-def second_moments(X: NDArray, centre: Array, norm: float, private: bool) -> Sums:
+def second_moments(X: Any, centre: Array, norm: float, private: bool) -> Sums:
     """Subtract a public centre from each row, scale it down to `norm`, and add up."""
     d = X.shape[1]
+    block_rows = _rows_of_blocks(X, centre)
     if private:
         # Entries are rounded towards zero to a lattice, so that no norm grows and sums are exact for any number and
         # order of the rows.
         step = entry_step(norm)
-        total = exact_sum(lambda rows: _gram(_counted(rows, centre, norm, step)), X)
+        total = exact_sum(lambda rows: _gram(_counted(rows, centre, norm, step)), X, block_rows=block_rows)
     else:
         step = 1.0
-        total = sum_over_rows(lambda rows: _gram(clip_rows(_centred(rows, centre), norm, constant=1.0).array), X)
+        total = sum_over_rows(
+            lambda rows: _gram(clip_rows(_centred(rows, centre), norm, constant=1.0).array), X, block_rows=block_rows
+        )
     return Sums(total[:d, :d] * step**2, total[:d, d] * step, float(total[d, d]))
 
 
-def row_sums(X: NDArray, norm: float, private: bool) -> tuple[Array, float]:
+def row_sums(X: Any, norm: float, private: bool) -> tuple[Array, float]:
     """Scale each row down to `norm`, and return the sum of the rows and their number; on a lattice, as above."""
     if private:
         step = entry_step(norm)
-        total = exact_sum(lambda rows: _counted(rows, None, norm, step).sum(axis=0), X)
+        total = exact_sum(lambda rows: _sums(_counted(rows, None, norm, step)), X)
         return total[:-1] * step, float(total[-1])
-    total = sum_over_rows(lambda rows: clip_rows(rows, norm, constant=1.0).array.sum(axis=0), X)
+    total = sum_over_rows(lambda rows: _sums(clip_rows(rows, norm, constant=1.0).array), X)
     return total[:-1], float(total[-1])
 
 
-def _centred(rows: NDArray, centre: Array | None) -> NDArray:
+def _rows_of_blocks(X: Any, centre: Array) -> int:
+    return _SPARSE_ROWS if issparse(X) and not centre.any() else BLOCK_ROWS
+
+
+def _centred(rows: Any, centre: Array | None) -> Any:
     if centre is None or not centre.any():
         return rows
+    if issparse(rows):
+        # A centre, which is public or released, leaves no zeros: a block of rows is written out.
+        rows = rows.toarray()
     with np.errstate(over="ignore"):
         # Twice the largest double would be infinite.
         return np.clip(rows - centre, -np.finfo(float).max, np.finfo(float).max)
 
 
-def _counted(rows: NDArray, centre: Array | None, norm: float, step: float) -> Array:
-    """Return rows in steps of the lattice, with a column of ones."""
+def _counted(rows: Any, centre: Array | None, norm: float, step: float) -> Any:
+    """Return rows in steps of the lattice, with a column of ones; sparse rows as integers."""
     counted = clip_rows(_centred(rows, centre), norm, constant=step).array
+    if issparse(counted):
+        return with_data(counted, np.trunc(counted.data / step).astype(np.int64))
     counted /= step
     return np.trunc(counted, out=counted)
 
 
-def _gram(rows: Array) -> Array:
-    return rows.T @ rows
+def _gram(rows: Any) -> NDArray:
+    if issparse(rows):
+        return sparse_gram(rows)
+    gram: Array = rows.T @ rows
+    return gram
+
+
+def _sums(rows: Any) -> NDArray:
+    return np.asarray(rows.sum(axis=0))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,7 +27,7 @@ from ..release.estimator import GroupsMixin, ManyTargetsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..release.units import ONE_RECORD, Unit
-from ..sensitivity import group_sensitivity, moments_l2, row_products
+from ..sensitivity import BLOCK_ROWS, group_sensitivity, moments_l2, row_products, with_data
 from ..solvers.moments import (
     REGRESSION_WEIGHTS,
     RIDGE,
@@ -334,6 +335,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
 
     _released = frozenset({"coef_", "intercept_", "alpha_", "_moments", "_penalty"})
     _public = frozenset({"_units"})
+    _takes_sparse = True
 
     def __init__(
         self,
@@ -449,7 +451,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Features, clipped to `bounds`, as those of `fit` were. The predictions are not clipped.
 
         Returns
@@ -459,9 +461,21 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         """
         check_is_fitted(self, "coef_")
         X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        inside = np.clip(X, self._units.features.lower, self._units.features.upper)
-        predicted: Array = row_products(inside, np.atleast_2d(self.coef_).T) + self.intercept_
+        predicted: Array = self._products(X) + self.intercept_
         return predicted if self.coef_.ndim == 2 else predicted[:, 0]
+
+    def _products(self, X: Any) -> Array:
+        """Return the products of rows, clipped to the bounds, with the coefficients."""
+        lower, upper = self._units.features.lower, self._units.features.upper
+        coef = np.atleast_2d(self.coef_).T
+        if not issparse(X):
+            return row_products(np.clip(X, lower, upper), coef)
+        if np.all((lower <= 0) & (upper >= 0)):
+            return row_products(with_data(X, np.clip(X.data, lower[X.indices], upper[X.indices])), coef)
+        # Bounds without 0 leave no zeros: blocks of rows are written out.
+        starts = range(0, max(X.shape[0], 1), BLOCK_ROWS)
+        blocks = (np.clip(X[start : start + BLOCK_ROWS].toarray(), lower, upper) for start in starts)
+        return np.concatenate([row_products(block, coef) for block in blocks])
 
 
 def _adassp_release(

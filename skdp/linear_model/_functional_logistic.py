@@ -210,6 +210,7 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
 
     _released = frozenset({"coef_", "intercept_"})
     _public = frozenset({"alpha_"})
+    _takes_sparse = True
 
     def __init__(
         self,

@@ -33,6 +33,7 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator
 
     _released = frozenset({"coef_", "intercept_"})
     _public = frozenset({"C_", "_loss", "_geometry"})
+    _takes_sparse = True
 
     epsilon: float
     delta: float

@@ -214,7 +214,7 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Finite features. Rows longer than `data_norm` are scaled down to it.
         y : array-like of shape (n_samples,)
             Labels. Rows with labels that are not declared are left out.

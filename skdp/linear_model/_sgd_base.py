@@ -19,10 +19,10 @@ from ..release.estimator import PrivateEstimator, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..sensitivity import clip_rows, row_products
 from ..solvers.calibration import Window
-from ..solvers.clipped_gradients import ClippedGradients
 from ..solvers.descent import GRADIENTS, Course
 from ..solvers.linear_descent import MARGIN_WALK, Descent, Path, Settings, rule_of, weights_of
 from ..solvers.losses import GradientLoss
+from ..solvers.sparse_gradients import clipped_gradients
 
 Array = NDArray[np.float64]
 
@@ -57,6 +57,7 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
 
     _losses: ClassVar[tuple[str, ...]]
     _walk: ClassVar[float] = MARGIN_WALK
+    _takes_sparse = True
 
     batch_size: int | float | None
     expected_n: float | None
@@ -134,11 +135,11 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         settings, course, shape = parameters.settings, design.course, records.shape
         rows = clip_rows(records.X, settings.data_norm, settings.constant)
         values = records.y if parameters.targets is None else parameters.targets.scaled(records.y)
-        gradients = ClippedGradients(rows, values, design.loss, design.max_norm, course.rate == 1)
+        gradients = clipped_gradients(rows, values, design.loss, design.max_norm, course.rate == 1)
         mechanism = session.mechanism(GRADIENTS)
         assert isinstance(mechanism, SampledGaussianMechanism)
 
-        count = course.rate * course.records(session, len(records.X))
+        count = course.rate * course.records(session, records.X.shape[0])
         start = np.zeros(design.shape) if parameters.start is None else parameters.start
         path = Path(design, start, count, mechanism.scale)
         privacy = self._stated(session.guarantee, parameters)
@@ -151,7 +152,7 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         def reached() -> dict[str, Any]:
             return fitted(path.result())
 
-        steps = session.steps(GRADIENTS, len(records.X))
+        steps = session.steps(GRADIENTS, records.X.shape[0])
         weights = path.follow(gradients, reported(self, steps, course.n_steps, reached), mechanism)
         if design.calibration is not None:
             coef, intercept = rule_of(weights, settings)

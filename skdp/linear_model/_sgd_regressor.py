@@ -217,7 +217,7 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Finite features. Rows longer than `data_norm` are scaled down to it.
         y : array-like of shape (n_samples,)
             Finite targets, clipped to `bounds_y`.
@@ -260,7 +260,7 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Features. Neither they nor the predictions are clipped.
 
         Returns

@@ -9,6 +9,7 @@ from sklearn.base import is_classifier, is_clusterer, is_outlier_detector, is_re
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures, SplineTransformer
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 from sklearn.utils import get_tags
@@ -27,6 +28,11 @@ def is_private(estimator: Any) -> bool:
     delta = getattr(estimator, "delta", None)
     pure = {"delta"} if isinstance(delta, int | float) and delta == 0 else set()
     return set(estimator.get_params(deep=False)) | pure >= PRIVATE
+
+
+def is_shared(estimator: Any) -> bool:
+    """Tell whether the private steps of a pipeline share its budget, and are charged one by one."""
+    return isinstance(estimator, Pipeline) and is_private(estimator)
 
 
 def set_own(estimator: Any, **values: Any) -> Any:
@@ -80,8 +86,13 @@ def children_of(estimator: Any) -> dict[str, Any]:
     return {
         name: value
         for name, value in estimator.get_params(deep=True).items()
-        if "__" not in name and hasattr(value, "fit") and hasattr(value, "get_params") and not isinstance(value, type)
+        if "__" not in name and _is_step(value) and not isinstance(value, type)
     }
+
+
+def _is_step(value: Any) -> bool:
+    """Tell whether a parameter is an estimator; some transformers have fit_transform alone."""
+    return hasattr(value, "get_params") and any(hasattr(value, name) for name in ("fit", "fit_transform", "transform"))
 
 
 def holds_private(estimator: Any) -> bool:

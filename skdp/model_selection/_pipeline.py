@@ -10,6 +10,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from ..accounting import BudgetAccountant
 from ..release.session import check_accountant
 from ._allocation import Allocation, allocation_of
+from ._stateless import check_steps
+from ._steps import units_in
+from ._tables import schema_of
 
 
 class PrivatePipeline(Pipeline):
@@ -84,8 +87,21 @@ class PrivatePipeline(Pipeline):
     def _divide(self) -> None:
         """Refuse steps that learn from the data without paying, and divide the budget."""
         check_accountant(self.accountant)
+        plain = Pipeline(self.steps)
+        if self.memory is not None:
+            _refuse("memory would keep private rows on disk: leave it at None")
+        try:
+            check_steps(plain, searched=False)
+        except ValueError as error:
+            _refuse(str(error))
+        schema = schema_of(plain)
+        if schema is not None and schema.group is not None and "record" in units_in(plain):
+            _refuse(
+                "the schema declares groups of records, and a step protects single records: give all private steps the "
+                "schema, or rows_per_group"
+            )
         self.allocation_: Allocation = allocation_of(
-            Pipeline(self.steps), self.epsilon, self.delta, self.weights, self.accountant, _refuse
+            plain, self.epsilon, self.delta, self.weights, self.accountant, _refuse
         )
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
@@ -157,7 +173,7 @@ class PrivatePipeline(Pipeline):
 
 
 def _refuse(message: str) -> None:
-    raise ValueError(f"{message}. Nothing was charged")
+    raise ValueError(f"{message.removesuffix('.')}. Nothing was charged")
 
 
 def make_private_pipeline(
@@ -202,8 +218,8 @@ def make_private_pipeline(
     >>> try:
     ...     model.fit([[0.0], [1.0]], [0, 1])
     ... except ValueError as error:
-    ...     print(str(error).partition(" The")[0])
-    not private, and a function of the data: standardscaler.
+    ...     print(str(error).partition(",")[0])
+    step 'standardscaler'
     """
     named = make_pipeline(*steps).steps
     return PrivatePipeline(named, epsilon=epsilon, delta=delta, weights=weights, accountant=accountant, verbose=verbose)

@@ -28,9 +28,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import Binarizer, Normalizer, OneHotEncoder, OrdinalEncoder
+from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder
 
 from ..checks.data import FLOATS, check_quietly
 from ..checks.silence import parts_of, silence, take_off_callbacks
@@ -38,7 +38,7 @@ from ..cluster import DPKMeans, SampleAggKMeans
 from ..decomposition import DPPCA, ExpMechPCA
 from ..preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner, TableEncoder
 from ..schema.schema import as_schema
-from ._kinds import has_public_categories, is_private
+from ._kinds import has_public_categories, is_private, is_shared
 from ._scoring import take
 
 _COMPOSED = (Pipeline, ColumnTransformer, FeatureUnion)
@@ -56,29 +56,45 @@ _EXACT = (
 )
 
 
-def check_steps(estimator: Any, name: str = "") -> None:
+def check_steps(estimator: Any, name: str = "", *, searched: bool = True) -> None:
     """Refuse a step that is neither private, nor a listed stateless transformer, nor made of these."""
-    if estimator is None or isinstance(estimator, str) or is_private(estimator):
+    # A fit that is not `searched` may fail on a record that the user declared to be refused, and may have functions.
+    if estimator is None or isinstance(estimator, str) or (is_private(estimator) and not is_shared(estimator)):
         return
     place = f"step {name!r}, {type(estimator).__name__}," if name else type(estimator).__name__
-    if type(estimator) in _COMPOSED:
+    if type(estimator) in _COMPOSED or is_shared(estimator):
         _check_composed(estimator, place)
         for part, step in _parts(estimator):
-            check_steps(step, f"{name}__{part}" if name else part)
+            check_steps(step, f"{name}__{part}" if name else part, searched=searched)
+    elif type(estimator) is FunctionTransformer and not searched:
+        return
     elif type(estimator) not in _STATELESS:
         raise ValueError(
             f"{place} is not private, and not known to map each row by itself: it may learn from the data, choose by "
-            "them, or fail on one record. A search takes a private estimator of skdp, or a Pipeline, ColumnTransformer "
-            f"or FeatureUnion of private steps and of {', '.join(kind.__name__ for kind in _STATELESS)} (exactly these "
-            "classes). Apply what else maps single rows to X before the search; search the estimator inside a vote, a "
-            "stack, a calibration or another search"
+            f"them, or fail on one record. {_taken(searched)}"
         )
     elif isinstance(estimator, OneHotEncoder | OrdinalEncoder):
         _check_encoder(estimator, place)
-    elif isinstance(estimator, TableEncoder):
+    elif isinstance(estimator, TableEncoder) and searched:
         _check_table_encoder(estimator, place)
     elif isinstance(estimator, Normalizer | Binarizer) and not estimator.copy:
         raise ValueError(f"{place} changes the data that it is given: leave copy at True")
+
+
+def _taken(searched: bool) -> str:
+    """Say which steps a search, or a private pipeline, takes."""
+    kinds = ", ".join(kind.__name__ for kind in _STATELESS)
+    if searched:
+        return (
+            "A search takes a private estimator of skdp, or a Pipeline, ColumnTransformer or FeatureUnion of private "
+            f"steps and of {kinds} (exactly these classes). Apply what else maps single rows to X before the search; "
+            "search the estimator inside a vote, a stack, a calibration or another search"
+        )
+    return (
+        f"A private pipeline takes private steps of skdp, {kinds}, FunctionTransformer, and Pipeline, "
+        "ColumnTransformer and FeatureUnion of these (exactly these classes). For other steps that learn nothing, "
+        "use a Pipeline of scikit-learn and skdp.allocate"
+    )
 
 
 def _check_composed(estimator: Any, place: str) -> None:
@@ -93,7 +109,8 @@ def _check_composed(estimator: Any, place: str) -> None:
     columns = [columns for _, _, columns in estimator.transformers]
     if not isinstance(estimator.remainder, str):
         raise ValueError(f"{place} has a step for the remainder: list its columns among the transformers")
-    if any(callable(each) and type(each) is not make_column_selector for each in columns):
+    if any(map(callable, columns)):
+        # One entry of text changes the type of a column, by which make_column_selector chooses.
         raise ValueError(f"{place} chooses columns by a function, which sees the data: list them")
 
 

@@ -40,6 +40,7 @@ from ._kinds import (
     holds_randomizer,
     ignores_labels,
     is_private,
+    is_shared,
     learns_nothing,
     randomizes_rows,
 )
@@ -81,7 +82,17 @@ def _sees_reports_alone(pipeline: Any) -> set[str]:
 
 
 def _unit_of(estimator: Any) -> str:
+    if hasattr(estimator, "_unit"):
+        return "record" if estimator._unit().rows_per_group is None else "group"
+    if is_shared(estimator):
+        # The fit of a pipeline with both refuses them.
+        return "group" if units_in(Pipeline(estimator.steps)) == {"group"} else "record"
     return "record" if declared(estimator, UNIT) is None else "group"
+
+
+def units_in(estimator: Any) -> set[str]:
+    """Return the units of privacy of all private steps."""
+    return {_unit_of(place.estimator) for place in walk(estimator, "", 1, [{}]) if is_private(place.estimator)}
 
 
 def _fitted_by_search(search: Any) -> Iterator[Any]:
@@ -89,7 +100,7 @@ def _fitted_by_search(search: Any) -> Iterator[Any]:
     settings = [getattr(search, name, None) for name in ("param_grid", "param_distributions")]
     if all(each is None for each in settings) or UNIT in str(settings):
         return
-    waiting = list(children_of(search).values())
+    waiting = [search._model()]
     while waiting:
         step = waiting.pop()
         if is_private(step):
@@ -140,7 +151,7 @@ def walk(estimator: Any, name: str, n_fits: int, variants: Variants, within: Any
             raise _handed_on(estimator if within is None else within, name)
         return
     if is_private(estimator):
-        if within is not None and randomizes_rows(estimator):
+        if within is not None and holds_randomizer(estimator):
             raise _handed_on(within, name)
         yield Place(name, estimator, n_fits, variants)
         return
@@ -212,6 +223,9 @@ def _by_products(meta: Any) -> list[str]:
     found = []
     if isinstance(meta, CalibratedClassifierCV):
         found.append("calibrator")
+    if isinstance(meta, ColumnTransformer) and any(callable(columns) for _, _, columns in meta.transformers):
+        # One entry of text changes the type of a column.
+        found.append("columns")
     if isinstance(meta, VotingClassifier | StackingClassifier):
         # Its parts are fitted to numbers of labels: a label that one record brings renumbers the others.
         found.append("label encoder")

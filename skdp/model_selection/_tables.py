@@ -17,10 +17,15 @@ def declared(estimator: Any, name: str) -> Any:
 
 
 def first_step(estimator: Any) -> Any:
-    """Return the step that reads a table."""
-    while isinstance(estimator, Pipeline):
-        estimator = estimator.steps[0][1]
-    return estimator
+    """Return the step that reads a table, inside pipelines and searches."""
+    while True:
+        if isinstance(estimator, Pipeline):
+            estimator = estimator.steps[0][1]
+        elif hasattr(estimator, "_model"):
+            # A search, whose estimator has the schema of the search.
+            estimator = estimator._model()
+        else:
+            return estimator
 
 
 def schema_of(estimator: Any, given: Any = None) -> Schema | None:

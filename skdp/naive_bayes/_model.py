@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..release.mismatch import declared_part, label_parts, warn_of_mismatch
 from ..solvers.tables import exponent, table_information, table_probabilities
-from ._sums import Layout
+from ._layout import Layout
 
 Array = NDArray[np.float64]
 
@@ -98,9 +98,9 @@ def warn_of_declarations(sums: Array, layout: Layout, noise: float, classes: NDA
     counts, deviation = class_totals(sums, layout, noise)
     parts = label_parts(classes, counts, deviation)
     n_classes, sizes = len(classes), layout.columns.table_sizes
-    columns = layout.columns
+    columns, ordered = layout.columns, layout.columns.ordered
     for j, start, size in zip(columns.tables.tolist(), np.cumsum(sizes) - sizes, sizes, strict=True):
-        if not columns.ordered[j] or j in columns.declared:
+        if not ordered[j] or j in columns.declared:
             # The last cell of categories holds what is no category.
             name, cells = j if names is None else str(names[j]), sums[:, start : start + size].sum(axis=0)
             of_cell, of_total = noise * math.sqrt(n_classes), deviation * math.sqrt(n_classes)

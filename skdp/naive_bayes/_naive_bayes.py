@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ..accounting import GaussianEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon, gaussian_mu
@@ -24,8 +25,10 @@ from ..release.units import Unit
 from ..schema.columns import Columns, ColumnSpec, check_columns
 from ..schema.grid import check_n_bins
 from ..solvers.table_rule import NaiveBayesPrediction, by_column, check_priors
+from ._layout import Layout
 from ._model import Options, estimate, moment_information, warn_of_declarations
-from ._sums import SUMS, Layout, plan, sums_by_class
+from ._sparse import sparse_gaussian_evidence
+from ._sums import SUMS, plan, sums_by_class
 
 Array = NDArray[np.float64]
 
@@ -160,6 +163,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
     _released = frozenset({"class_count_", "class_prior_", "feature_log_prob_", "theta_", "var_", "exponent_"})
     _public = frozenset({"bin_edges_", "_columns"})
     _dtypes = NUMBERS
+    _takes_sparse = True
 
     def __init__(
         self,
@@ -264,7 +268,9 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         found[g] = moment_information(self.theta_[:, g], self.var_[:, g], self.class_prior_)
         return found
 
-    def _number_evidence(self, X: NDArray) -> Array:
+    def _number_evidence(self, X: Any) -> Array:
+        if issparse(X):
+            return sparse_gaussian_evidence(X, self._columns, self.theta_, self.var_)
         return gaussian_evidence(X, self._columns, self.theta_, self.var_)
 
 

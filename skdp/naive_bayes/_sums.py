@@ -7,18 +7,21 @@ The values of each record lie on a lattice before anything is added, so that sum
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from ..mechanisms import Mechanism
 from ..release.class_sums import class_sums_mechanism, in_real_units, largest_value, moment_bits, record_moments
 from ..release.session import PrivacyGuarantee, Release
 from ..release.theorems import Theorem
 from ..release.units import ONE_RECORD, Unit
-from ..schema.columns import Columns, Encoder
+from ..schema.columns import Encoder
 from ..sensitivity import sum_over_rows
+from ._layout import Layout
+from ._sparse import SparseStatistic
 
 Array = NDArray[np.float64]
 
@@ -32,54 +35,23 @@ _MOST_INDICATORS = 2**22
 _LEAST_ROWS, _MOST_ROWS = 2**11, 2**17
 
 
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """How the sums of a class are listed in its row: tables, number of records, first moments, second moments."""
-
-    columns: Columns
-    n_classes: int
-
-    @property
-    def n_moments(self) -> int:
-        return len(self.columns.unbinned)
-
-    @property
-    def n_table_cells(self) -> int:
-        return int(self.columns.table_sizes.sum())
-
-    @property
-    def counts_records(self) -> bool:
-        """Whether the records of a class are counted by themselves: each table counts them, too."""
-        return len(self.columns.table_sizes) == 0
-
-    @property
-    def n_touched(self) -> int:
-        """Number of counts that a record adds to."""
-        return len(self.columns.table_sizes) + self.counts_records
-
-    @property
-    def width(self) -> int:
-        return self.n_table_cells + self.counts_records + 2 * self.n_moments
-
-    @property
-    def size(self) -> int:
-        return self.n_classes * self.width
-
-
 def plan(epsilon: float, delta: float, layout: Layout, unit: Unit = ONE_RECORD) -> PrivacyGuarantee:
     """Return the one release."""
     mechanism, event = class_sums_mechanism(epsilon, delta, layout.n_touched, layout.n_moments, layout.size, unit.rows)
     return unit.stated(PrivacyGuarantee(epsilon, delta, (event,), (Release(SUMS, mechanism, 1.0, THEOREM),)))
 
 
-def sums_by_class(X: NDArray, codes: NDArray[np.intp], layout: Layout, mechanism: Mechanism) -> Array:
+def sums_by_class(X: Any, codes: NDArray[np.intp], layout: Layout, mechanism: Mechanism) -> Array:
     """Return the sums, of shape (n_classes, width), on the lattice if there is to be noise."""
     bits = moment_bits(mechanism, layout.n_moments)
-    # Where tables are large, blocks are, too: each has a total of its own.
-    rows = min(max(_LEAST_ROWS, layout.size // layout.columns.n_features), _MOST_ROWS)
-    if layout.n_moments:
-        rows = max(1, min(rows, _MOST_INDICATORS // layout.n_classes))
-    total = sum_over_rows(_Statistic(layout, bits), X, codes, block_rows=rows)
+    if issparse(X):
+        total = sum_over_rows(SparseStatistic(layout, bits), X, codes, block_rows=_MOST_ROWS)
+    else:
+        # Where tables are large, blocks are, too: each has a total of its own.
+        rows = min(max(_LEAST_ROWS, layout.size // layout.columns.n_features), _MOST_ROWS)
+        if layout.n_moments:
+            rows = max(1, min(rows, _MOST_INDICATORS // layout.n_classes))
+        total = sum_over_rows(_Statistic(layout, bits), X, codes, block_rows=rows)
     return in_real_units(total, layout.width - 2 * layout.n_moments, layout.n_moments, mechanism)
 
 

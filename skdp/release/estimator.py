@@ -154,8 +154,8 @@ class RowsMixin(PrivateEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite rows. There may be none.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Finite rows. There may be none. For sparse rows, see the user guide ("Sparse rows").
         y : None
             Ignored.
 
@@ -198,9 +198,9 @@ class LabelsMixin(PrivateEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of finite numbers, or of text where the estimator takes text. With declared `classes`, there may be no
-            rows.
+            rows. For sparse rows, see the user guide ("Sparse rows").
         y : array-like of shape (n_samples,)
             Labels. With declared `classes`, rows with other labels are left out.
 
@@ -225,8 +225,8 @@ class GroupsMixin(PrivateEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite features. Numeric ones are clipped to `bounds`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Finite features. Numeric ones are clipped to `bounds`. For sparse rows, see the user guide ("Sparse rows").
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Labels, or finite targets, which are clipped to `bounds_y`. With declared `classes`, rows with other labels
             are left out.
@@ -263,8 +263,9 @@ class TargetsMixin(PrivateEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows of finite numbers, or of text where the estimator takes text. There may be none.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows of finite numbers, or of text where the estimator takes text. There may be none. For sparse rows, see
+            the user guide ("Sparse rows").
         y : array-like of shape (n_samples,)
             Finite targets, which are clipped to `bounds_y`.
 

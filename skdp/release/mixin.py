@@ -20,6 +20,7 @@ from ..accounting import PrivacyCost, largest_epsilon
 from ..checks.data import FLOATS, check_quietly
 from ..checks.params import check_integer
 from ..checks.silence import DiscreetMethods
+from ..checks.sparse import is_sparse, refuse_wide
 from ..exceptions import BudgetError, NotEnoughDataError
 from ..schema.mixin import TakesSchema
 from .session import PrivacyGuarantee
@@ -203,7 +204,10 @@ class DPEstimatorMixin(TakesSchema, DiscreetMethods, ABC):
 
     def _check_rows(self, X: Any) -> None:
         """Refuse rows that `fit` would refuse, for what their entries are."""
-        check_quietly(self._encoded(X, reset=False), dtype=list(FLOATS), ensure_min_samples=0, accept_sparse=True)
+        rows = self._encoded(X, reset=False)
+        if is_sparse(rows) and rows.ndim == 2 and not self._takes_sparse:
+            refuse_wide(rows, type(self).__name__)
+        check_quietly(rows, dtype=list(FLOATS), ensure_min_samples=0, accept_sparse=True)
 
     def _fixed_cost(self) -> PrivacyCost | None:
         """Return what a fit will charge if that is the same for data of every shape, else None."""

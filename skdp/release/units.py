@@ -83,7 +83,7 @@ class Unit:
         self, numbers: NDArray[np.intp] | None, X: NDArray, y: Any = None, known: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray, Any, NDArray[np.intp] | None]:
         """Return the `known` rows, their targets, and their groups by numbers; nothing is drawn."""
-        if numbers is not None and len(numbers) != len(X):
+        if numbers is not None and len(numbers) != X.shape[0]:
             raise ValueError("X and groups must have the same number of rows")
         members = numbers
         if known is not None and not known.all():

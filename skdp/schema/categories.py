@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from numbers import Integral
@@ -80,9 +81,14 @@ class Categories:
         if len(positions) < len(labels):
             # "7" and "007" are two categories, and neither is the number 7.
             return {label_key(label): i for i, label in enumerate(labels)}
-        for (kind, value), i in list(positions.items()):
-            if kind == "number" and isinstance(value, float):
-                positions.setdefault((kind, float(_single(np.array(value)))), i)
+        numbers = [
+            (value, i) for (kind, value), i in positions.items() if kind == "number" and isinstance(value, float)
+        ]
+        rounded = [float(_single(np.array(value))) for value, _ in numbers]
+        times = Counter(rounded)
+        for single, (_, i) in zip(rounded, numbers, strict=True):
+            if times[single] == 1:
+                positions.setdefault(("number", single), i)
         return positions
 
     def holds_other_types(self, column: NDArray) -> bool:
@@ -99,7 +105,12 @@ class Categories:
 
     @property
     def _singles(self) -> NDArray:
-        return _single(self.ascending) if self.ascending.dtype.kind == "f" else self.ascending
+        """The values in single precision; those that are rounded to one number stay as they are."""
+        if self.ascending.dtype.kind != "f":
+            return self.ascending
+        rounded = _single(self.ascending)
+        same = np.append(rounded[1:] == rounded[:-1], False)
+        return np.where(same | np.append(False, same[:-1]), self.ascending, rounded)
 
     def _find(self, ascending: NDArray, column: NDArray) -> Integers:
         places = np.searchsorted(ascending, column).clip(max=len(self.values) - 1)

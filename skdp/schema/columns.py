@@ -168,7 +168,7 @@ class Encoder:
         self._categorical = np.array(columns.categorical, dtype=np.intp)
         self._n_categories = columns.n_categories[self._categorical]
         kinds = [(j, columns.kinds[j]) for j in columns.uneven]
-        self._uneven = [(j, Bins(kind[1:-1], right=True)) for j, kind in kinds if isinstance(kind, np.ndarray)]
+        self.uneven = [(j, Bins(kind[1:-1], right=True)) for j, kind in kinds if isinstance(kind, np.ndarray)]
 
     def _take(self, X: NDArray, which: NDArray[np.intp]) -> NDArray:
         return X if np.array_equal(which, np.arange(X.shape[1])) else X[:, which]
@@ -181,8 +181,8 @@ class Encoder:
             parts.append(cells_of_codes(self._take(X, self._categorical), self._n_categories))
         if c.n_bins and len(c.numeric):
             parts.append(c.grid.cells(self._take(X, c.numeric)))
-        if self._uneven:
-            parts.append(np.column_stack([bins(X[:, j]) for j, bins in self._uneven]))
+        if self.uneven:
+            parts.append(np.column_stack([bins(X[:, j]) for j, bins in self.uneven]))
         if len(parts) == 1:
             return parts[0]
         return np.concatenate(parts, axis=1) if parts else np.empty((len(X), 0), dtype=np.intp)

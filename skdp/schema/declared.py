@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..checks.params import check_boolean, check_bounds, check_choice, check_positive, is_list
 from ..checks.values import shown
 from ..mechanisms import UNKNOWN
-from .categories import Categories, check_list
+from .categories import Categories, check_list, key_of
 from .entries import MISSING, Entries
 from .grid import Grid
 
@@ -125,6 +125,9 @@ class Category:
     def __post_init__(self) -> None:
         checked = check_list(self.values, 1, "values")
         object.__setattr__(self, "values", tuple(checked.values.tolist()))
+        if len({key_of(value) for value in self.values}) < len(self.values):
+            # Readers of CSV files make numbers of a column of text, unless one entry is no number.
+            raise ValueError("values must not hold two texts that spell the same number, such as '7' and '007'")
         object.__setattr__(self, "ordered", check_boolean(self.ordered, "ordered"))
         check_choice(self.missing, "missing", ("cell", "error"))
         check_choice(self.other, "other", ("cell", "missing", "error"))

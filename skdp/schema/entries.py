@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.data import label_key
+from ..checks.data import array_quietly, label_key
 from ..checks.values import as_float
 from ..mechanisms import UNKNOWN
 from .categories import Categories, is_row, key_of
@@ -188,7 +188,7 @@ def _from_polars(column: Any) -> Entries:
 def _from_arrow(column: Any) -> Entries:
     name = str(column.type)
     if name.startswith(("int", "uint", "float", "double", "halffloat")):
-        return Entries(np.asarray(column.to_numpy(), dtype=np.float64))
+        return Entries(np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64))
     if hasattr(column, "combine_chunks"):
         column = column.combine_chunks()
     if name in ("string", "large_string"):
@@ -264,7 +264,7 @@ def _columns_of_rows(X: Any) -> list[Any]:
         return [list(column) for column in zip(*X, strict=True)]
     if isinstance(X, np.matrix):
         raise TypeError("np.matrix is not supported: pass an array")
-    array = X if isinstance(X, np.ndarray) else np.asarray(X)
+    array = X if isinstance(X, np.ndarray) else np.asarray(array_quietly(X))
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported")
     if array.ndim != 2:

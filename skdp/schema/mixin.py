@@ -14,6 +14,9 @@ from .encoding import Encoding, even_edges
 from .entries import table_columns
 from .schema import Schema, as_schema
 
+# Rows with more encoded columns are sparse, where an estimator takes sparse rows.
+_WIDE = 200
+
 # These say how columns are coded, which the schema does.
 _CODING = ("categories", "categorical_features", "n_categories")
 
@@ -26,8 +29,13 @@ class TakesSchema:
     #: What rows become; see `Encoding`.
     _schema_form: ClassVar[str] = "linear"
 
+    #: Whether the estimator computes with sparse rows.
+    _takes_sparse: ClassVar[bool] = False
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
+        # Where an estimator computes with dense rows only, it makes sparse ones dense if they have few columns.
+        tags.input_tags.sparse = getattr(self, "schema", None) is None
         if getattr(self, "schema", None) is not None:
             tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
         return tags
@@ -99,7 +107,12 @@ class TakesSchema:
     def _encoded(self, X: Any, *, reset: bool) -> Any:
         """Return the rows as numbers, if there is a schema; otherwise as they are."""
         encoding = self._encoding() if reset else self._used()
-        encoded = X if encoding is None else encoding.encode(X)
+        if encoding is None:
+            encoded = X
+        else:
+            # The number of encoded columns is public.
+            wide = encoding.form == "linear" and len(encoding.layout) > _WIDE
+            encoded = encoding.encode(X, sparse_output=wide and self._takes_sparse)
         if reset:
             self._keep(encoding)
         return encoded

@@ -19,12 +19,15 @@ from ._moments import (
     rounded_norm,
     unpack_symmetric,
 )
-from ._rows import row_products, sum_over_rows, weighted_gram
+from ._rows import BLOCK_ROWS, row_products, sum_over_rows, weighted_gram
+from ._sparse import EXACT_ROWS, by_entry, sparse_gram, sparse_squared_norms, with_constant, with_data
 from ._variances import centred_moments_l2, energies_l1, energies_l2, row_sum_l2
 
 __all__ = [
     "BITS",
+    "BLOCK_ROWS",
     "CELLS_STEP",
+    "EXACT_ROWS",
     "PARTS",
     "SUM_BITS",
     "ClippedRows",
@@ -34,6 +37,7 @@ __all__ = [
     "bits_left",
     "blocks_l1",
     "blocks_l2",
+    "by_entry",
     "cell_counts",
     "cell_sums",
     "cells_l1",
@@ -59,6 +63,8 @@ __all__ = [
     "row_products",
     "row_sum_l2",
     "solver_slack_sensitivity",
+    "sparse_gram",
+    "sparse_squared_norms",
     "spread_counts",
     "squared_norms",
     "step_of",
@@ -66,4 +72,6 @@ __all__ = [
     "truncate",
     "unpack_symmetric",
     "weighted_gram",
+    "with_constant",
+    "with_data",
 ]

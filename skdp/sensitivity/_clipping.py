@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from ._rows import BLOCK_ROWS
+from ._sparse import clip_sparse, with_constant
 
 # Fewer than the entries that NumPy buffers.
 _COLUMNS = 4096
@@ -22,13 +25,13 @@ class ClippedRows:
 
     Parameters
     ----------
-    array : ndarray of shape (n_rows, n_columns)
+    array : ndarray or csr_array of shape (n_rows, n_columns)
         The rows.
     norm : float
         No row's L2 norm exceeds it.
     """
 
-    array: NDArray[np.float64]
+    array: Any
     norm: float
 
 
@@ -50,7 +53,7 @@ def augmented_norm(norm: float, constant: float) -> float:
     return norm if constant == 0 else math.hypot(norm, constant) * (1 + 2.0**-50)
 
 
-def clip_rows(X: NDArray, norm: float, constant: float = 0.0) -> ClippedRows:
+def clip_rows(X: Any, norm: float, constant: float = 0.0) -> ClippedRows:
     r"""Scale rows down to an L2 norm of at most `norm`, then append a constant feature.
 
     Each row is mapped by itself, so that neighbouring data sets stay neighbours. The target is
@@ -59,8 +62,8 @@ def clip_rows(X: NDArray, norm: float, constant: float = 0.0) -> ClippedRows:
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_columns)
-        Finite rows, of any size.
+    X : ndarray or csr_array of shape (n_rows, n_columns)
+        Finite rows, of any size. Sparse rows are canonical, and stay sparse.
     norm : float
         Bound on the L2 norm of a row of `X`.
     constant : float, default=0.0
@@ -72,8 +75,10 @@ def clip_rows(X: NDArray, norm: float, constant: float = 0.0) -> ClippedRows:
         A copy, with its bound.
     """
     n_rows, n_columns = X.shape
-    out = np.empty((n_rows, n_columns + (constant != 0.0)), dtype=np.float64)
     target = norm * (1 - max(2.0**-40, n_columns * 2.0**-50))
+    if issparse(X):
+        return ClippedRows(with_constant(clip_sparse(X, target), constant), augmented_norm(norm, constant))
+    out = np.empty((n_rows, n_columns + (constant != 0.0)), dtype=np.float64)
     for start in range(0, n_rows, BLOCK_ROWS):
         rows = np.asarray(X[start : start + BLOCK_ROWS], dtype=np.float64)
         block = out[start : start + BLOCK_ROWS, :n_columns]

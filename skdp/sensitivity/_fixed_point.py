@@ -127,7 +127,16 @@ class ExactTotal:
         values : ndarray of shape (size,)
             Integers of at most ``2**53``.
         """
-        integers = values.astype(np.int64)
+        self.add_integers(values.astype(np.int64))
+
+    def add_integers(self, integers: NDArray[np.int64]) -> None:
+        """Add to each total.
+
+        Parameters
+        ----------
+        integers : ndarray of shape (size,)
+            Integers of 64 bits.
+        """
         self._high += integers >> _LOWER_BITS
         self._low += integers & (2**_LOWER_BITS - 1)
 

@@ -8,18 +8,22 @@ is rounded to it before anything is summed, so that sums are exact whatever the 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from ._fixed_point import step_of
 from ._rows import BLOCK_ROWS, sum_over_rows
+from ._sparse import sparse_gram
 
 #: Entries of a record are counted in up to ``2**ENTRY_BITS`` steps. A block of ``2**11`` rows then sums to at most
 #: ``2**51`` steps, which doubles hold exactly.
 ENTRY_BITS = 20
 
-_LIMB = 2.0**26
+_LIMB_BITS = 26
+_LIMB = 2.0**_LIMB_BITS
 
 
 def moments_l2(
@@ -180,17 +184,20 @@ def rounded_norm(norm: float, size: int, step: float) -> float:
     return norm * (1 + max(2.0**-40, size * 2.0**-50)) + step * math.sqrt(size) / 2
 
 
-def exact_moments(encode, X: NDArray, y: NDArray) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
+def exact_moments(encode, X: Any, y: NDArray, block_rows: int = BLOCK_ROWS) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
     """Sum the moments of integer-valued rows and targets, exactly, then round the totals to doubles.
 
     Parameters
     ----------
     encode : callable
-        Maps blocks of `X` and `y` to rows and targets, integers of at most ``2**20`` in size, as doubles.
-    X : ndarray of shape (n_rows, n_features)
+        Maps blocks of `X` and `y` to rows and targets, integers of at most ``2**20`` in size, as doubles, or of 64
+        bits where rows are sparse.
+    X : ndarray or csr_array of shape (n_rows, n_features)
         Data, in memory or memory-mapped.
     y : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Data.
+    block_rows : int, default=2048
+        Rows per block.
 
     Returns
     -------
@@ -198,21 +205,21 @@ def exact_moments(encode, X: NDArray, y: NDArray) -> NDArray[np.float64]:  # typ
         The Gram matrix, and the cross moments beside it.
     """
 
-    return exact_sum(lambda X, y: _moments(*encode(X, y)), X, y)
+    return exact_sum(lambda X, y: _moments(*encode(X, y)), X, y, block_rows=block_rows)
 
 
-def exact_sum(statistic, *arrays: NDArray, block_rows: int = BLOCK_ROWS) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
+def exact_sum(statistic, *arrays: Any, block_rows: int = BLOCK_ROWS) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
     """Sum a statistic over blocks of rows, exactly, then round the totals to doubles.
 
     Parameters
     ----------
     statistic : callable
         Maps blocks of the arrays to the sum of the statistic over their rows: integers, as doubles, that are exact for
-        up to ``2**11`` rows.
-    *arrays : ndarray
+        up to ``2**11`` rows, or of 64 bits.
+    *arrays : ndarray or csr_array
         Arrays with the same number of rows, in memory or memory-mapped.
     block_rows : int, default=2048
-        Rows per block, no more than that.
+        Rows per block, no more than that for doubles.
 
     Returns
     -------
@@ -222,6 +229,8 @@ def exact_sum(statistic, *arrays: NDArray, block_rows: int = BLOCK_ROWS) -> NDAr
 
     def block(*parts: NDArray) -> NDArray:
         total = statistic(*parts)
+        if total.dtype == np.int64:
+            return np.stack([total >> _LIMB_BITS, total & (2**_LIMB_BITS - 1)])
         if not np.all(np.isfinite(total)):
             # As integers, these would be arbitrary numbers, which no bound on a record covers.
             raise FloatingPointError("a statistic of the records is not finite")
@@ -233,25 +242,29 @@ def exact_sum(statistic, *arrays: NDArray, block_rows: int = BLOCK_ROWS) -> NDAr
     return total
 
 
-def plain_moments(encode, X: NDArray, y: NDArray) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
+def plain_moments(encode, X: Any, y: NDArray, block_rows: int = BLOCK_ROWS) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
     """Sum the moments in floating point, for releases without noise.
 
     Parameters
     ----------
     encode : callable
         Maps blocks of `X` and `y` to rows and targets.
-    X : ndarray of shape (n_rows, n_features)
+    X : ndarray or csr_array of shape (n_rows, n_features)
         Data, in memory or memory-mapped.
     y : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Data.
+    block_rows : int, default=2048
+        Rows per block.
 
     Returns
     -------
     moments : ndarray of shape (n_columns, n_columns + n_targets)
         The Gram matrix, and the cross moments beside it.
     """
-    return sum_over_rows(lambda X, y: _moments(*encode(X, y)), X, y)
+    return sum_over_rows(lambda X, y: _moments(*encode(X, y)), X, y, block_rows=block_rows)
 
 
-def _moments(rows: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.float64]:
+def _moments(rows: Any, targets: NDArray) -> NDArray:
+    if issparse(rows):
+        return np.hstack([sparse_gram(rows), rows.T @ targets])
     return np.hstack([rows.T @ rows, rows.T @ targets])

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from ._sparse import by_entry, largest_entries, with_data
 
 BLOCK_ROWS = 2048
 
 
 def sum_over_rows(
     statistic: Callable[..., NDArray],
-    *arrays: NDArray,
+    *arrays: Any,
     block_rows: int = BLOCK_ROWS,
 ) -> NDArray:
     """Sum a statistic over blocks of rows.
@@ -25,7 +29,7 @@ def sum_over_rows(
     statistic : callable
         Maps blocks of the arrays, rows alike, to the sum of the statistic over their rows. It is called with
         empty blocks if there are no rows, so that the result always has its shape.
-    *arrays : ndarray
+    *arrays : ndarray or csr_array
         Arrays with the same number of rows, in memory or memory-mapped.
     block_rows : int, default=2048
         Rows per block.
@@ -35,8 +39,8 @@ def sum_over_rows(
     total : ndarray
         The statistic of all rows.
     """
-    n_rows = len(arrays[0])
-    if any(len(a) != n_rows for a in arrays):
+    n_rows = arrays[0].shape[0]
+    if any(a.shape[0] != n_rows for a in arrays):
         raise ValueError("all arrays must have the same number of rows")
     partial: list[tuple[int, NDArray]] = []
     for start in range(0, max(n_rows, 1), block_rows):
@@ -53,7 +57,7 @@ def sum_over_rows(
     return total
 
 
-def row_products(X: NDArray, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     r"""Return ``X @ matrix``, in which no bit of a row depends on the other rows.
 
     A library for linear algebra chooses the order of its additions by the number of rows, so that one more record could
@@ -65,8 +69,8 @@ def row_products(X: NDArray, matrix: NDArray[np.float64]) -> NDArray[np.float64]
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_columns)
-        Finite rows.
+    X : ndarray or csr_array of shape (n_rows, n_columns)
+        Finite rows. Sparse and dense rows have the same products, to the last bit.
     matrix : ndarray of shape (n_columns, n_products)
         Finite public numbers.
 
@@ -78,13 +82,17 @@ def row_products(X: NDArray, matrix: NDArray[np.float64]) -> NDArray[np.float64]
     bits = (53 - (max(X.shape[1], 1) - 1).bit_length()) // 2
     coarse, fine, scale = _slices(matrix.T, bits)
     columns = np.hstack([fine, coarse]).T
-    coarse = coarse.T
-    out = np.empty((len(X), matrix.shape[1]))
+    fine, coarse = fine.T, coarse.T
+    out = np.empty((X.shape[0], matrix.shape[1]))
     with np.errstate(all="ignore"):
-        for start in range(0, len(X), BLOCK_ROWS):
+        for start in range(0, X.shape[0], BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)
-            own, rest, own_scale = _slices(np.asarray(X[rows], dtype=np.float64), bits)
-            product = np.ldexp(np.hstack([own, rest]) @ columns, -bits)
+            if issparse(X):
+                own, rest, own_scale = _sparse_slices(X[rows], bits)
+                product = np.ldexp(own @ fine + rest @ coarse, -bits)
+            else:
+                own, rest, own_scale = _slices(np.asarray(X[rows], dtype=np.float64), bits)
+                product = np.ldexp(np.hstack([own, rest]) @ columns, -bits)
             product += own @ coarse
             out[rows] = np.ldexp(product, own_scale[:, None] + scale - 2 * bits)
     return out
@@ -93,11 +101,23 @@ def row_products(X: NDArray, matrix: NDArray[np.float64]) -> NDArray[np.float64]
 def _slices(rows: NDArray[np.float64], bits: int) -> tuple[NDArray, NDArray, NDArray[np.intc]]:
     """Return coarse and fine integers of each row, and the exponent of its scale."""
     _, scale = np.frexp(np.abs(rows).max(axis=1, initial=0.0))
+    return *_integers(rows, scale[:, None], bits), scale
+
+
+def _sparse_slices(rows: Any, bits: int) -> tuple[Any, Any, NDArray[np.intc]]:
+    """Return the same of sparse rows, as sparse rows."""
+    rows = with_data(rows, rows.data.astype(np.float64))
+    _, scale = np.frexp(largest_entries(rows))
+    coarse, fine = _integers(rows.data, by_entry(rows, scale), bits)
+    return with_data(rows, coarse), with_data(rows, fine), scale
+
+
+def _integers(values: NDArray[np.float64], scale: NDArray[np.intc], bits: int) -> tuple[NDArray, NDArray]:
     # In two steps, because a factor of its own may be no double.
     half = bits - scale // 2
-    scaled = np.ldexp(np.ldexp(rows, half[:, None]), (bits - scale - half)[:, None])
+    scaled = np.ldexp(np.ldexp(values, half), bits - scale - half)
     coarse = np.rint(scaled)
-    return coarse, np.rint(np.ldexp(scaled - coarse, bits)), scale
+    return coarse, np.rint(np.ldexp(scaled - coarse, bits))
 
 
 def weighted_gram(X: NDArray, weights: NDArray) -> NDArray[np.float64]:

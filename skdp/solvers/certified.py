@@ -165,12 +165,7 @@ class Objective:
 
         def block(rows: NDArray, target: NDArray) -> NDArray:
             high, low = _precise_product(rows, theta)
-            derivative = self.loss.derivative(high, target)
-            # One step of Taylor's series carries the low part; what is left is of second order.
-            for a, b, weights in self.loss.second_derivative(high, target):
-                derivative[:, a] += weights * low[:, b]
-                if a != b:
-                    derivative[:, b] += weights * low[:, a]
+            derivative = self.derivative_of_pairs(high, low, target)
             return np.stack([_precise_sum(derivative[:, [k]], rows) for k in range(self.shape[0])])
 
         blocks = [
@@ -178,8 +173,20 @@ class Objective:
             for start in range(0, max(self.n_rows, 1), _PRECISE_ROWS)
         ]
         total = np.array([math.fsum(entry) for entry in zip(*(b.ravel() for b in blocks), strict=True)])
-        total = total.reshape(self.shape)
-        # A kink within the low part of a predictor is not seen by the series; logits are as above.
+        return self._finish_precise(theta, total.reshape(self.shape))
+
+    def derivative_of_pairs(self, high: Array, low: Array, target: NDArray) -> Array:
+        """Return the derivative at predictors that are unevaluated sums of two doubles."""
+        derivative = self.loss.derivative(high, target)
+        # One step of Taylor's series carries the low part; what is left is of second order.
+        for a, b, weights in self.loss.second_derivative(high, target):
+            derivative[:, a] += weights * low[:, b]
+            if a != b:
+                derivative[:, b] += weights * low[:, a]
+        return derivative
+
+    def _finish_precise(self, theta: Array, total: Array) -> tuple[Array, float]:
+        # A kink within the low part of a predictor is not seen by the series; logits are as for doubles.
         margin_error = (self.shape[0] ** 1.5 + 1) * self.norm * float(np.linalg.norm(theta))
         return self._finish(theta, total, 1 + self.loss.curvature * margin_error, 4)
 
@@ -201,14 +208,14 @@ class Objective:
         return gradient, 2 * _UNIT * error
 
 
-def _two_sum(a: NDArray, b: NDArray) -> tuple[NDArray, NDArray]:
+def two_sum(a: NDArray, b: NDArray) -> tuple[NDArray, NDArray]:
     """Knuth's error-free sum: a + b = s + e."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
-def _two_product(a: NDArray, b: NDArray | float) -> tuple[NDArray, NDArray]:
+def two_product(a: NDArray, b: NDArray | float) -> tuple[NDArray, NDArray]:
     """Dekker's error-free product, away from overflow: a * b = p + e."""
 
     def split(x: NDArray | float) -> tuple[NDArray, NDArray]:
@@ -227,20 +234,20 @@ def _precise_product(rows: Array, theta: Array) -> tuple[Array, Array]:
     low = np.zeros_like(high)
     for k in range(len(theta)):
         for j in range(rows.shape[1]):
-            product, product_error = _two_product(rows[:, j], theta[k, j])
-            high[:, k], sum_error = _two_sum(high[:, k], product)
+            product, product_error = two_product(rows[:, j], theta[k, j])
+            high[:, k], sum_error = two_sum(high[:, k], product)
             low[:, k] += product_error + sum_error
     # The errors of many sums may add up: move what is more than half a unit into the high part.
-    return _two_sum(high, low)
+    return two_sum(high, low)
 
 
 def _precise_sum(weights: Array, rows: Array) -> Array:
     """Sum of weighted rows, by error-free products and sums over a binary tree."""
-    high, low = _two_product(rows, weights)
+    high, low = two_product(rows, weights)
     while len(high) > 1:
         half = len(high) // 2
         rest = high[2 * half :], low[2 * half :]
-        high, error = _two_sum(high[:half], high[half : 2 * half])
+        high, error = two_sum(high[:half], high[half : 2 * half])
         low = low[:half] + low[half : 2 * half] + error
         high, low = np.vstack([high, rest[0]]), np.vstack([low, rest[1]])
     return high.sum(axis=0) + low.sum(axis=0)

@@ -61,20 +61,14 @@ class ClippedGradients:
         self._targets = None if loss.signed else targets
         entries = _BLOCK_ENTRIES if whole else _SAMPLE_ENTRIES
         self._block = min(max(entries // self._n_columns, 64), EXACT_ROWS)
-
-        # Rows in units of their step are integers.
-        self._row_step = step_of(rows.norm, _ROW_BITS)
         self._bounds = np.empty(len(self._rows))
-        target = max_norm * (1 - max(2.0**-40, max(self._n_columns, loss.outputs) * 2.0**-50))
         for start in range(0, len(self._rows), EXACT_ROWS):
             part = slice(start, start + EXACT_ROWS)
             block = truncate(self._rows[part], self._row_step)
             if loss.signed:
                 block *= np.where(targets[part] == 1, -1.0, 1.0)[:, None]
             lengths = np.sqrt(squared_norms(block * (1 / self._row_step))) * self._row_step
-            self._bounds[part] = target / np.maximum(lengths, self._row_step) / self._unit
-        if loss.outputs == 1:
-            np.minimum(self._bounds, self._most_derivative, out=self._bounds)
+            self._bounds[part] = self._bounds_of(lengths, max_norm)
 
         self._blocks: list[Array] = []
         for start in range(0, len(self._rows) if whole else 0, self._block):
@@ -91,10 +85,18 @@ class ClippedGradients:
         """Set what follows from the norm and the number of columns of rows, and from the loss."""
         self._loss = loss
         self._n_columns = n_columns
+        # Rows in units of their step are integers.
+        self._row_step = step_of(norm, _ROW_BITS)
         self._most_weight, self._least_weight = MOST_WEIGHT / norm, 1 / MOST_WEIGHT / norm
         self._weight_bits = bits_left(_ROW_BITS, n_columns)
         self._unit = step_of(loss.lipschitz, _DERIVATIVE_BITS)
         self._most_derivative = 2.0**_DERIVATIVE_BITS
+
+    def _bounds_of(self, lengths: Array, max_norm: float) -> Array:
+        """Return bounds on the derivatives of rows of these lengths, in units of their step."""
+        target = max_norm * (1 - max(2.0**-40, max(self._n_columns, self._loss.outputs) * 2.0**-50))
+        bounds: Array = target / np.maximum(lengths, self._row_step) / self._unit
+        return np.minimum(bounds, self._most_derivative) if self._loss.outputs == 1 else bounds
 
     def at(self, weights: Array) -> Array:
         """Round public weights to few bits, in a copy: gradients are taken at this point."""
@@ -145,20 +147,24 @@ class ClippedGradients:
         z = self._predictors[: outputs * count].reshape(outputs, count)
         if outputs == 1:
             np.dot(block, weights[0], out=z[0])
-            self._loss.differentiate(z, targets)
-            z *= 1 / self._unit
-            np.minimum(z, bounds, out=z)
-            if not self._loss.signed:
-                np.maximum(z, -bounds, out=z)
         else:
             np.dot(weights, block.T, out=z)
-            self._loss.differentiate(z, targets)
-            z *= 1 / self._unit
-            z *= self._factors(z, bounds)
-        np.trunc(z, out=z)
+        self._differentiate(z, bounds, targets)
         np.dot(z, block, out=self._part)
         self._part *= self._unit
         return self._part
+
+    def _differentiate(self, z: Array, bounds: Array, targets: NDArray | None) -> None:
+        """Replace predictors by clipped derivatives, in units of their step."""
+        self._loss.differentiate(z, targets)
+        z *= 1 / self._unit
+        if len(z) > 1:
+            z *= self._factors(z, bounds)
+        else:
+            np.minimum(z, bounds, out=z)
+            if not self._loss.signed:
+                np.maximum(z, -bounds, out=z)
+        np.trunc(z, out=z)
 
     def _factors(self, z: Array, bounds: Array) -> Array:
         count = z.shape[1]

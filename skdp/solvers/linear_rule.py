@@ -52,7 +52,7 @@ class ScoredLabels(DiscreetMethods):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Features. They are not clipped here.
 
         Returns
@@ -78,7 +78,7 @@ class LogOdds(ScoredLabels):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Features. They are not clipped here.
 
         Returns
@@ -94,7 +94,7 @@ class LogOdds(ScoredLabels):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Features. They are not clipped here.
 
         Returns
@@ -122,7 +122,7 @@ class LinearRule(ScoredLabels):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Features. They are not clipped here.
 
         Returns

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from ..accounting import PrivacyEvent, PureEvent
 from ..checks.params import check_zero_or_positive
@@ -28,6 +30,8 @@ from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..release.units import ONE_RECORD, Unit
 from ..sensitivity import (
+    BLOCK_ROWS,
+    by_entry,
     entry_step,
     exact_moments,
     group_sensitivity,
@@ -36,8 +40,11 @@ from ..sensitivity import (
     pack_symmetric,
     plain_moments,
     rounded_norm,
+    sparse_squared_norms,
     squared_norms,
     unpack_symmetric,
+    with_constant,
+    with_data,
 )
 from .scaling import Scaling
 
@@ -50,6 +57,9 @@ THEOREM = Theorem("Functional mechanism", 1)
 #: The constant feature, as a multiple of the norm of the scaled rows. The sensitivity of second moments grows with the
 #: square of the norm, so that 0.25 adds 6 % to it; the 0.3 of gradients and perturbed minimisers would add 9 %.
 INTERCEPT_CONSTANT = 0.25
+
+# Sparse rows are summed as integers of 64 bits, so that blocks may be larger.
+_SPARSE_ROWS = 2**16
 
 #: The ridge, as a multiple of the noise's largest eigenvalue.
 RIDGE = 0.5
@@ -291,32 +301,44 @@ def noise_of(mechanism: Mechanism, block: Block, geometry: Geometry) -> Noise:
 class Moments:
     """Hold the private totals of one fit until they are released; if `private`, they are exact."""
 
-    def __init__(self, X: NDArray, y: NDArray, features: Scaling, targets, geometry: Geometry, private: bool) -> None:  # type: ignore[no-untyped-def]
+    def __init__(self, X: Any, y: NDArray, features: Scaling, targets: Any, geometry: Geometry, private: bool) -> None:
         d = geometry.n_features
+        # Bounds are public, and so is the choice.
+        stays_sparse = issparse(X) and features.keeps_zeros
 
-        def scaled(X: NDArray, y: NDArray) -> tuple[Array, Array]:
-            rows = np.empty((len(X), geometry.n_columns))
-            features.apply(X, rows[:, :d])
-            rows[:, d:] = geometry.constant
+        def scaled(X: Any, y: NDArray) -> tuple[Any, Array]:
             u = targets(y)
+            if stays_sparse:
+                rows = with_constant(features.apply_sparse(X), geometry.constant)
+            else:
+                rows = np.empty((X.shape[0], geometry.n_columns))
+                features.apply(X.toarray() if issparse(X) else X, rows[:, :d])
+                rows[:, d:] = geometry.constant
             if geometry.reweights:
-                length = np.sqrt(squared_norms(rows))
-                factor = (geometry.longest / np.maximum(length, geometry.longest))[:, None]
-                rows *= factor
-                u = u * factor
+                length = np.sqrt((sparse_squared_norms if stays_sparse else squared_norms)(rows))
+                factor = geometry.longest / np.maximum(length, geometry.longest)
+                if stays_sparse:
+                    rows = with_data(rows, rows.data * by_entry(rows, factor))
+                else:
+                    rows *= factor[:, None]
+                u = u * factor[:, None]
             return rows, u
 
-        def encoded(X: NDArray, y: NDArray) -> tuple[Array, Array]:
+        def encoded(X: Any, y: NDArray) -> tuple[Any, NDArray]:
             rows, u = scaled(X, y)
+            u = np.rint(u / geometry.target_step)
+            if stays_sparse:
+                return with_data(rows, np.rint(rows.data / geometry.step).astype(np.int64)), u.astype(np.int64)
             rows /= geometry.step
-            return np.rint(rows, out=rows), np.rint(u / geometry.target_step)
+            return np.rint(rows, out=rows), u
 
+        block_rows = _SPARSE_ROWS if stays_sparse else BLOCK_ROWS
         if private:
-            totals = exact_moments(encoded, X, y)
+            totals = exact_moments(encoded, X, y, block_rows=block_rows)
             totals[:, : geometry.n_columns] *= geometry.step**2
             totals[:, geometry.n_columns :] *= geometry.step * geometry.target_step
         else:
-            totals = plain_moments(scaled, X, y)
+            totals = plain_moments(scaled, X, y, block_rows=block_rows)
         self.totals = totals
 
     def release(self, session: ReleaseSession, block: Block, out: Array) -> None:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from ..accounting import gaussian_noise_multiplier
 from ..checks.values import shown
 from ..sensitivity import ClippedRows, augmented_norm
 from .certified import Objective, certified_minimizer
 from .losses import HuberHinge, LogLoss, MultinomialLogLoss, SmoothLoss
+from .sparse_objective import SparseObjective
 
 Array = NDArray[np.float64]
 
@@ -136,9 +138,10 @@ def solve(
 ) -> Array:
     """Return the certified minimisers, of shape ``geometry.shape``, each to a residual of `tau`."""
     thetas = []
+    kind = SparseObjective if issparse(rows.array) else Objective
     for problem, b in enumerate(linear.reshape(geometry.shape)):
         own = codes if geometry.n_problems == 1 else (codes == problem).astype(np.intp)
-        objective = Objective(rows, own, geometry.loss, C, 1.0, b)
+        objective = kind(rows, own, geometry.loss, C, 1.0, b)
         thetas.append(certified_minimizer(objective, tau, max_iter))
     return np.stack(thetas)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..checks.params import check_bounds, check_positive, columns_of
 from ..checks.values import shown
+from ..sensitivity import with_data
 
 Array = NDArray[np.float64]
 
@@ -48,6 +50,21 @@ class Scaling:
             out /= self.half
         # Where bounds are close together and far from 0, rounding leads out of the box.
         np.clip(out, -1.0, 1.0, out=out)
+
+    @cached_property
+    def keeps_zeros(self) -> bool:
+        """Whether 0 is mapped to 0 in every column, so that sparse rows stay sparse."""
+        zeros = np.zeros(len(self.half))
+        self.apply(zeros, zeros)
+        return not zeros.any()
+
+    def apply_sparse(self, rows: Any) -> Any:
+        """Return sparse rows, scaled; only where zeros are kept."""
+        at = rows.indices
+        values = rows.data.astype(np.float64)
+        parts = (part[at] for part in (self.lower, self.upper, self.centre, self.half))
+        Scaling(*parts).apply(values, values)
+        return with_data(rows, values)
 
     def scaled(self, y: NDArray) -> Array:
         """Return a single target, scaled."""

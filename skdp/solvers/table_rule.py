@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import NUMBERS, validate_quietly
@@ -15,12 +16,17 @@ from ..checks.params import real_numbers
 from ..checks.silence import DiscreetMethods
 from ..schema.columns import Columns, Encoder
 from ..schema.mixin import TakesSchema
+from ..schema.sparse_cells import SparseEncoder
+from ..sensitivity import with_data
 from .tables import table_information
 
 Array = NDArray[np.float64]
 
 # Rows whose probabilities are computed at once, and their cells, at most.
 _PREDICTED_ROWS, _PREDICTED_CELLS = 4096, 2**17
+
+# The same for sparse rows.
+_SPARSE_ROWS = 2**16
 
 
 class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
@@ -33,9 +39,9 @@ class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
     exponent_: float
     _columns: Columns
 
-    def _number_evidence(self, X: NDArray) -> Array:
+    def _number_evidence(self, X: Any) -> Array:
         """Log densities of the columns without tables together, by row and class."""
-        return np.zeros((len(X), len(self.class_prior_)))
+        return np.zeros((X.shape[0], len(self.class_prior_)))
 
     def _number_information(self) -> Array:
         """Mutual information of columns without tables and the label; 0 for others."""
@@ -61,7 +67,14 @@ class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
         tables = [table_for_reading(self.feature_log_prob_[c], self.bin_edges_[c]) for c in columns.tables]
         firsts = np.cumsum([0, *map(len, tables)])[:-1]
         by_class = np.ascontiguousarray(np.vstack([*tables, np.empty((0, len(prior)))]).T)
-        out = np.empty((len(X), len(prior)))
+        out = np.empty((X.shape[0], len(prior)))
+        if issparse(X):
+            reader = SparseEncoder(columns)
+            for start in range(0, len(out), _SPARSE_ROWS):
+                rows = slice(start, start + _SPARSE_ROWS)
+                evidence = self._number_evidence(X[rows]) + _sparse_evidence(X[rows], reader, by_class, firsts)
+                out[rows] = prior + self.exponent_ * evidence
+            return out
         size = max(64, min(_PREDICTED_ROWS, _PREDICTED_CELLS // columns.n_features))
         for start in range(0, len(X), size):
             rows = slice(start, start + size)
@@ -79,7 +92,7 @@ class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Features.
 
         Returns
@@ -95,7 +108,7 @@ class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Features.
 
         Returns
@@ -111,7 +124,7 @@ class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Features.
 
         Returns
@@ -121,6 +134,19 @@ class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
         """
         probabilities: Array = special.log_softmax(self._joint_log_scores(X), axis=1)
         return probabilities
+
+
+def _sparse_evidence(X: Any, encoder: SparseEncoder, by_class: Array, firsts: NDArray[np.intp]) -> Array:
+    """Return the evidence of the tables for sparse rows: that of zeros, and what stored entries add to it."""
+    ones = np.ones(X.shape[1])
+    entries, tables, cells = encoder.cells(X)
+    zeros, added = firsts + encoder.zero_cells, np.zeros(len(X.data))
+    out = np.empty((X.shape[0], len(by_class)))
+    for k, table in enumerate(by_class):
+        of_zeros = table.take(zeros)
+        added[entries] = table.take(firsts[tables] + cells) - of_zeros[tables]
+        out[:, k] = of_zeros.sum() + with_data(X, added) @ ones
+    return out
 
 
 def by_column(columns: Columns, values: list[Any]) -> list[Any]:

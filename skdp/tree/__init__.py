@@ -2,6 +2,7 @@
 
 from ._export import export_text
 from ._greedy_tree import DPGreedyTree
+from ._random_regressor import DPRandomTreeRegressor
 from ._random_tree import DPRandomTree
 
-__all__ = ["DPGreedyTree", "DPRandomTree", "export_text"]
+__all__ = ["DPGreedyTree", "DPRandomTree", "DPRandomTreeRegressor", "export_text"]

@@ -26,19 +26,43 @@ def check_optional(value: object, name: str, least: int, most: int) -> int | Non
     return None if value is None else check_integer(value, name, least=least, most=most)
 
 
-class TreeClassifier(DiscreetMethods):
-    """Methods of classifiers that have ``structure_``, ``classes_`` and `predict_proba`."""
+class TreeModel(DiscreetMethods):
+    """Methods of models that have ``structure_``."""
 
     _schema_form = "ends"
 
-    classes: Any
-    classes_: NDArray
     structure_: Any
 
     def _rows(self, X: Any) -> NDArray:
         check_is_fitted(self, "privacy_")
         rows: NDArray = validate_quietly(self, X, reset=False, dtype=[np.float64, np.float32])
         return rows
+
+    def apply(self, X: Any) -> NDArray[np.intp]:
+        """Return the leaves that rows reach.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        leaves : ndarray of shape (n_samples, n_trees)
+            Positions in the second axis of ``leaf_counts_``. In a forest, a row without a known category in a column
+            that a tree asks for stays in an inner node; these are numbered level by level after the leaves.
+        """
+        X = self._rows(X)
+        route = self.structure_.router(len(X))
+        blocks = (X[start : start + ROUTED] for start in range(0, max(len(X), 1), ROUTED))
+        return np.concatenate([np.stack(list(route(rows)), axis=1) for rows in blocks])
+
+
+class TreeClassifier(TreeModel):
+    """Methods of classifiers that have ``structure_``, ``classes_`` and `predict_proba`."""
+
+    classes: Any
+    classes_: NDArray
 
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities.
@@ -86,22 +110,3 @@ class TreeClassifier(DiscreetMethods):
         best = self.predict_proba(X).argmax(axis=1)
         labels: NDArray = self.classes_[best]
         return labels
-
-    def apply(self, X: Any) -> NDArray[np.intp]:
-        """Return the leaves that rows reach.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        leaves : ndarray of shape (n_samples, n_trees)
-            Positions in the second axis of ``leaf_counts_``. In a forest, a row without a known category in a column
-            that a tree asks for stays in an inner node; these are numbered level by level after the leaves.
-        """
-        X = self._rows(X)
-        route = self.structure_.router(len(X))
-        blocks = (X[start : start + ROUTED] for start in range(0, max(len(X), 1), ROUTED))
-        return np.concatenate([np.stack(list(route(rows)), axis=1) for rows in blocks])

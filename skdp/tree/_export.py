@@ -20,7 +20,7 @@ def export_text(estimator: Any, feature_names: Sequence[str] | None = None, *, t
 
     Parameters
     ----------
-    estimator : DPRandomTree or DPGreedyTree
+    estimator : DPRandomTree, DPRandomTreeRegressor or DPGreedyTree
         A fitted estimator of this module.
     feature_names : sequence of str, optional
         One for each feature. By default those of the data that the estimator was fitted on, or ``feature_0``, ...
@@ -33,7 +33,7 @@ def export_text(estimator: Any, feature_names: Sequence[str] | None = None, *, t
     -------
     text : str
         One line for each branch, and one for each leaf: its most likely class, with probability, and the noisy counts
-        of all classes, which may be negative.
+        of all classes, which may be negative; or the mean of its targets, with the noisy number of records.
 
     Examples
     --------
@@ -66,7 +66,12 @@ def export_text(estimator: Any, feature_names: Sequence[str] | None = None, *, t
         if question is None:
             width = 2 ** (structure.depth - level)
             below = slice(node * width, (node + 1) * width)
-            proba, counts = estimator.leaf_proba_[tree, below][0], estimator.leaf_counts_[tree, below].sum(axis=0)
+            counts = estimator.leaf_counts_[tree, below].sum(axis=0)
+            if hasattr(estimator, "leaf_means_"):
+                mean = estimator.leaf_means_[tree, below][0]
+                lines.append(f"{start}mean: {mean:.{decimals}f}, count {counts:.{decimals}f}")
+                return
+            proba = estimator.leaf_proba_[tree, below][0]
             best = int(np.argmax(proba))
             numbers = ", ".join(f"{count:.{decimals}f}" for count in counts)
             lines.append(f"{start}class: {estimator.classes_[best]} ({proba[best]:.{decimals}f}), counts [{numbers}]")

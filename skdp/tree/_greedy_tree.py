@@ -30,7 +30,7 @@ from ..schema.columns import Columns, ColumnSpec, check_columns
 from ..sensitivity import sum_over_rows
 from ._base import MOST_CATEGORIES, ROUTED, TreeClassifier, check_optional
 from ._counts import choice_mechanism, count_mechanism, leaf_counts
-from ._smoothing import class_distributions, few_records
+from ._smoothing import class_distributions, class_prior, few_records, totals_of
 
 Array = NDArray[np.float64]
 
@@ -457,7 +457,8 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         by_class, spread = counts[0].sum(axis=0), noise * math.sqrt(np.count_nonzero(reachable))
         parts = label_parts(classes, by_class, spread)
         warn_of_mismatch(float(by_class.sum()), spread * math.sqrt(len(classes)), parts, labels=True)
-        levels = class_distributions(counts, reachable, noise, few_trees=True)
+        prior = class_prior(*totals_of(counts, reachable, noise))
+        levels = class_distributions(counts, reachable, noise, True, prior)
         merged = few_records(counts[0], noise) if parameters.prune else splits.merged
         return {
             "leaf_proba_": _postprocess_leaves(levels, merged),

@@ -13,28 +13,53 @@ PRIOR_RECORDS = 2.0
 #: Log-odds are clipped to this: a leaf makes a class at most 20 times as likely, or as unlikely.
 LARGEST_LOG_ODDS = 3.0
 
+#: Leaves differ from the prior by more than chance if some level does by so many standard deviations.
+EVIDENCE = 2.0
+
+#: Of labels, this is asked only if sampling has at least this part in the variance of chance. Where noise has nearly
+#: all of it, the records do not repeat it, and the choice of weights finds that the leaves say nothing.
+_SAMPLING_SHARE = 1 / 6
+
+
+def totals_of(
+    counts: Array, reachable: NDArray[np.bool_], noise: float, first: tuple[Array, float] | None = None
+) -> tuple[Array, float]:
+    """Return counts of classes over all records, and the standard deviation of the noise in each."""
+    # The trees count the same records, so that the mean of their totals has less noise.
+    n_trees = len(counts)
+    totals = counts.sum(axis=1).mean(axis=0)
+    root_noise = noise * np.sqrt(reachable.sum() / n_trees / n_trees)
+    if first is not None and root_noise > 0:
+        other, spread = first
+        share = root_noise**2 / (root_noise**2 + spread**2)
+        totals, root_noise = (1 - share) * totals + share * other, root_noise * np.sqrt(1 - share)
+    return totals, float(root_noise)
+
+
+def class_prior(totals: Array, noise: float) -> Array:
+    """Return the shares of classes from their noisy counts over all records."""
+    totals, flat = np.maximum(totals, 0.0), noise + PRIOR_RECORDS
+    return (totals + flat / len(totals)) / (totals.sum() + flat)
+
 
 def class_distributions(
     counts: Array,
     reachable: NDArray[np.bool_],
     noise: float,
     few_trees: bool,
-    first: tuple[Array, float] | None = None,
+    prior: Array,
+    dispersion: float = 1.0,
+    of_labels: bool = True,
 ) -> list[Array]:
     """Estimate class distributions in nodes, level by level from the root, from noisy counts of the leaves."""
+    # With `dispersion`, the counts of a leaf vary by that part of what labels would. Unless they are `of_labels`, they
+    # are shares of two ends, whose distribution is a mean.
     n_trees, n_leaves, n_classes = counts.shape
-    # The trees count the same records, so that the mean of their totals has less noise.
-    prior = counts.sum(axis=1).mean(axis=0)
-    root_noise = noise * np.sqrt(reachable.sum() / n_trees / n_trees)
-    if first is not None and root_noise > 0:
-        other, spread = first
-        share = root_noise**2 / (root_noise**2 + spread**2)
-        prior, root_noise = (1 - share) * prior + share * other, root_noise * np.sqrt(1 - share)
-    prior = np.maximum(prior, 0.0)
-    flat = root_noise + PRIOR_RECORDS
-    prior = (prior + flat / n_classes) / (prior.sum() + flat)
     parent = np.broadcast_to(prior, (n_trees, 1, n_classes))
     levels = [parent]
+    if not few_trees and only_chance(counts, reachable, noise, prior, dispersion, of_labels):
+        # Weights are estimated from the same records, and would trust leaves that overfit.
+        return [np.repeat(parent, 2**level, axis=1) for level in range(n_leaves.bit_length())]
     width = n_leaves
     while width > 1:
         width //= 2
@@ -44,16 +69,21 @@ def class_distributions(
         spread = noise * np.sqrt(leaves)[:, :, None]
         # Let N be the total of a node, q the distribution of its parent and s the noise in each of its K counts c. The
         # deviation d = c - Nq is shrunk as by James and Stein, to max(0, 1 - v/|d|^2) d for v = (K-1) s^2 + N(1-|q|^2),
-        # because noise and sampling alone give v. Otherwise, weights that are estimated from the same records would
-        # trust leaves that overfit. The weights of few trees are not estimated. Their d is shrunk to
-        # |d|^2/(|d|^2 + (K-1) s^2) d, because small deviations still tell the classes apart. With d' for the shrunk d,
-        # the distribution is proportional to q (Nq + d' + 2q + s)/(Nq + 2q + s).
+        # whose last part is multiplied by the dispersion, because noise and sampling alone give v. Otherwise, weights
+        # that are estimated from the same records would trust leaves that overfit. The weights of few trees are not
+        # estimated. Their d is shrunk to |d|^2/(|d|^2 + (K-1) s^2) d, because small deviations still tell the classes
+        # apart. With d' for the shrunk d, the distribution is proportional to q (Nq + d' + 2q + s)/(Nq + 2q + s).
         expected = np.maximum(noisy.sum(axis=2, keepdims=True), 0.0) * parent
         deviation = np.maximum(noisy, 0.0) - expected
         square = (deviation**2).sum(axis=2, keepdims=True)
         by_chance = (n_classes - 1) * spread**2
         if not few_trees:
-            by_chance = by_chance + expected.sum(axis=2, keepdims=True) * (1 - (parent**2).sum(axis=2, keepdims=True))
+            sampling = expected.sum(axis=2, keepdims=True) * (1 - (parent**2).sum(axis=2, keepdims=True))
+            by_chance = by_chance + dispersion * sampling
+        if not of_labels:
+            # Of the squared deviations in a level of a tree, so much is the variance between the nodes, and the rest is
+            # chance. Where nodes differ little, one has to stand out more to be believed. This lowers squared errors.
+            by_chance = by_chance / between_nodes(square, by_chance, np.maximum(noisy.sum(axis=2, keepdims=True), 0.0))
         if few_trees:
             kept = square / np.maximum(square + by_chance, 1e-300)
         else:
@@ -65,6 +95,55 @@ def class_distributions(
         parent = likely / likely.sum(axis=2, keepdims=True)
         levels.append(parent)
     return levels
+
+
+def node_weights(total: Array, by_chance: Array) -> Array:
+    """Weigh what nodes say of a level, by their noisy totals."""
+    # Many nodes have no record, and a few may have much to say. The weights are between these two.
+    return np.sqrt(total / np.sqrt(np.maximum(by_chance, 1e-300))) * (by_chance > 0)
+
+
+def between_nodes(square: Array, by_chance: Array, total: Array) -> Array:
+    """Return the part of the squared deviations that is more than chance, for each level of each tree; not 0."""
+    weight = node_weights(total, by_chance)
+    ratio = (weight * square / np.maximum(by_chance, 1e-300)).sum(axis=1, keepdims=True)
+    ratio = ratio / np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
+    return np.maximum(1 - 1 / np.maximum(ratio, 1e-9), 1e-9)
+
+
+def only_chance(
+    counts: Array,
+    reachable: NDArray[np.bool_],
+    noise: float,
+    prior: Array,
+    dispersion: float = 1.0,
+    of_labels: bool = True,
+) -> bool:
+    """Tell whether noise and sampling explain by how much the nodes of a forest differ from the prior."""
+    n_trees, n_leaves, n_classes = counts.shape
+    square = float(prior @ prior)
+    width, evidence = n_leaves, -np.inf
+    varies = dispersion * (1 - square)
+    sampling = max(float(counts.sum()), 0.0) * varies
+    of_noise = noise**2 * float(reachable.sum()) * (n_classes - 2 + n_classes * square)
+    if of_labels and sampling <= _SAMPLING_SHARE * (sampling + of_noise):
+        return False
+    while width > 1:
+        width //= 2
+        noisy = counts.reshape(n_trees, n_leaves // width, width, n_classes).sum(axis=2)
+        leaves = reachable.reshape(n_trees, n_leaves // width, width).sum(axis=2)
+        total = noisy.sum(axis=2)
+        # The expected square of the deviation of the counts from what the prior makes of their noisy total.
+        by_chance = noise**2 * leaves * (n_classes - 2 + n_classes * square) + np.maximum(total, 0.0) * varies
+        known = (total > 0) & (by_chance > 0)
+        if not known.any():
+            continue
+        deviation, by_chance = (noisy - total[:, :, None] * prior)[known], by_chance[known]
+        excess = (deviation**2).sum(axis=1) / by_chance - 1
+        weight = node_weights(total[known], by_chance)
+        # An excess has a variance of at most 2, and those of the two sides of a split are the same in the worst case.
+        evidence = max(evidence, float(weight @ excess) / (2 * float(np.linalg.norm(weight))))
+    return bool(evidence < EVIDENCE)
 
 
 def scores(distributions: Array, prior: Array) -> Array:

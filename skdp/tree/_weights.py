@@ -65,6 +65,9 @@ SCALES = (1.0, 2.0, 0.5, 0.25, 0.125, 0.0625, 0.0), (0.9, 0.02, 0.02, 0.02, 0.02
 #: likelihood does not fall; further is as far as others say.
 LENGTHS = (1.5, 3.0, 6.0), (0.9, 0.05, 0.05)
 
+#: The same for numeric targets, whose weights stay where they start if the noise in the step does harm.
+TARGET_LENGTHS = (1.5, 3.0, 6.0, 0.0), (0.85, 0.05, 0.05, 0.05)
+
 #: Losses are rounded to whole multiples of it.
 _LOSS_STEP = 2.0**-20
 
@@ -80,6 +83,8 @@ class Step:
 
     n_trees: int
     n_classes: int
+    #: Typical size of the differences between outcomes and probabilities; for labels, 1.
+    difference: float = 1.0
 
     @property
     def n_scores(self) -> int:
@@ -102,7 +107,7 @@ class Step:
     @property
     def gradient(self) -> float:
         """Norm of a record's gradient that counts as 1."""
-        return GRADIENT * math.sqrt(self.n_weights)
+        return self.difference * GRADIENT * math.sqrt(self.n_weights)
 
     @property
     def _largest(self) -> float:
@@ -177,10 +182,9 @@ def _in_order(terms: Array) -> Array:
     return total
 
 
-def record_terms(
-    step: Step, leaf_scores: Array, base: Array, weights: Array, codes: NDArray[np.intp]
-) -> tuple[Array, Array]:
+def record_terms(step: Step, leaf_scores: Array, base: Array, weights: Array, codes: NDArray) -> tuple[Array, Array]:
     """Return each record's factor of the curvature and its gradient, scaled down to the public norm."""
+    # Of two classes, `codes` may be shares of the second, with the mean log-likelihood of the two labels.
     # `leaf_scores` has shape (n_trees, n_scores, n_rows). The curvature of a record is the product of its factor, of
     # shape (n_weights, n_scores), with itself.
     n_rows = len(codes)
@@ -188,7 +192,7 @@ def record_terms(
     p = probabilities(level)
     if step.n_scores == 1:
         columns = np.concatenate([leaf_scores, np.ones((1, 1, n_rows))])
-        gradients = columns[:, 0] * ((codes == 1) - p[1])
+        gradients = columns[:, 0] * (codes - p[1])
         factors = columns * np.sqrt(_majorant(p[1] / p[0]))
     else:
         constants = np.broadcast_to(np.eye(step.n_scores)[:, :, None], (step.n_scores, step.n_scores, n_rows))
@@ -241,19 +245,34 @@ class Line:
         return self.start + self.lengths[which] * self.direction
 
 
-def line_scores(
-    line: Line, unit: float, base: Array, looked_up: Callable[[NDArray], Iterable[Array]], *data: NDArray
-) -> Array:
-    r"""Score weights on a line by their Brier scores, which one record moves by at most 1, all in one direction.
+def brier_losses(p: Array, codes: NDArray[np.intp]) -> Array:
+    r"""Return :math:`\|p - e_y\|^2/2`, which is at most 1, as both are probability vectors."""
+    right = np.take_along_axis(p, codes[None], axis=0)[0]
+    return (_in_order(p**2) + 1 - 2 * right) / 2
 
-    A record's loss is :math:`\|p - e_y\|^2/2`. Both are probability vectors, so that it lies in [0, 1] for all
-    weights. It is clipped to that range and rounded to a lattice that holds both ends, so that sums are exact. One
-    record more lowers each score by its loss. What the odds add is public: `unit` is the
-    difference of scores that counts as one in the exponent of the choice.
+
+def squared_losses(p: Array, shares: Array, largest: float = 1.0) -> Array:
+    """Return squared differences of the probability of the second of two classes and its share, over the largest."""
+    return np.minimum((p[1] - shares) ** 2 / largest, 1.0)
+
+
+def line_scores(
+    line: Line,
+    unit: float,
+    base: Array,
+    looked_up: Callable[[NDArray], Iterable[Array]],
+    losses_of: Callable[[Array, NDArray], Array],
+    *data: NDArray,
+) -> Array:
+    r"""Score weights on a line by sums of losses, which one record moves by at most 1, all in one direction.
+
+    A record's loss lies in [0, 1] for all weights. It is clipped to that range and rounded to a lattice that holds both
+    ends, so that sums are exact. One record more lowers each score by its loss. What the odds add is public: `unit` is
+    the difference of scores that counts as one in the exponent of the choice.
     """
     k = len(base)
 
-    def block(rows: NDArray, codes: NDArray[np.intp]) -> Array:
+    def block(rows: NDArray, codes: NDArray) -> Array:
         origin, slope = np.zeros((2, k, len(codes)))
         for start, direction, scores in zip(
             line.start.tolist(), line.direction.tolist(), looked_up(rows), strict=False
@@ -265,8 +284,7 @@ def line_scores(
         losses = []
         for length in line.lengths:
             p = probabilities(origin + length * slope)
-            right = np.take_along_axis(p, codes[None], axis=0)[0]
-            loss = (_in_order(p**2) + 1 - 2 * right) / 2
+            loss = losses_of(p, codes)
             losses.append(np.rint(np.clip(loss, 0.0, 1.0) / _LOSS_STEP).sum())
         return np.array(losses)
 

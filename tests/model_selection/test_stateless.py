@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from joblib import parallel_config
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.frozen import FrozenEstimator
@@ -228,7 +228,7 @@ def mixed_model():
     columns = ColumnTransformer(
         [
             ("text", encoder, ["t"]),
-            ("private", DPStandardScaler(bounds=(-1, 1)), make_column_selector(dtype_include="float")),
+            ("private", DPStandardScaler(bounds=(-1, 1)), ["f"]),
             ("binary", Binarizer(), ["i"]),
             ("out", "drop", ["u"]),
         ],

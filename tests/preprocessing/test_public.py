@@ -76,9 +76,10 @@ def test_no_rows_and_infinite_ones(transformer):
 
 
 @every_kind
-def test_sparse_rows_are_refused(transformer):
-    with pytest.raises(TypeError, match="dense"):
-        clone(transformer).fit(sparse.csr_array(ROWS))
+def test_sparse_rows_are_made_dense(transformer):
+    fitted = clone(transformer).fit(ROWS)
+    np.testing.assert_array_equal(fitted.transform(sparse.csc_array(ROWS)), fitted.transform(ROWS))
+    clone(transformer).fit(sparse.csr_array(ROWS))
 
 
 @every_kind

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from skdp import Category, Number, Schema, TableEncoder
+from skdp.schema.declared import read_cells
+from skdp.schema.entries import read_column
 
 CENSUS = Schema(
     {
@@ -289,3 +291,24 @@ def test_text_of_every_kind_survives(tmp_path):
     schema = Schema({string.printable: [string.printable, "é\u2028\U0001f600", ""]})
     schema.save(tmp_path / "odd.toml")
     assert Schema.load(tmp_path / "odd.toml") == schema
+
+
+def test_categories_are_read_alike_whatever_the_type_of_the_column():
+    # One entry that is no number makes text or objects of a column of numbers.
+    for values, entries in (
+        ([20000001.0, 19999999.0], [20000000.0, 20000001.0, 19999999.0]),
+        ([0.3, 0.1 + 2e-10, 0.1], [0.1, 0.3, float(np.float32(0.1)), float(np.float32(0.3))]),
+    ):
+        for dtype in (np.float64, np.float32):
+            column = np.array(entries, dtype=dtype)
+            plain = read_cells(Category(values), read_column(column, "x"))
+            more = read_cells(Category(values), read_column(np.array([*column, "unknown"], dtype=object), "x"))
+            assert more[:-1].tolist() == plain.tolist()
+    with pytest.raises(ValueError, match="two texts that spell the same number"):
+        Category(["01", "1", "2"])
+
+
+def test_no_number_of_rows_in_messages():
+    with pytest.raises(ValueError, match="rows must all have the same length") as caught:
+        TableEncoder(Schema({"a": (0, 1), "b": ["u"]})).fit([[0.1, "u"]] * 6 + ["SECRET"])
+    assert "7" not in str(caught.value)

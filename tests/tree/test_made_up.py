@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from skdp import DPRandomTree
+from tests.difficult import difficult
 from tests.made_up import copies_of_one_column, made_up, three_hidden_kinds
 
 EPSILONS = (0.1, 1.0, 3.0, 10.0, math.inf)
@@ -35,6 +36,17 @@ def test_estimated_weights_are_no_worse_than_equal_ones_or_than_a_constant(numbe
     assert np.all(found >= equal - 0.03)
     assert np.all(found >= np.bincount(y).max() / len(y) - 0.03)
     assert np.all(np.diff(found) >= -0.03), "more epsilon is not worse"
+
+
+@pytest.mark.parametrize(("delta", "epsilon"), [(0.0, 3.0), (1e-6, 3.0), (1e-6, 10.0), (0.0, math.inf)])
+def test_columns_that_say_nothing_give_the_prior(delta, epsilon):
+    # The accuracy was .03 to .07 below that of the most frequent label, because leaves were fitted to chance.
+    table = difficult("no_signal", 3000)
+    model = DPRandomTree(epsilon=epsilon, delta=delta, bounds=table.bounds, classes=[0, 1], random_state=0)
+    assert np.ptp(model.fit(table.X, table.y).predict_proba(table.X), axis=0).max() < 1e-12
+    # A weak signal is kept: four labels in ten are wrong.
+    weak = difficult("noisy_labels", 3000)
+    assert model.fit(weak.X, weak.y).score(weak.X, weak.y) > 0.56
 
 
 def test_tables_are_the_same_each_time_and_of_all_kinds():

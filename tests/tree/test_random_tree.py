@@ -20,16 +20,27 @@ from skdp.exceptions import ReleaseError, SchemaMismatchWarning
 from skdp.mechanisms import NoiseSource
 from skdp.release.session import ReleaseSession
 from skdp.sensitivity import exact_sum
-from skdp.tree import _random_tree, export_text
+from skdp.tree import _plans, export_text
 from skdp.tree._counts import leaf_counts, leaf_counts_l1, leaf_counts_l2
+from skdp.tree._forest import leaf_scores
 from skdp.tree._growth import grow
-from skdp.tree._random_tree import Shares, leaf_scores, make_plan, plan_trees
-from skdp.tree._smoothing import LARGEST_LOG_ODDS, class_distributions, log_odds, scores
+from skdp.tree._outcomes import Labels
+from skdp.tree._plans import Shares, make_plan, plan_trees
+from skdp.tree._smoothing import (
+    LARGEST_LOG_ODDS,
+    class_distributions,
+    class_prior,
+    log_odds,
+    only_chance,
+    scores,
+    totals_of,
+)
 from skdp.tree._structure import Routes
 from skdp.tree._weights import (
     Line,
     Step,
     _majorant,
+    brier_losses,
     decision,
     line_scores,
     newton_step,
@@ -45,7 +56,8 @@ COLUMNS = columns_of([0, 4, 0, 3])
 
 
 def leaves_and_prior(counts, reachable, noise, few_trees=False):
-    levels = class_distributions(counts, reachable, noise, few_trees)
+    prior = class_prior(*totals_of(counts, reachable, noise))
+    levels = class_distributions(counts, reachable, noise, few_trees, prior)
     assert [level.shape[1] for level in levels] == [2**i for i in range(len(levels))]
     return levels[-1], levels[0][0, 0]
 
@@ -353,7 +365,7 @@ def test_steps_up_to_twice_the_bounds_own_never_lower_the_likelihood(n_classes, 
 
 def brier_scores(line, base, table, codes, unit=0.0):
     rows = np.arange(len(codes))
-    return line_scores(line, unit, base, lambda part: table[:, :, part], rows, codes)[0]
+    return line_scores(line, unit, base, lambda part: table[:, :, part], brier_losses, rows, codes)[0]
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
@@ -509,7 +521,7 @@ def test_number_of_trees(delta, n_features, expected):
 def test_trees_are_fewer_where_noise_is_large_for_few_records(delta):
     def n_trees(**parameters):
         model = DPRandomTree(bounds=(0, 1), delta=delta, classes=list(range(10)), **parameters)
-        return make_plan(model._check_parameters(), 64, 10, 64).trees.n_trees
+        return make_plan(model._check_parameters(), 64, Labels(10), 64).trees.n_trees
 
     numbers = [n_trees(epsilon=epsilon, expected_n=1437) for epsilon in (0.01, 0.5, 1.0, 100.0, np.inf)]
     assert numbers == sorted(numbers)
@@ -554,8 +566,8 @@ def test_no_step_where_noise_leaves_fewer_trees_than_features(delta):
         model = DPRandomTree(
             bounds=(0, 1), classes=list(range(10)), delta=delta, epsilon=epsilon, expected_n=1000, **parameters
         )
-        assert model.privacy_plan(n_features=64) == make_plan(model._check_parameters(), 64, 10, 64).guarantee
-        return make_plan(model._check_parameters(), 64, 10, 64)
+        assert model.privacy_plan(n_features=64) == make_plan(model._check_parameters(), 64, Labels(10), 64).guarantee
+        return make_plan(model._check_parameters(), 64, Labels(10), 64)
 
     few, many = plan(0.5), plan(100.0)
     assert few.trees.few
@@ -589,6 +601,25 @@ def test_few_trees_keep_small_deviations():
         np.testing.assert_allclose(sharp[0, 0, 0], (50 + kept + 1) / 102)
         empty, _ = leaves_and_prior(0 * counts, reachable, 0.0, few_trees)
         np.testing.assert_allclose(empty, 0.5)
+
+
+@pytest.mark.parametrize("prior", [[0.5, 0.5], [0.7, 0.2, 0.1]])
+def test_leaves_that_differ_by_chance_are_told_from_others(prior):
+    rng, prior, reachable = np.random.default_rng(0), np.array(prior), np.ones((6, 16), dtype=bool)
+    alarms = 0
+    for _ in range(200):
+        counts = rng.multinomial(100, prior, size=(6, 16)).astype(float)
+        for noise in (0.0, 8.0):
+            alarms += not only_chance(counts + noise * rng.normal(size=counts.shape), reachable, noise, prior)
+            half = counts + noise * rng.normal(size=counts.shape)
+            half[:, :8] += np.r_[10, -10, np.zeros(len(prior) - 2)]
+            assert not only_chance(half, reachable, noise, prior), "a small difference of half of the leaves is enough"
+        one = counts.copy()
+        one[3, 5] = np.r_[np.zeros(len(prior) - 1), 100]
+        assert not only_chance(one, reachable, 0.0, prior), "one leaf in 96 with a single class is enough"
+        # The share of sampling in the variance is below a sixth: the question is not asked.
+        assert not only_chance(counts, reachable, 30.0, prior)
+    assert alarms < 0.1 * 400
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
@@ -642,7 +673,7 @@ def test_text_of_a_tree():
 
 def test_text_shows_released_numbers_only(monkeypatch):
     X, y = mixed(500)
-    monkeypatch.setattr(_random_tree, "_DEPTH", 1)
+    monkeypatch.setattr(_plans, "_DEPTH", 1)
     model = DPRandomTree(**MIXED, classes=[0, 1], random_state=0).fit(X, y)
     shown = export_text(model, decimals=6)
     for leaf in model.leaf_counts_[0]:
@@ -685,11 +716,11 @@ def test_parts_of_the_reserved_budget_cost_no_more_whatever_the_counts_are(delta
         for n_features, n_classes in ((1, 2), (13, 2), (64, 10)):
             model = DPRandomTree(bounds=(0, 1), classes=range(n_classes), epsilon=epsilon, delta=delta)
             parameters = model._check_parameters()
-            plan = make_plan(parameters, n_features, n_classes, n_features)
+            plan = make_plan(parameters, n_features, Labels(n_classes), n_features)
             reserved = plan.mechanism("leaf counts and weights")
             for n_rows in (1.0, 150.0, 1e4, 1e9):
                 chosen = Shares(epsilon, delta)
-                plan_trees(parameters, n_features, n_classes, n_rows, plan.rest, chosen)
+                plan_trees(parameters, n_features, Labels(n_classes), n_rows, plan.rest, chosen)
                 assert reserved.covers(chosen.events)
                 assert sum(r.share for r in chosen.releases) == pytest.approx(plan.rest)
                 if epsilon < INF:

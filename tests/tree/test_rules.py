@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 
 from skdp import BudgetAccountant
 from skdp.accounting import bounded_range_mu, gaussian_mu
@@ -22,7 +22,17 @@ one_of_each = pytest.mark.parametrize("estimator", TREES[::4], ids=name_of)
 
 def declared(estimator, n_classes=2, **parameters):
     """A copy for the data of these tests that neither warns nor depends on labels."""
-    return clone(estimator).set_params(**{**MIXED, "classes": list(range(n_classes)), **parameters})
+    return clone(estimator).set_params(**{**MIXED, **outcomes(estimator, n_classes), **parameters})
+
+
+def outcomes(estimator, n_classes=2):
+    """Declared labels, or bounds of targets."""
+    return {"bounds_y": (0, n_classes - 1)} if is_regressor(estimator) else {"classes": list(range(n_classes))}
+
+
+def predicted(model, X):
+    """Probabilities of classes, or numbers."""
+    return model.predict(X) if is_regressor(model) else model.predict_proba(X)
 
 
 def wide_accountant():
@@ -116,7 +126,7 @@ def test_form_of_the_data_does_not_matter(estimator):
             warnings.filterwarnings("ignore", "the released counts|all released quantiles")
             other = declared(estimator, random_state=1).fit(form, y)
         np.testing.assert_array_equal(other.leaf_counts_, reference.leaf_counts_)
-        np.testing.assert_array_equal(other.predict_proba(form), reference.predict_proba(X))
+        np.testing.assert_array_equal(predicted(other, form), predicted(reference, X))
 
 
 @every
@@ -125,7 +135,7 @@ def test_order_of_the_rows_does_not_matter(estimator):
     order = np.random.default_rng(0).permutation(len(y))
     one, other = (declared(estimator, random_state=1).fit(*data) for data in ((X, y), (X[order], y[order])))
     np.testing.assert_array_equal(one.leaf_counts_, other.leaf_counts_)
-    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
+    np.testing.assert_array_equal(predicted(one, X), predicted(other, X))
 
 
 @every
@@ -133,7 +143,7 @@ def test_memory_mapped_rows_are_read_in_blocks(estimator, tmp_path):
     X, y = mixed(100_000)
     np.save(tmp_path / "X.npy", np.tile(X, (1, 5)))
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    model = clone(estimator).set_params(classes=[0, 1], bounds=(0, 3), random_state=0)
+    model = clone(estimator).set_params(**outcomes(estimator), bounds=(0, 3), random_state=0)
     if "n_estimators" in model.get_params():
         model.set_params(n_estimators=10)
     model.fit(mapped[:10], y[:10])
@@ -152,7 +162,10 @@ def test_memory_mapped_rows_are_read_in_blocks(estimator, tmp_path):
 def test_smallest_data_sets_are_fitted_when_labels_are_declared(estimator, n_rows, epsilon):
     X, y = mixed(10)
     model = declared(estimator, 3, epsilon=epsilon).fit(X[:n_rows], y[:n_rows])
-    proba = model.predict_proba(X)
+    proba = predicted(model, X)
+    if is_regressor(model):
+        assert np.all((proba > 0) & (proba < 2))
+        return
     assert np.all(proba > 0)
     np.testing.assert_allclose(proba.sum(axis=1), 1)
     np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), proba)
@@ -164,8 +177,9 @@ def test_one_class_and_constant_columns(estimator):
     X, _ = mixed()
     X[:, 0] = 0.5
     model = declared(estimator).fit(X, np.ones(len(X), dtype=int))
-    assert np.all(model.predict(X) == 1)
-    assert np.all(np.isfinite(model.predict_proba(X)))
+    if not is_regressor(model):
+        assert np.all(model.predict(X) == 1)
+    assert np.all(predicted(model, X)[..., -1] > 0.95)
 
 
 @every
@@ -173,7 +187,7 @@ def test_one_class_and_constant_columns(estimator):
 def test_extreme_magnitudes_stay_finite(estimator, scale):
     X, y = mixed()
     model = declared(estimator).fit(X * scale, y)
-    assert np.all(np.isfinite(model.predict_proba(X * scale)))
+    assert np.all(np.isfinite(predicted(model, X * scale)))
 
 
 @every
@@ -193,7 +207,7 @@ def test_any_depth(estimator, depth):
     X, y = mixed()
     model = declared(estimator, max_depth=depth).fit(X, y)
     assert model.leaf_counts_.shape[1] == 2**depth
-    assert model.predict_proba(X).shape == (len(X), 2)
+    assert predicted(model, X).shape == ((len(X),) if is_regressor(model) else (len(X), 2))
     assert np.all((model.apply(X) >= 0) & (model.apply(X) < 2**depth))
 
 
@@ -226,18 +240,24 @@ def test_bad_parameter_is_named_and_costs_nothing(estimator, name, value, error)
     assert len(accountant) == 0
 
 
+OF_FORESTS = [
+    *[("n_estimators", value, ValueError) for value in (0, -3, 10**6)],
+    *[("n_estimators", value, TypeError) for value in (2.0, "10", True)],
+    *[("max_features", value, ValueError) for value in (0, 10**6)],
+    ("max_features", 0.5, TypeError),
+    ("expected_n", 0, ValueError),
+    ("expected_n", 1e4, TypeError),
+    ("thresholds", "median", ValueError),
+    ("weights", None, ValueError),
+    ("structure_seed", -1, ValueError),
+    ("structure_seed", None, TypeError),
+]
+
 OWN = {
-    "DPRandomTree": [
-        *[("n_estimators", value, ValueError) for value in (0, -3, 10**6)],
-        *[("n_estimators", value, TypeError) for value in (2.0, "10", True)],
-        *[("max_features", value, ValueError) for value in (0, 10**6)],
-        ("max_features", 0.5, TypeError),
-        ("expected_n", 0, ValueError),
-        ("expected_n", 1e4, TypeError),
-        ("thresholds", "median", ValueError),
-        ("weights", None, ValueError),
-        ("structure_seed", -1, ValueError),
-        ("structure_seed", None, TypeError),
+    "DPRandomTree": OF_FORESTS,
+    "DPRandomTreeRegressor": [
+        *OF_FORESTS,
+        *[("bounds_y", value, ValueError) for value in (None, 3.0, (1, 0), ([0, 0], [1, 1]), (0, math.inf))],
     ],
     "DPGreedyTree": [
         ("n_thresholds", 0, ValueError),
@@ -280,7 +300,7 @@ def test_columns_by_position_name_and_mask_are_the_same(estimator):
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("n_features", [4, 30])
 def test_each_mechanism_costs_no_more_than_its_event(estimator, epsilon, n_features):
-    model = clone(estimator).set_params(epsilon=epsilon, classes=[0, 1], bounds=(0, 1))
+    model = clone(estimator).set_params(epsilon=epsilon, **outcomes(estimator), bounds=(0, 1))
     plan = model.privacy_plan(n_features=n_features)
     for release, event in zip(plan.releases, plan.events, strict=True):
         mechanism = release.mechanism
@@ -299,13 +319,16 @@ def test_each_mechanism_costs_no_more_than_its_event(estimator, epsilon, n_featu
 def test_counts_are_right_with_next_to_no_noise(estimator):
     X, y = np.full((200_000, 1), 0.9), np.ones(200_000, dtype=int)
     for epsilon in (1e7, 1e9):
-        model = clone(estimator).set_params(epsilon=epsilon, max_depth=0, bounds=(0, 1), classes=[0, 1]).fit(X, y)
-        np.testing.assert_allclose(model.leaf_counts_.sum(axis=(1, 2)), 200_000, atol=1)
+        model = (
+            clone(estimator).set_params(epsilon=epsilon, max_depth=0, bounds=(0, 1), **outcomes(estimator)).fit(X, y)
+        )
+        counts = model.leaf_counts_.reshape(len(model.leaf_counts_), -1).sum(axis=1)
+        np.testing.assert_allclose(counts, 200_000, atol=1)
 
 
 @every
 def test_settings_of_numpy_do_not_let_values_speak(estimator):
-    model = clone(estimator).set_params(bounds=(0, 1e6), classes=[0, 1], delta=1e-5, epsilon=1.0)
+    model = clone(estimator).set_params(bounds=(0, 1e6), **outcomes(estimator), delta=1e-5, epsilon=1.0)
     with np.errstate(all="raise"):
         for value in (0.5, 1e-310, 5e-324, 1e308):
             model.fit([[value]], [1])

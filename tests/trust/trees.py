@@ -8,8 +8,8 @@ from unittest.mock import patch
 
 import numpy as np
 
-from skdp import DPGreedyTree, DPRandomTree
-from skdp.tree import _counts, _greedy_tree, _random_tree
+from skdp import DPGreedyTree, DPRandomTree, DPRandomTreeRegressor
+from skdp.tree import _counts, _forest, _greedy_tree, _outcomes, _plans
 from skdp.tree._weights import decision, probabilities
 from tests.trust.choices import choices, half_noise
 from tests.trust.subjects import PURE, RUNS_AT_3, Subject, replaced
@@ -55,7 +55,7 @@ def unscaled_terms(original):
         assert step.n_scores == 1
         p = probabilities(decision(base, scores, weights))
         centred = np.concatenate([scores, np.ones((1, 1, len(codes)))])
-        return centred * np.sqrt(p[0] * p[1]), centred[:, 0] * ((codes == 1) - p[1])
+        return centred * np.sqrt(p[0] * p[1]), centred[:, 0] * (codes - p[1])
 
     return terms
 
@@ -69,10 +69,17 @@ def undivided(original):
     return mechanism
 
 
+def undivided_method(original):
+    def mechanism(self, epsilon, delta, share, *rest):
+        return original(self, epsilon, delta, 1.0, *rest)[0], original(self, epsilon, delta, share, *rest)[1]
+
+    return mechanism
+
+
 @contextlib.contextmanager
 def structure_from_data():
     """Thresholds are where the data are."""
-    read, grow = DPRandomTree._read, _random_tree.grow
+    read, grow = DPRandomTree._read, _forest.grow
     seen = []
 
     def noted(*args):
@@ -87,7 +94,7 @@ def structure_from_data():
 
     with (
         patch.object(DPRandomTree, "_read", noted),
-        patch.object(_random_tree, "grow", grown),
+        patch.object(_forest, "grow", grown),
     ):
         yield
 
@@ -112,9 +119,9 @@ FORESTS = [
         runs={},
         mutants={
             "noise for one tree": one_tree,
-            "no scaling down": lambda: replaced(_random_tree, "record_terms", unscaled_terms),
-            "counts get the whole budget": lambda: replaced(_random_tree, "count_mechanism", undivided),
-            "the step gets the whole budget": lambda: replaced(_random_tree, "l2_mechanism", undivided),
+            "no scaling down": lambda: replaced(_forest, "record_terms", unscaled_terms),
+            "counts get the whole budget": lambda: replaced(_outcomes, "count_mechanism", undivided),
+            "the step gets the whole budget": lambda: replaced(_plans, "l2_mechanism", undivided),
             "structure from the data": structure_from_data,
         },
         survives={
@@ -146,7 +153,7 @@ FORESTS = [
         mutants={
             "half the noise": half_noise,
             "noise for one tree": one_tree,
-            "cut points get the whole budget": lambda: replaced(_random_tree, "quantile_mechanism", undivided),
+            "cut points get the whole budget": lambda: replaced(_plans, "quantile_mechanism", undivided),
         },
         survives={
             ("cut points get the whole budget", (1.0, 1e-5)): "of a column, only the first of three cuts is looked at",
@@ -160,6 +167,80 @@ FORESTS = [
         statistic=own_count,
         runs={(3.0, 0.0): RUNS_AT_3},
         run_floor={(3.0, 0.0): 0.35},
+    ),
+]
+
+
+# --- random trees for numbers -----------------------------------------------------------------------------------------
+
+
+def regressor(epsilon, delta, **parameters):
+    return DPRandomTreeRegressor(epsilon=epsilon, delta=delta, bounds=(0, 1), bounds_y=(0, 1), **parameters)
+
+
+def surprising_target(model, n_features, target=0.0, categorical=()):
+    """Targets are at the end of their bounds where the columns are, but for the last one."""
+    (_, _), (X, y) = surprising(model, n_features, 1, categorical)
+    y = y.astype(float)
+    y[-1] = target
+    return (X[:-1], y[:-1]), (X, y)
+
+
+def one_tree_of_shares():
+    """The sensitivity of the sums of one tree."""
+    stack = contextlib.ExitStack()
+    for name in ("leaf_shares_l1", "leaf_shares_l2"):
+        stack.enter_context(patch.object(_outcomes, name, lambda n_trees: 1.0))
+    return stack
+
+
+def unclipped():
+    """Targets beyond their bounds count as they are."""
+    return patch.object(_outcomes.Targets, "encoded", lambda self, X, y: (X, y, y))
+
+
+def heavy_spread():
+    """The sum of v(1 - v) weighs more than the sensitivity allows for."""
+    stack = contextlib.ExitStack()
+    stack.enter_context(patch.object(_outcomes, "spread_weight", lambda n_trees, norm: 8.0 * n_trees))
+    stack.enter_context(patch.object(_outcomes, "leaf_shares_l1", lambda n_trees: n_trees * 33 / 32))
+    return stack
+
+
+FORESTS += [
+    Subject(
+        "DPRandomTreeRegressor-additive",
+        partial(regressor, expected_n=400),
+        partial(surprising_target, n_features=3),
+        fits=120,
+        runs={},
+        mutants={
+            "noise for one tree": one_tree_of_shares,
+            "targets are not clipped": (unclipped, {"pair": partial(surprising_target, n_features=3, target=-3.0)}),
+            "any weight for v(1 - v)": (
+                heavy_spread,
+                {"pair": partial(surprising_target, n_features=3, target=0.5)},
+            ),
+            "no scaling down": lambda: replaced(_forest, "record_terms", unscaled_terms),
+            "sums get the whole budget": lambda: patch.object(
+                _outcomes.Targets, "mechanism", undivided_method(_outcomes.Targets.mechanism)
+            ),
+            "the step gets the whole budget": lambda: replaced(_plans, "l2_mechanism", undivided),
+        },
+        survives={
+            ("no scaling down", (0.1, 0.0)): NO_STEP,
+            ("sums get the whole budget", (0.1, 0.0)): NO_STEP,
+            ("the step gets the whole budget", (0.1, 0.0)): NO_STEP,
+        },
+    ),
+    Subject(
+        "DPRandomTreeRegressor-first",
+        # With so few columns, the number of trees does not depend on the count.
+        partial(regressor, weights="equal", max_depth=2),
+        partial(surprising_target, n_features=2),
+        fits=120,
+        runs={},
+        mutants={"noise for one tree": one_tree_of_shares},
     ),
 ]
 

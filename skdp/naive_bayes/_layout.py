@@ -1,0 +1,41 @@
+"""How the sums of naive Bayes are listed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..schema.columns import Columns
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """How the sums of a class are listed in its row: tables, number of records, first moments, second moments."""
+
+    columns: Columns
+    n_classes: int
+
+    @property
+    def n_moments(self) -> int:
+        return len(self.columns.unbinned)
+
+    @property
+    def n_table_cells(self) -> int:
+        return int(self.columns.table_sizes.sum())
+
+    @property
+    def counts_records(self) -> bool:
+        """Whether the records of a class are counted by themselves: each table counts them, too."""
+        return len(self.columns.table_sizes) == 0
+
+    @property
+    def n_touched(self) -> int:
+        """Number of counts that a record adds to."""
+        return len(self.columns.table_sizes) + self.counts_records
+
+    @property
+    def width(self) -> int:
+        return self.n_table_cells + self.counts_records + 2 * self.n_moments
+
+    @property
+    def size(self) -> int:
+        return self.n_classes * self.width

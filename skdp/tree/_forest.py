@@ -1,0 +1,268 @@
+"""Random trees with noisy sums in their leaves: the fit, whatever the leaves count.
+
+The trees are drawn from public numbers. Released: the sums in the leaves of all trees, at once; by them, distributions
+are smoothed from the root of each tree down, and turned into scores. Released as well, unless ``weights="equal"``: the
+choice of a scale for equal weights, and, unless there is much noise, the sums for one step from there towards better
+weights and the choice of its length (see `_weights`). Without `expected_n` and `n_estimators`, noisy sums over all
+records come first, and the number of trees and their depth follow from them. With ``thresholds="quantile"``, cut points
+of the numeric features come before everything else.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import PrivacyCost, check_delta, check_epsilon
+from ..checks.params import check_choice, check_integer
+from ..mechanisms import Mechanism, NoiseSource, coordinate_variance, within_reach
+from ..release.estimator import PrivateEstimator, Records, Shape
+from ..release.mismatch import column_part, label_parts, warn_of_mismatch
+from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..schema.columns import Columns, check_columns
+from ._base import MOST_CATEGORIES, ROUTED, TreeModel, check_optional
+from ._growth import grow
+from ._outcomes import Outcome
+from ._plans import COUNTS, CUTS, GRID, LENGTH, SCALE, STEP, TREES, Parameters, Plan, Shares, make_plan, plan_trees
+from ._smoothing import class_distributions, log_odds, scores, totals_of
+from ._structure import Forest, Routes
+from ._weights import (
+    SCALES,
+    Line,
+    Step,
+    decision,
+    line_scores,
+    newton_step,
+    newton_sums,
+    probabilities,
+    record_terms,
+)
+
+Array = NDArray[np.float64]
+
+# Scores that are added up at once, in predictions.
+_LOOKED_UP = 2**21
+
+THRESHOLDS = ("uniform", "quantile")
+WEIGHTS = ("newton", "equal")
+
+#: Ridge of the Newton step, in units of the largest eigenvalue of the noise.
+_RIDGE = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """What is public about a fit, besides its parameters."""
+
+    columns: Columns
+    plan: Plan
+    outcome: Outcome
+
+
+def leaf_scores(route: Routes, table: Array, X: NDArray) -> Iterator[Array]:
+    """Look up the scores of rows, of shape (n_scores, n_rows), tree by tree."""
+    for values, leaves in zip(table, route(X), strict=True):
+        yield values.T.take(leaves, axis=1)
+
+
+def node_scores(leaves: Array, inner: Array, prior: Array) -> Array:
+    """Return the scores of leaves and inner nodes, numbered as routes number them."""
+    return scores(np.concatenate([leaves, inner], axis=1), prior)
+
+
+def _postprocess_rows(counts: Array, spread: float) -> float:
+    """Return the number of records, less one standard deviation of its noise: few trees for many do less harm."""
+    return max(float(counts.sum()) - spread * math.sqrt(len(counts)), 1.0)
+
+
+def _warn_of_counts(
+    forest: Forest,
+    counts: Array,
+    noise: float,
+    classes: NDArray | None,
+    names: NDArray | None,
+    first: tuple[Array, float] | None,
+) -> None:
+    """Warn of declared labels and codes that hardly occur, by the released counts of trees.
+
+    A tree counts each record with a declared label once, unless the record has an unknown code where a level asks for
+    one. Therefore trees that split by one categorical column alone show how many records have its codes. Noise is
+    independent from leaf to leaf. Where there were class counts before, labels were compared by them.
+    """
+    categorical = set(forest.places if forest.depth else [])
+    trees: dict[tuple[int, ...], list[int]] = {}
+    for tree, (seen, n_seen) in enumerate(zip(forest.features, forest.n_seen, strict=True)):
+        trees.setdefault(tuple(sorted(categorical & set(seen[:n_seen].tolist()))), []).append(tree)
+    n_leaves = forest.reachable().sum(axis=1)
+    found = {
+        columns: (counts[own].sum(axis=(0, 1)) / len(own), noise * math.sqrt(n_leaves[own].sum()) / len(own))
+        for columns, own in trees.items()
+        if len(columns) < 2
+    }
+    every = found.pop((), None) if first is None else first
+    root = math.sqrt(counts.shape[2])
+    totals = {columns[0]: (float(own.sum()), spread * root) for columns, (own, spread) in found.items() if columns}
+    parts = [column_part(j if names is None else str(names[j]), *own) for j, own in totals.items()]
+    if every is not None:
+        labels = [] if first or classes is None else label_parts(classes, *every)
+        warn_of_mismatch(float(every[0].sum()), every[1] * root, [*labels, *parts], labels=bool(labels))
+    elif totals:
+        most, spread = (max(each) for each in zip(*totals.values(), strict=True))
+        warn_of_mismatch(most, spread, parts, labels=classes is not None, n_totals=len(totals))
+
+
+def _postprocess_step(mechanism: Mechanism, step: Step, released: Array) -> Array:
+    """Return the change of the weights of the trees, and of constants, from the released sums."""
+    spread = math.sqrt(coordinate_variance(mechanism))
+    # The largest eigenvalue of a symmetric Gaussian matrix of this size.
+    largest = spread * math.sqrt(2 * step.n_weights) * step.curvature
+    return newton_step(step, released, _RIDGE * largest, spread * step.gradient)
+
+
+class RandomTrees(TreeModel, PrivateEstimator):
+    """Fits of random trees, and the probabilities of classes, or shares of two ends, that they predict."""
+
+    bounds: Any
+    categorical_features: Any
+    n_categories: Any
+    n_estimators: int | None
+    epsilon: float
+    delta: float
+    max_depth: int | None
+    max_features: int | None
+    expected_n: int | None
+    thresholds: str
+    weights: str
+    structure_seed: int
+    tree_weights_: Array
+
+    @abstractmethod
+    def _outcome(self, shape: Shape) -> Outcome:
+        """Return what leaves count."""
+
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
+        columns = parameters.columns.resolve(shape.n_features, shape.names, named=shape.is_read)
+        outcome = self._outcome(shape)
+        plan = make_plan(parameters, shape.n_features, outcome, len(columns.numeric))
+        return plan.guarantee, Design(columns, plan, outcome)
+
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
+    ) -> dict[str, Any]:
+        columns, plan, outcome = design.columns, design.plan, design.outcome
+        n_features, n_classes = records.shape.n_features, outcome.n_classes
+        X, y, all_y = outcome.encoded(records.X, records.y)
+        warps = {}
+        if plan.mechanism(CUTS) is not None:
+            cuts = session.release(CUTS, columns.grid.counts(X, columns.numeric))
+            warps = dict(zip(columns.numeric.tolist(), columns.grid.edges(cuts), strict=True))
+        trees, first = plan.trees, None
+        counter = plan.mechanism(outcome.first)
+        if trees is None and counter is not None:
+            spread = math.sqrt(coordinate_variance(counter))
+            first = (
+                outcome.known_totals(session.release(outcome.first, outcome.first_sums(counter, all_y)), spread),
+                spread,
+            )
+            chosen = Shares(parameters.epsilon, parameters.delta)
+            n_rows = _postprocess_rows(*first)
+            trees = plan_trees(parameters, n_features, outcome, n_rows, plan.rest, chosen)
+            session.refine(TREES, chosen.releases, chosen.events)
+        assert trees is not None
+        n_seen = parameters.n_seen(trees.n_trees, n_features)
+        stream = NoiseSource(parameters.structure_seed).stream("structure of trees")
+        forest = grow(columns, n_seen, trees.depth, stream, warps)
+        reachable = forest.reachable()
+        counter = trees.mechanisms[COUNTS]
+        released = session.release(COUNTS, outcome.sums(counter, forest, X, y))
+        counts = released[: reachable.size * n_classes].reshape(*reachable.shape, n_classes) * reachable[:, :, None]
+        _warn_of_counts(forest, counts, trees.noise, records.shape.classes, records.shape.names, first)
+        totals, spread = totals_of(counts, reachable, trees.noise, first)
+        prior = outcome.prior(totals, spread)
+        rest = released[reachable.size * n_classes :]
+        dispersion, most = outcome.dispersion(rest, counter, trees.n_trees, totals, spread)
+        few = trees.few and outcome.of_labels
+        levels = class_distributions(counts, reachable, trees.noise, few, prior, dispersion, outcome.of_labels)
+        inner = np.concatenate([np.empty((trees.n_trees, 0, n_classes)), *levels[:-1]], axis=1)
+        distributions = np.array(levels[-1])
+
+        step = Step(trees.n_trees, n_classes)
+        step = replace(step, difference=outcome.difference(prior, most, step.n_weights))
+        weights = step.first_weights(sum(n_seen) / n_features)
+        if SCALE in trees.mechanisms:
+            base, table = log_odds(np.log(prior)), node_scores(distributions, inner, prior)
+            route = forest.router(len(X))
+
+            losses = outcome.losses(prior, most)
+
+            def looked_up(rows: NDArray) -> Iterator[Array]:
+                return leaf_scores(route, table, rows)
+
+            def choose(label: str, line: Line) -> Array:
+                unit = trees.mechanisms[label].scale
+                found = line_scores(line, unit, base, looked_up, losses, X, y)
+                return line.at(int(session.release(label, found)[0]))
+
+            weights = choose(SCALE, Line(np.zeros_like(weights), weights, *SCALES))
+            mechanism = trees.mechanisms.get(STEP)
+            if mechanism is not None:
+                start = weights
+
+                def terms(rows: NDArray, own: NDArray) -> tuple[Array, Array]:
+                    return record_terms(step, np.stack(list(looked_up(rows))), base, start, own)
+
+                summed = session.release(STEP, within_reach(mechanism, newton_sums(step, terms, X, y)))
+                change = _postprocess_step(mechanism, step, summed)
+                weights = choose(LENGTH, Line(start, change, *outcome.lengths))
+        return {
+            "structure_": forest,
+            "tree_weights_": weights[: trees.n_trees],
+            **self._fitted(outcome, counts, distributions, inner, prior, weights[trees.n_trees :]),
+        }
+
+    @abstractmethod
+    def _fitted(
+        self, outcome: Any, counts: Array, leaves: Array, inner: Array, prior: Array, intercept: Array
+    ) -> dict[str, Any]:
+        """Return the other fitted attributes."""
+
+    def _fixed_cost(self) -> PrivacyCost | None:
+        parameters = self._check_parameters()
+        if parameters.thresholds == "quantile":
+            # It matters whether there is a numeric column.
+            return None
+        if parameters.weights == "newton" and parameters.expected_n is not None and parameters.private:
+            # Whether there is a step depends on the numbers of features and classes.
+            return None
+        return make_plan(parameters, 1, self._outcome(Shape(1, 2)), 0).guarantee.cost
+
+    def _check_parameters(self) -> Parameters:
+        return Parameters(
+            epsilon=check_epsilon(self.epsilon),
+            delta=check_delta(self.delta),
+            columns=check_columns(self, n_cells=GRID, most=MOST_CATEGORIES),
+            n_estimators=check_optional(self.n_estimators, "n_estimators", 1, 10_000),
+            max_depth=check_optional(self.max_depth, "max_depth", 0, 16),
+            max_features=check_optional(self.max_features, "max_features", 1, 10_000),
+            expected_n=check_optional(self.expected_n, "expected_n", 1, 10**12),
+            thresholds=check_choice(self.thresholds, "thresholds", THRESHOLDS),
+            weights=check_choice(self.weights, "weights", WEIGHTS),
+            structure_seed=check_integer(self.structure_seed, "structure_seed", least=0),
+        )
+
+    def _probabilities(self, X: NDArray, leaves: Array, inner: Array, prior: Array, intercept: Array) -> Array:
+        """Return the probabilities of classes, of shape (n_classes, n_rows)."""
+        table = node_scores(leaves, inner, prior)
+        base = log_odds(np.log(prior))
+        weights = np.concatenate([self.tree_weights_, intercept])
+        route, size = self.structure_.router(len(X)), min(ROUTED, max(16, _LOOKED_UP // len(base)))
+        blocks = (X[start : start + size] for start in range(0, max(len(X), 1), size))
+        return np.concatenate(
+            [probabilities(decision(base, leaf_scores(route, table, rows), weights)) for rows in blocks], axis=1
+        )

@@ -1,0 +1,274 @@
+"""What leaves count: the labels of their records, or the shares of two ends that stand for their targets.
+
+Both are numbers of two classes or more in each leaf. With :math:`v`, the target mapped from its bounds to [0, 1], a
+record is a share :math:`1 - v` of one class and a share :math:`v` of another. The number of records in a leaf is the
+sum of its two numbers, and the sum of their targets, measured from the middle of the bounds, is half of the difference.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import PrivacyEvent, PureEvent
+from ..checks.warn import warn
+from ..exceptions import SchemaMismatchWarning
+from ..mechanisms import (
+    Mechanism,
+    NoNoise,
+    coordinate_variance,
+    l1_mechanism,
+    l2_mechanism,
+    pure_share,
+    within_reach,
+)
+from ..sensitivity import sum_over_rows
+from ..solvers.scaling import Scaling
+from ._base import ROUTED
+from ._counts import Structure, class_counts, count_mechanism, leaf_counts
+from ._smoothing import class_prior
+from ._weights import LENGTHS, TARGET_LENGTHS, brier_losses, squared_losses
+
+Array = NDArray[np.float64]
+
+#: Shares are multiples of this.
+SHARE_STEP = 2.0**-20
+
+#: The smallest ratio of the variance of targets to that of two classes with their mean.
+_LEAST_DISPERSION = 2.0**-26
+
+#: Squared errors count up to so many times the variance of targets.
+_LARGEST_LOSS = 9.0
+
+
+def spread_weight(n_trees: int, norm: str) -> float:
+    """Return the weight of the sum of v(1 - v): a power of two, for sums that are exact."""
+    return 2.0 ** math.floor(math.log2(8 * n_trees) / 2 if norm == "L2" else math.log2(n_trees / 8))
+
+
+def leaf_shares_l2(n_trees: int) -> float:
+    r"""Bound the L2 norm of what one record adds to the shares in the leaves, and to the weighted sum of v(1 - v).
+
+    With :math:`t = v(1-v)\in[0, 1/4]`, a record adds :math:`(1-v)^2 + v^2 = 1 - 2t` to the square for each tree, and
+    at most :math:`a^2t^2` for the sum, for its weight :math:`a`. Of :math:`T` trees, this is :math:`T(1-2t) + a^2t^2`,
+    which is at most :math:`T` for :math:`a^2\le 8T`, because :math:`a^2t^2\le 8Tt/4 = 2Tt`. Therefore the sum of
+    :math:`v(1-v)` does not add to the sensitivity. A record without a known category reaches fewer trees. If it reaches
+    none, the square is :math:`a^2t^2\le T/2`. A record with its target at a bound attains :math:`\sqrt T`. Shares are
+    multiples of a lattice step before they are summed, and :math:`t` is rounded down.
+    """
+    return math.sqrt(n_trees)
+
+
+def leaf_shares_l1(n_trees: int) -> float:
+    r"""Bound the L1 norm of the same: :math:`T(1 - v + v) + at \le T + a/4`, attained in the middle of the bounds."""
+    return n_trees + spread_weight(n_trees, "L1") / 4
+
+
+def _warn_of_labels(counted: Array, spread: float) -> None:
+    """Warn if fewer than a tenth of the records can have a declared label, by released counts."""
+    # If a tenth has, nine times their number is at least that of the others. The noise in the difference is symmetric
+    # and log-concave, and hence below 7.3 standard deviations but for a probability of one in a thousand: for such
+    # noise, the probability of more than t standard deviations is below exp(1 - t) for both sides together.
+    declared, other = float(counted[:-1].sum()), float(counted[-1])
+    if other - 9 * declared > 50 + 7.3 * spread * math.sqrt(81 * (len(counted) - 1) + 1):
+        warn(
+            "the released counts show that fewer than a tenth of the records have a label that is in classes. Check "
+            "that the labels are spelled as y holds them, with the same type. The budget was charged",
+            SchemaMismatchWarning,
+        )
+
+
+class Outcome(ABC):
+    """What is counted in leaves, and how its release is made. Public."""
+
+    #: Name of the release that comes before the trees, and the theorem of the user guide about both.
+    first: ClassVar[str]
+    theorem: ClassVar[int]
+    n_classes: int
+    #: Whether labels are counted. Noise in a mean is an error, whereas noise in odds may leave their order as it is.
+    of_labels: ClassVar[bool] = True
+    #: Candidates for the length of the step, and their odds.
+    lengths: ClassVar[tuple[tuple[float, ...], tuple[float, ...]]] = LENGTHS
+    #: The least that `difference` returns.
+    least_difference: ClassVar[float] = 1.0
+
+    @abstractmethod
+    def encoded(self, X: NDArray, y: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        """Return rows that leaves count, what they count of each, and what is counted of all records before."""
+
+    @abstractmethod
+    def mechanism(
+        self, epsilon: float, delta: float, share: float, n_trees: int, n_leaves: int
+    ) -> tuple[Mechanism, PrivacyEvent]:
+        """Return the mechanism for the sums in all leaves."""
+
+    @abstractmethod
+    def first_mechanism(self, epsilon: float, delta: float, share: float) -> tuple[Mechanism, PrivacyEvent]:
+        """Return the mechanism for sums over all records."""
+
+    @abstractmethod
+    def first_sums(self, mechanism: Mechanism, y: NDArray) -> Array:
+        """Return the sums over all records. One record changes them as it changes those of one tree."""
+
+    def known_totals(self, released: Array, spread: float) -> Array:
+        """Return the totals of classes from released sums over all records."""
+        return released[: self.n_classes]
+
+    @abstractmethod
+    def sums(self, mechanism: Mechanism, structure: Structure, X: NDArray, y: NDArray) -> Array:
+        """Return the sums in all leaves, and what is released with them."""
+
+    @abstractmethod
+    def losses(self, prior: Array, dispersion: float) -> Callable[[Array, NDArray], Array]:
+        """Return the function of probabilities, classes first, and outcomes that gives losses in [0, 1]."""
+
+    def difference(self, prior: Array, dispersion: float, n_weights: int) -> float:
+        """Return how far outcomes may be from probabilities for their gradients to count as they are."""
+        return 1.0
+
+    @abstractmethod
+    def prior(self, totals: Array, noise: float) -> Array:
+        """Return the shares of classes from their noisy totals."""
+
+    def dispersion(
+        self, rest: Array, mechanism: Mechanism, n_trees: int, totals: Array, spread: float
+    ) -> tuple[float, float]:
+        """Return the ratio of the variance of outcomes to that of labels with their mean, and an upper bound.
+
+        `rest` was released with the sums in leaves by `mechanism`, and `totals` are sums over all records, with noise
+        of standard deviation `spread`.
+        """
+        return 1.0, 1.0
+
+
+@dataclass(frozen=True)
+class Labels(Outcome):
+    """Labels count one by one."""
+
+    n_classes: int
+    first: ClassVar[str] = "class counts"
+    theorem: ClassVar[int] = 1
+
+    def encoded(self, X: NDArray, y: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        known = y >= 0
+        return (X, y, y) if known.all() else (X[known], y[known], y)
+
+    def mechanism(
+        self, epsilon: float, delta: float, share: float, n_trees: int, n_leaves: int
+    ) -> tuple[Mechanism, PrivacyEvent]:
+        return count_mechanism(epsilon, delta, share, n_trees, n_trees * n_leaves * self.n_classes)
+
+    def first_mechanism(self, epsilon: float, delta: float, share: float) -> tuple[Mechanism, PrivacyEvent]:
+        return count_mechanism(epsilon, delta, share, 1, self.n_classes + 1)
+
+    def first_sums(self, mechanism: Mechanism, y: NDArray) -> Array:
+        return class_counts(y, self.n_classes)
+
+    def known_totals(self, released: Array, spread: float) -> Array:
+        _warn_of_labels(released, spread)
+        return super().known_totals(released, spread)
+
+    def sums(self, mechanism: Mechanism, structure: Structure, X: NDArray, y: NDArray) -> Array:
+        return leaf_counts(structure, X, y, self.n_classes).ravel()
+
+    def losses(self, prior: Array, dispersion: float) -> Callable[[Array, NDArray], Array]:
+        return brier_losses
+
+    def prior(self, totals: Array, noise: float) -> Array:
+        return class_prior(totals, noise)
+
+
+@dataclass(frozen=True, eq=False)
+class Targets(Outcome):
+    """Targets within public bounds count in part for the one end and in part for the other."""
+
+    scaling: Scaling
+    n_classes: int = 2
+    first: ClassVar[str] = "count and sum of targets"
+    theorem: ClassVar[int] = 9
+    of_labels: ClassVar[bool] = False
+    lengths: ClassVar[tuple[tuple[float, ...], tuple[float, ...]]] = TARGET_LENGTHS
+    least_difference: ClassVar[float] = 2.0**-5
+
+    def encoded(self, X: NDArray, y: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        # Each target is mapped by itself, to a multiple of the step in [0, 1].
+        shares = np.rint((self.scaling.scaled(y) + 1) / (2 * SHARE_STEP)) * SHARE_STEP
+        return X, shares, shares
+
+    def values(self, shares: Array) -> Array:
+        """Map shares to targets."""
+        lower, upper = self.scaling.lower, self.scaling.upper
+        return np.clip(lower * (1 - shares) + upper * shares, lower, upper)
+
+    def mechanism(
+        self, epsilon: float, delta: float, share: float, n_trees: int, n_leaves: int
+    ) -> tuple[Mechanism, PrivacyEvent]:
+        size = 2 * n_trees * n_leaves + 1
+        if epsilon == math.inf:
+            return NoNoise(leaf_shares_l2(n_trees)), PureEvent(epsilon)
+        if delta > 0:
+            return l2_mechanism(epsilon, delta, share, leaf_shares_l2(n_trees), size)
+        part = pure_share(epsilon, share)
+        return l1_mechanism(part, leaf_shares_l1(n_trees), size), PureEvent(part)
+
+    def first_mechanism(self, epsilon: float, delta: float, share: float) -> tuple[Mechanism, PrivacyEvent]:
+        return self.mechanism(epsilon, delta, share, 1, 1)
+
+    def first_sums(self, mechanism: Mechanism, y: NDArray) -> Array:
+        # What comes with the sums in leaves is not needed here.
+        return within_reach(mechanism, [(1 - y).sum(), y.sum(), 0.0])
+
+    def sums(self, mechanism: Mechanism, structure: Structure, X: NDArray, y: NDArray) -> Array:
+        route, size = structure.router(len(X)), structure.n_leaves
+
+        def block(rows: NDArray, shares: Array) -> Array:
+            out = np.empty((structure.n_trees, 2 * size + 1))
+            # Rounded down, since the theorem allows for no more.
+            out[:, -1] = np.floor(shares * (1 - shares) / SHARE_STEP).sum()
+            for own, leaves in zip(out, route(rows), strict=True):
+                # What stays in an inner node comes after the leaves, and is not counted.
+                own[0:-1:2] = np.bincount(leaves, weights=(1 - shares) / SHARE_STEP, minlength=size)[:size]
+                own[1:-1:2] = np.bincount(leaves, weights=shares / SHARE_STEP, minlength=size)[:size]
+            return out
+
+        # All terms are integers, so that no sum is rounded.
+        sums = sum_over_rows(block, X, y, block_rows=ROUTED) * SHARE_STEP
+        spread = spread_weight(structure.n_trees, mechanism.norm) * sums[0, -1]
+        return within_reach(mechanism, np.append(sums[:, :-1].ravel(), spread))
+
+    def losses(self, prior: Array, dispersion: float) -> Callable[[Array, NDArray], Array]:
+        # The unit follows from released numbers.
+        variance = dispersion * float(prior[0] * prior[1])
+        return partial(squared_losses, largest=min(_LARGEST_LOSS * variance, 1.0))
+
+    def difference(self, prior: Array, dispersion: float, n_weights: int) -> float:
+        # With few weights, gradients beyond one standard deviation would be scaled down, which moves means.
+        deviation = math.sqrt(dispersion * float(prior[0] * prior[1])) * max(1.0, 4 / math.sqrt(n_weights))
+        return min(max(deviation, self.least_difference), 1.0)
+
+    def prior(self, totals: Array, noise: float) -> Array:
+        # The mean is shrunk to the middle of the bounds as far as the noise in it compares with the variance of the
+        # uniform law on them; and no share is 0.
+        count = max(float(totals.sum()), noise, 1.0)
+        flat = 12 * noise**2 / count + 1 / 8
+        share = (max(min(float(totals[1]), count), 0.0) + flat / 2) / (count + flat)
+        return np.array([1 - share, share])
+
+    def dispersion(
+        self, rest: Array, mechanism: Mechanism, n_trees: int, totals: Array, spread: float
+    ) -> tuple[float, float]:
+        # If v has mean q and n values, the sum of v(1 - v) is n(q(1 - q) - variance).
+        weight = spread_weight(n_trees, mechanism.norm)
+        count, q = max(float(totals.sum()), 1.0), self.prior(totals, spread)[1]
+        largest = count * q * (1 - q)
+        ratio = 1 - float(rest[0]) / weight / largest
+        margin = (math.sqrt(coordinate_variance(mechanism)) / weight + spread) / largest
+        found, bound = np.clip([ratio, ratio + margin], _LEAST_DISPERSION, 1.0)
+        return float(found), float(bound)

@@ -1,0 +1,236 @@
+"""What random trees release, by public numbers and released counts: shares of the budget, trees, and their depth."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
+from ..mechanisms import (
+    Mechanism,
+    NoNoise,
+    coordinate_variance,
+    even_levels,
+    l2_mechanism,
+    pure_share,
+    quantile_mechanism,
+)
+from ..release.session import PrivacyGuarantee, Release, Reserved
+from ..release.theorems import Theorem
+from ..schema.columns import ColumnSpec
+from ._counts import choice_mechanism
+from ._outcomes import Outcome
+from ._weights import Step
+
+CUTS = "cut points"
+TREES = "leaf counts and weights"
+COUNTS = "leaf counts"
+SCALE = "scale of the weights"
+STEP = "Newton step"
+LENGTH = "length of the step"
+
+#: Shares of the budget, of epsilon or of the square of the GDP parameter; leaf counts get the rest.
+_CUT_SHARE, _CLASS_SHARE, _SCALE_SHARE, _STEP_SHARE = 0.1, 0.04, 0.02, 0.2
+
+#: Cut points: levels of bisection, and cells of the grid.
+LEVELS, GRID = 3, 1024
+
+#: Depth where the number of trees is given and that of records is not, and the deepest that is chosen otherwise.
+_DEPTH, _DEEPEST = 5, 8
+
+#: How many records of a class, on average, there have to be for each standard deviation of the noise in a count.
+_RECORDS_FOR_NOISE = 8
+
+#: ... for a step of the weights to be worth its share.
+_RECORDS_FOR_STEP = 16
+
+#: Records of each class that count as much as one standard deviation of the noise, on average: labels are a sample.
+_RECORDS_IN_LEAF = 2.0
+
+#: The fewest trees, if nobody says otherwise.
+_FEWEST = 4
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The checked parameters of a fit, all public."""
+
+    epsilon: float
+    delta: float
+    columns: ColumnSpec
+    n_estimators: int | None
+    max_depth: int | None
+    max_features: int | None
+    expected_n: int | None
+    thresholds: str
+    weights: str
+    structure_seed: int
+
+    @property
+    def private(self) -> bool:
+        return self.epsilon < math.inf
+
+    def most_trees(self, n_features: int) -> int:
+        """Return how many there are where noise is small."""
+        if self.n_estimators is not None:
+            return self.n_estimators
+        if self.private and self.delta == 0:
+            return min(n_features, 64)
+        return min(2 * n_features, max(n_features, 64), 256)
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether noisy class counts say how many trees there are, and how deep."""
+        return self.n_estimators is None and self.expected_n is None
+
+    def n_trees(self, n_features: int, n_classes: int, n_rows: float | None, noise: Callable[[int], float]) -> int:
+        """Return the largest number of trees for which each class has eight standard deviations of a count's noise."""
+        most = self.most_trees(n_features)
+        if n_rows is None or self.n_estimators is not None or not self.private:
+            return most
+        tolerable = n_rows / (_RECORDS_FOR_NOISE * n_classes)
+        # At least four trees are used, because the accuracy of a single tree of random splits varies much.
+        return max(min(_FEWEST, most), bisect.bisect_right(range(1, most + 1), tolerable, key=noise))
+
+    def noisy(self, n_rows: float | None, n_classes: int, noise: float) -> bool:
+        """Tell whether there is too much noise for a step of the weights."""
+        if n_rows is None or self.n_estimators is not None or not self.private:
+            return False
+        return noise * _RECORDS_FOR_STEP * n_classes > n_rows
+
+    def n_seen(self, n_trees: int, n_features: int) -> list[int]:
+        """How many features each tree sees: all are seen, and trees that come on top of that see two."""
+        if self.max_features is not None:
+            return [min(self.max_features, n_features)] * n_trees
+        fewest = -(-n_features // max(n_trees, 1))
+        on_top = min(max(2, fewest), n_features)
+        return [fewest if t < n_features else on_top for t in range(n_trees)]
+
+    def depth(self, noise: float, n_features: int, n_classes: int, n_trees: int, n_rows: float | None) -> int:
+        """Return a depth at which leaves of a balanced tree hold four standard deviations of the noise, as expected."""
+        if self.max_depth is not None:
+            return self.max_depth
+        if n_rows is None:
+            return _DEPTH
+        # With fewer trees than features, more splits are needed to use the features, down to one standard deviation.
+        held = 4 / min(max(n_features / n_trees, 1.0), 4.0)
+        return min(
+            max(math.floor(math.log2(max(n_rows / (held * max(noise, _RECORDS_IN_LEAF * n_classes)), 1.0))), 1),
+            _DEEPEST,
+        )
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Parts of the budget, by which mechanisms are made."""
+
+    epsilon: float
+    delta: float
+    releases: list[Release] = field(default_factory=list)
+    events: list[PrivacyEvent] = field(default_factory=list)
+
+    def add(self, label: str, made: tuple[Mechanism, PrivacyEvent], share: float, theorem: int) -> None:
+        self.releases.append(Release(label, made[0], share, Theorem("Trees", theorem)))
+        self.events.append(made[1] if self.epsilon < math.inf else PureEvent(self.epsilon))
+
+    def reserve(self, label: str, share: float) -> None:
+        event: GaussianEvent | PureEvent = PureEvent(pure_share(self.epsilon, share))
+        if self.epsilon < math.inf and self.delta > 0:
+            # A little more than the sum of its parts, which rounding might exceed; `gaussian_mu` leaves more than that.
+            event = GaussianEvent(gaussian_mu(self.epsilon, self.delta) * math.sqrt(share) * (1 + 2.0**-48))
+        elif self.epsilon < math.inf:
+            event = PureEvent(self.epsilon * share)
+        self.add(label, (Reserved(event), event), share, 6)
+
+    def guarantee(self) -> PrivacyGuarantee:
+        return PrivacyGuarantee(self.epsilon, self.delta, tuple(self.events), tuple(self.releases))
+
+
+@dataclass(frozen=True)
+class Trees:
+    """What is known of trees before they are drawn: functions of public and of released numbers."""
+
+    n_trees: int
+    depth: int
+    few: bool  # because of the noise, or nearly
+    mechanisms: dict[str, Mechanism]
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the noise in a leaf's count."""
+        return math.sqrt(coordinate_variance(self.mechanisms[COUNTS]))
+
+
+def plan_trees(
+    parameters: Parameters, n_features: int, outcome: Outcome, n_rows: float | None, share: float, shares: Shares
+) -> Trees:
+    """Add the leaf counts, and what the weights follow from, to the releases; together, they take `share`."""
+    epsilon, delta, n_classes = parameters.epsilon, parameters.delta, outcome.n_classes
+
+    # The size of the vector depends on the depth, and on it a little of the noise; the choices only on its scale.
+    def noise(weight_share: float, n_trees: int) -> float:
+        return math.sqrt(coordinate_variance(outcome.mechanism(epsilon, delta, share - weight_share, n_trees, 1)[0]))
+
+    def trees(weight_share: float) -> int:
+        return parameters.n_trees(n_features, n_classes, n_rows, partial(noise, weight_share))
+
+    newton = parameters.weights == "newton"
+    weight_share = 2 * _SCALE_SHARE + _STEP_SHARE if newton else 0.0
+    n_trees = trees(weight_share)
+    enough = min(n_features, parameters.most_trees(n_features))
+    few = n_trees < enough or parameters.noisy(n_rows, n_classes, noise(weight_share, n_trees))
+    if newton and few:
+        # Noise costs trees already, or nearly: counts need the share more than weights do.
+        weight_share = _SCALE_SHARE
+        n_trees = trees(weight_share)
+    depth = parameters.depth(noise(weight_share, n_trees), n_features, n_classes, n_trees, n_rows)
+    before = len(shares.releases)
+    count_share = share - weight_share
+    shares.add(COUNTS, outcome.mechanism(epsilon, delta, count_share, n_trees, 2**depth), count_share, outcome.theorem)
+    if newton:
+        shares.add(SCALE, choice_mechanism(epsilon, delta, _SCALE_SHARE, 1.0), _SCALE_SHARE, 7)
+    if weight_share > _SCALE_SHARE:
+        step = Step(n_trees, n_classes, outcome.least_difference)
+        if parameters.private:
+            made = l2_mechanism(epsilon, delta, _STEP_SHARE, step.sensitivity, step.size)
+        else:
+            made = NoNoise(step.sensitivity), PureEvent(epsilon)
+        shares.add(STEP, made, _STEP_SHARE, 2)
+        shares.add(LENGTH, choice_mechanism(epsilon, delta, _SCALE_SHARE, 1.0), _SCALE_SHARE, 7)
+    mechanisms = {release.label: release.mechanism for release in shares.releases[before:]}
+    return Trees(n_trees, depth, few, mechanisms)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is going to be released; the trees only if they depend on public numbers alone."""
+
+    guarantee: PrivacyGuarantee
+    rest: float
+    trees: Trees | None
+
+    def mechanism(self, label: str) -> Mechanism | None:
+        return next((r.mechanism for r in self.guarantee.releases if r.label == label), None)
+
+
+def make_plan(parameters: Parameters, n_features: int, outcome: Outcome, n_numeric: int) -> Plan:
+    """Return the releases: cut points if wanted, sums over all records if trees follow from them, and the trees'."""
+    epsilon, delta = parameters.epsilon, parameters.delta
+    shares = Shares(epsilon, delta)
+    rest = 1.0
+    if parameters.thresholds == "quantile" and n_numeric:
+        rest -= _CUT_SHARE
+        shares.add(CUTS, quantile_mechanism(epsilon, delta, _CUT_SHARE, *even_levels(LEVELS), n_numeric), _CUT_SHARE, 3)
+    trees = None
+    if parameters.adaptive:
+        rest -= _CLASS_SHARE
+        made = outcome.first_mechanism(epsilon, delta, _CLASS_SHARE)
+        shares.add(outcome.first, made, _CLASS_SHARE, outcome.theorem)
+        shares.reserve(TREES, rest)
+    else:
+        n_rows = parameters.expected_n
+        trees = plan_trees(parameters, n_features, outcome, n_rows, rest, shares)
+    return Plan(shares.guarantee(), rest, trees)

@@ -1,0 +1,241 @@
+r"""Regression by random trees with noisy sums in their leaves.
+
+A target between its bounds counts as a share of either end, and the rest is as for two classes: a fractional logistic
+regression. Released are the sums in the leaves (see ``leaf_shares_l1`` and ``leaf_shares_l2``), and what `_forest`
+says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+
+from ..release.estimator import Shape, TargetsMixin
+from ..solvers.scaling import Scaling
+from ._forest import RandomTrees
+from ._outcomes import Targets
+
+Array = NDArray[np.float64]
+
+
+class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstimator):
+    r"""Differentially private regression by a forest of random trees with noisy sums in their leaves.
+
+    The trees are drawn at random from public numbers. The numbers of records and the sums of targets of all their
+    leaves are released with noise, and then the sums for one step towards the trees' weights. It takes four passes over
+    the data, in blocks of rows. By default, every feature has a tree of its own, and the logarithm of the odds of a
+    prediction between its bounds is additive in the features. Trees that come on top of these see two features.
+
+    Parameters
+    ----------
+    n_estimators : int, default=None
+        Number of trees. None is the number of features, and at most 64 with ``delta=0``; otherwise at most 256, and
+        twice as many trees as features if that does not exceed 64; but fewer, down to 4, where the noise in a number of
+        records, which grows with the number of trees, would exceed a sixteenth of `expected_n`. If `expected_n` is
+        None, a noisy count stands for it.
+    epsilon : float, default=1.0
+        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, with noise that grows with the number
+        of trees; otherwise it is Gaussian, and grows with its square root. Choose it far below one over the number of
+        records.
+    bounds : tuple (lower, upper)
+        Bounds of the numeric features, from public knowledge: numbers, or one for each column of X, or one for each
+        numeric column. Values beyond are clipped, silently.
+    bounds_y : tuple (lower, upper)
+        Bounds of the targets, from public knowledge. Values beyond are clipped, silently, and predictions lie within
+        them. Noise is in proportion to their distance.
+    categorical_features : array-like, default=None
+        Categorical columns: positions, names, or a mask. None for none.
+    n_categories : int or array-like of int, default=None
+        Numbers of categories of these columns, in the same order; required with them. Categories are coded
+        0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value is
+        unknown: in `fit`, the record does not count in trees that split by this column; in `predict`, the row stays in
+        the node that does, and takes its mean.
+    max_depth : int, default=None
+        Splits from root to leaf, from 0 to 16. None is a function of `expected_n`, or of the noisy count that stands
+        for it, of the noise and of the numbers of features and trees. If `n_estimators` is set and `expected_n` is
+        None, it is 5.
+    max_features : int, default=None
+        Number of features that a tree sees. None is 1, and 2 in trees that come on top of one for each feature, or as
+        many as it takes to see each feature once.
+    expected_n : int, default=None
+        Roughly the number of records, from public knowledge, to choose the number of trees and the depth by. It need
+        not be right. With None, and unless `n_estimators` is set, 4 % of the budget is spent on a noisy count and sum
+        of targets, which are used instead.
+    thresholds : {"uniform", "quantile"}, default="uniform"
+        How numeric features are split: evenly within their bounds, at random, or evenly between cut points that take
+        a tenth of the budget. ``"quantile"`` is for bounds that are far wider than what most records need.
+    weights : {"newton", "equal"}, default="newton"
+        ``"newton"`` spends 2 % of the budget on a choice between equal weights of several sizes, 0 included, and 22 %
+        on a step from there to better ones, and on its length. Where there is much noise for the number of records,
+        there is no step, and the sums in leaves get its part. ``"equal"`` spends nothing on weights, and has no
+        safeguard against evidence that many columns repeat: it may be worse than a constant.
+    structure_seed : int, default=0
+        Seed of the trees' structure, which is public. It has nothing to do with the noise.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `categorical_features` and
+        `n_categories`. A value that is given for `bounds` or `bounds_y` counts instead of the schema's. X is
+        then the table itself, with text and missing values.
+    accountant : BudgetAccountant, default=None
+        Budget that is charged before any noise is drawn. ``clone`` shares it.
+    random_state : int, RandomState, Generator or None, default=None
+        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
+        be reproduced, and subtracted: for tests only.
+
+    Attributes
+    ----------
+    structure_ : Forest
+        The trees' structure; a function of public numbers, and of released cut points.
+    leaf_counts_ : ndarray of shape (n_trees, n_leaves)
+        Noisy numbers of records; 0 in leaves that no record can reach.
+    leaf_sums_ : ndarray of shape (n_trees, n_leaves)
+        Noisy sums of targets minus the middle of `bounds_y`, likewise.
+    leaf_means_ : ndarray of shape (n_trees, n_leaves)
+        Means of targets in the leaves, shrunk.
+    inner_means_ : ndarray of shape (n_trees, n_leaves - 1)
+        Means in the other nodes, level by level, for rows with unknown categories.
+    mean_ : float
+        Noisy mean of the targets.
+    tree_weights_ : ndarray of shape (n_trees,)
+        What the trees' scores are multiplied with.
+    intercept_ : float
+        Constant of the log-odds, besides those of the mean.
+    privacy_ : PrivacyGuarantee
+        The guarantee, with mechanism, sensitivity and noise scale.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    DPRandomTree : The same for labels.
+    skdp.additive.DPAdditiveRegressor : A curve for each column.
+    export_text : The trees, as text.
+
+    Notes
+    -----
+    **Privacy.** The trees depend on public numbers only. A target is clipped to `bounds_y` and mapped to :math:`v` in
+    [0, 1]. In one leaf of each of :math:`T` trees, its record adds :math:`1 - v` to one sum and :math:`v` to another:
+    their sum counts the records, and half of their difference sums the centred targets. It adds :math:`v(1-v)`,
+    weighted, to one more sum. All sums are released together. One record moves them by at most :math:`\sqrt T` in L2
+    norm, and by at most :math:`33T/32` in L1 norm. They get Gaussian noise for the first, or discrete Laplace noise for
+    the second. In the step, a record's curvature and gradient are scaled down to a public norm, together. The size of
+    the weights and the length of the step are chosen by squared errors in units of :math:`v`, which one record moves by
+    at most 1, all in one direction. Each cut point is drawn by the exponential mechanism. The releases that depend on
+    the noisy number of records use the same part of the budget for all numbers: composition is adaptive. Everything
+    else is computed from what was released. The proofs are in :ref:`trees`. A `SchemaMismatchWarning` is raised if
+    hardly any record has a declared code of a categorical column. It is computed from the released sums. Not covered:
+    that `fit` raises an error for values that are not finite, and how long it takes.
+
+    References
+    ----------
+    .. [1] G. Jagannathan, K. Pillaipakkamnatt and R. N. Wright, "A Practical Differentially Private Random Decision
+       Tree Classifier", ICDM Workshops 2009.
+    .. [2] L. E. Papke and J. M. Wooldridge, "Econometric Methods for Fractional Response Variables with an Application
+       to 401(k) Plan Participation Rates", Journal of Applied Econometrics 11, 1996.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skdp.tree import DPRandomTreeRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = DPRandomTreeRegressor(epsilon=3.0, delta=1e-5, bounds=(-0.2, 0.2), bounds_y=(25, 346), random_state=0)
+    >>> model.fit(X, y).predict(X).shape
+    (442,)
+    """
+
+    _released = frozenset(
+        {
+            "structure_",
+            "leaf_counts_",
+            "leaf_sums_",
+            "leaf_means_",
+            "inner_means_",
+            "mean_",
+            "tree_weights_",
+            "intercept_",
+            "_shares",
+        }
+    )
+    _public = frozenset({"_targets"})
+
+    bounds_y: Any
+    intercept_: float
+    _shares: tuple[Array, Array, Array]
+    _targets: Targets
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int | None = None,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        bounds: Any = None,
+        bounds_y: Any = None,
+        categorical_features: Any = None,
+        n_categories: Any = None,
+        max_depth: int | None = None,
+        max_features: int | None = None,
+        expected_n: int | None = None,
+        thresholds: str = "uniform",
+        weights: str = "newton",
+        structure_seed: int = 0,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.bounds_y = bounds_y
+        self.categorical_features = categorical_features
+        self.n_categories = n_categories
+        self.max_depth = max_depth
+        self.max_features = max_features
+        self.expected_n = expected_n
+        self.thresholds = thresholds
+        self.weights = weights
+        self.structure_seed = structure_seed
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _outcome(self, shape: Shape) -> Targets:
+        return Targets(Scaling.of_target(self._declared("bounds_y"), True))
+
+    def _fitted(
+        self, outcome: Any, counts: Array, leaves: Array, inner: Array, prior: Array, intercept: Array
+    ) -> dict[str, Any]:
+        return {
+            "leaf_counts_": counts.sum(axis=2),
+            "leaf_sums_": outcome.scaling.half * (counts[:, :, 1] - counts[:, :, 0]),
+            "leaf_means_": outcome.values(leaves[:, :, 1]),
+            "inner_means_": outcome.values(inner[:, :, 1]),
+            "mean_": float(outcome.values(prior[1])),
+            "intercept_": float(intercept[0]),
+            "_shares": (leaves, inner, prior),
+            "_targets": outcome,
+        }
+
+    def predict(self, X: Any) -> Array:
+        """Return predictions, which lie within `bounds_y`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Predictions.
+        """
+        X = self._rows(X)
+        leaves, inner, prior = self._shares
+        return self._targets.values(self._probabilities(X, leaves, inner, prior, np.array([self.intercept_]))[1])
