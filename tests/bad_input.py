@@ -238,6 +238,10 @@ PARAMETERS = {
     "DPRandomTreeRegressor.expected_n": integer(10**400, optional=True),
     "false_alarm": real(0, 0.9, INF),
     "feature_range": Bad((None, *PAIR.types), PAIR.values, ValueError),
+    "fine_cells": Bad(
+        ([1, 2], "x", 3, {1}, Hostile()),
+        ({0: -1}, {0: NAN}, {0: "fine"}, {0: [2, 1]}, {0: [0, NAN]}, {9: 1}, {-1: 1}, {0: 1e-12}, {0: [[0, 1]]}),
+    ),
     "fit_intercept": BOOLEAN,
     "grid_size": integer(1, 2**40, 10**400, least=2),
     "hidden_layer_sizes": Bad(
@@ -352,6 +356,7 @@ PARAMETERS = {
         ({}, {"age": (1, 0)}, {"age": []}, {"age": ["a", "a"]}),
     ),
     "scoring": choice("confusion_matrix", "r2"),
+    "rounds": integer(3, 10**400, least=0),
     "smoothness": Bad((*NO_NUMBERS, None), (-1, NAN, INF, 1.5, 1e300, 10**400)),
     "solver": choice("lbfgs"),
     "strategy": choice("grid"),

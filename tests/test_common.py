@@ -372,7 +372,8 @@ def test_structure_has_bits_of_its_own(estimator, monkeypatch):
     monkeypatch.setattr(ReleaseSession, "release", releasing)
     monkeypatch.setattr(ReleaseSession, "steps", stepping)
     # Without it, the plan reserves a part of the budget for releases that follow from class counts.
-    given = {"expected_n": 1000} if type(estimator).__name__.startswith("DPRandomTree") else {}
+    kind = type(estimator).__name__.replace("Regressor", "")
+    given = {"DPRandomTree": {"expected_n": 1000}, "DPAdditiveClassifier": {"rounds": 2}}.get(kind, {})
     model = declared(estimator).set_params(**given).fit(*data_for(estimator))
     used = structure + noise
     assert len(used) == len(set(used))
@@ -477,6 +478,7 @@ LATER = {
     "estimator": (None, "none"),
     "eta0": (None, 0.1),
     "expected_n": (None, 7),
+    "fine_cells": (None, {0: 0.1}),
     "fit_intercept": (True, False),
     "grid_size": (64,),
     "hidden_layer_sizes": ((), (3, 2)),
@@ -521,6 +523,7 @@ LATER = {
     "random_state": (None, 5),
     "reference": ("private", [[0.0] * 5] * 3),
     "refit": (True, False),
+    "rounds": ("auto", 0, 1),
     "rows_per_group": (None, 3),
     "schema": (None, "census.toml", {"age": (0, 1)}),
     "scale": ("linear", "symlog"),

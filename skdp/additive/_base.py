@@ -22,15 +22,14 @@ from ..schema.columns import Codes, Columns, ColumnSpec, check_columns
 from ..schema.grid import SCALES, Grid, check_n_bins
 from ..solvers.regularised import noise_multiplier
 from ._explanations import AdditiveExplanations
+from ._fine import Fine
+from ._groups import GroupedLayout
 from ._plans import Before, Cells
-from ._terms import Layout
+from ._terms import ROUGHNESS, Layout
 from ._uncertainty import Pseudo, pseudo_records, term_noise
 
 Array = NDArray[np.float64]
-
-#: The part of single cells in the rows of ordered ones, under smoothness="auto", is this over 1 plus the noise
-#: multiplier.
-ROUGHNESS = 0.5
+AnyLayout = Layout | GroupedLayout
 
 
 THRESHOLDS = ("uniform", "quantile")
@@ -38,7 +37,8 @@ THRESHOLDS = ("uniform", "quantile")
 #: Cells of the grid of which private edges are.
 GRID_SIZE = 1024
 
-_MOST_BINS = 4096
+#: Bins, and cells, of a column, at most.
+MOST_BINS = 4096
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Parameters:
     private_edges: bool
     smoothness: float | None
     n_steps: int
+    fine: Fine = ()
 
     @property
     def private(self) -> bool:
@@ -105,11 +106,11 @@ class AdditiveModel(AdditiveExplanations, PrivateEstimator, BaseEstimator):
             scale = "auto"
         columns = check_columns(
             self,
-            n_bins=check_n_bins(self.n_bins, _MOST_BINS),
+            n_bins=check_n_bins(self.n_bins, MOST_BINS),
             n_cells=GRID_SIZE if private_edges else None,
             scale=scale,
             unit=check_positive(self.unit, "unit"),
-            most=_MOST_BINS,
+            most=MOST_BINS,
         )
         if not columns.named:
             # With categories or edges, no column may be left that needs bounds.
@@ -161,13 +162,13 @@ class AdditiveModel(AdditiveExplanations, PrivateEstimator, BaseEstimator):
         return self._layout.codes(columns.codes(columns.split(rows)))
 
     def _fitted_terms(
-        self, coef: Array, intercept: Array, cells: Cells, columns: Columns, layout: Layout, single: bool
+        self, tables: list[Array], intercept: Array, cells: Cells, columns: Columns, layout: AnyLayout, single: bool
     ) -> dict[str, Any]:
         """Return the attributes that describe the model, computed from releases only."""
         # Terms of one column are centred by the released counts, so that the records' mean is about 0. The
         # intercept takes the difference.
         terms, shift = [], np.zeros(len(intercept))
-        for term, values in zip(layout.terms, layout.values(coef), strict=True):
+        for term, values in zip(layout.terms, tables, strict=True):
             mean = np.zeros(len(intercept))
             if len(term.columns) == 1:
                 weights = np.maximum(cells.counts[term.columns[0]], 0.0)
@@ -185,8 +186,6 @@ class AdditiveModel(AdditiveExplanations, PrivateEstimator, BaseEstimator):
             "n_samples_estimate_": cells.total,
             "_columns": columns,
             "_layout": layout,
-            "_coef": coef,
-            "_offset": intercept,
         }
 
     def _scores(self, X: Any) -> Array:
@@ -231,20 +230,23 @@ class AdditiveModel(AdditiveExplanations, PrivateEstimator, BaseEstimator):
     def _spread(self, pseudo: Pseudo) -> list[Array]:
         """Return what the noise moves coefficients by, for the curvature that such records have."""
 
-    def _term_noise(self, X: Any = None) -> tuple[list[Array], list[Array]]:
+    def _term_noise(self, X: Any = None) -> tuple[list[Array], ...]:
         """Return standard deviations of the noise in ``terms_``, and bounds on them that hold for all records."""
         # The rows of X stand for the records, so X must not be private. If None, pseudo-records are used.
         check_is_fitted(self, "terms_")
-        total = self.n_samples_estimate_
-        if X is None:
-            pseudo = pseudo_records(self._layout, self.cell_counts_, total)
-        else:
-            features = self._layout.features(self._codes(X))
-            if not len(features):
-                raise ValueError("X must hold one row or more, to stand for the records; None takes pseudo-records")
-            pseudo = Pseudo(features, total)
-        without = Pseudo(pseudo.features[:1], total, bends=False)
-        return term_noise(self, self._spread(pseudo)), term_noise(self, self._spread(without))
+        codes = self._layout.codes(pseudo_records(self.cell_counts_)) if X is None else self._codes(X)
+        if not codes.shape[1]:
+            raise ValueError("X must hold one row or more, to stand for the records; None takes pseudo-records")
+        found = self._noise_in_cells(codes)
+        return tuple([own.reshape(values.shape) for own, values in zip(one, self.terms_, strict=True)] for one in found)
+
+    def _noise_in_cells(self, codes: Codes) -> tuple[list[Array], list[Array]]:
+        return self._noise_of(self._layout, codes, self.cell_counts_)
+
+    def _noise_of(self, layout: Layout, codes: Codes, counts: list[Array]) -> tuple[list[Array], list[Array]]:
+        pseudo = Pseudo(layout.features(codes), self.n_samples_estimate_)
+        without = Pseudo(pseudo.features[:1], pseudo.count, bends=False)
+        return term_noise(layout, counts, self._spread(pseudo)), term_noise(layout, counts, self._spread(without))
 
     @property
     def term_names_(self) -> list[str]:
@@ -254,13 +256,12 @@ class AdditiveModel(AdditiveExplanations, PrivateEstimator, BaseEstimator):
         names = [f"x{j}" for j in range(self.n_features_in_)] if known is None else list(known)
         return [" x ".join(str(names[j]) for j in columns) for columns in self.term_columns_]
 
-    def _any_shape(self) -> tuple[Parameters, Layout, Before]:
-        """Return what a plan for some shape of the table starts from; the events of all shapes are the same."""
-        parameters = self._check_parameters()
+    @staticmethod
+    def _any_columns(parameters: Parameters) -> Columns:
+        """Return columns for which a plan has the same events as for any table."""
         # One column, with edges that are public, or are not, costs what those of any table do.
         kind = None if parameters.private_edges else np.array([0.0, 1.0, 2.0])
-        columns = Columns((kind,), Grid(np.zeros(1), np.ones(1), GRID_SIZE), parameters.columns.n_bins)
-        return parameters, *self._prepared(parameters, columns)
+        return Columns((kind,), Grid(np.zeros(1), np.ones(1), GRID_SIZE), parameters.columns.n_bins)
 
     @staticmethod
     def _prepared(parameters: Parameters, columns: Columns) -> tuple[Layout, Before]:

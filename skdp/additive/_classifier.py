@@ -7,24 +7,32 @@ features of the cells. The model is computed from that.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 from sklearn.base import ClassifierMixin
 
 from ..accounting import PrivacyCost
 from ..checks.data import labelled_data
-from ..checks.params import check_choice, check_classes, check_positive
+from ..checks.params import check_choice, check_classes, check_integer, check_positive
+from ..mechanisms import coordinate_variance
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
-from ..schema.columns import Columns
-from ..solvers.linear_rule import LogOdds, probabilities
+from ..schema.columns import Codes, Columns
+from ..solvers.linear_rule import LogOdds
 from ..solvers.losses import LogLoss, SoftmaxLogLoss
-from ._base import AdditiveModel, Parameters
-from ._engines import GradientEngine, ObjectiveEngine
-from ._plans import Before, release_cells
+from ..solvers.regularised import noise_multiplier
+from ._base import MOST_BINS, AdditiveModel, AnyLayout, Parameters
+from ._engines import GradientEngine, ObjectiveEngine, mechanism_of
+from ._fine import check_fine_cells, fine_cells_of, refined
+from ._groups import GroupedLayout
+from ._plans import COUNTS, Before, release_cells
+from ._rounds import Choice, RoundsEngine
+from ._rounds_noise import rounds_noise
+from ._scores import curvatures, logits
 from ._terms import Layout
 from ._uncertainty import Pseudo
 
@@ -36,7 +44,7 @@ SOLVERS = ("auto", "objective", "gradient")
 _MOST_MARGIN = 8.0
 
 # What is public about a fit, besides its parameters.
-Design = tuple[Columns, Layout, Any]
+Design = tuple[Columns, AnyLayout, Any]
 
 
 class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel):
@@ -92,6 +100,16 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         What margins are to be beyond, in [0, 8], for objective perturbation with two classes. A larger one has more
         records speak up against the noise. ``"auto"`` is 0.6 times the logarithm of 1 plus the noise multiplier, 4 at
         most.
+    rounds : {"auto", 0, 1, 2}, default="auto"
+        Number of perturbed objectives whose records have weights, for two classes and a positive `delta`. With 0, there
+        is one objective without weights. With 1, features have mean 0 by the released counts, and losses of records in
+        rare cells have smaller weights. With 2, a first objective learns the weights of columns for a second one.
+        ``"auto"`` takes 2, or 0 if the released number of records is small for `epsilon`. Other fits ignore it.
+    fine_cells : dict, default=None
+        Cells of ordered columns that are finer than their bins, by position or name, where public knowledge gives them:
+        the step between values, such as 1 for whole numbers; ``"log"`` for cells of a width of 1 % of the value, and of
+        `unit` near 0; or increasing edges. `terms_`, `bin_edges_` and `cell_counts_` are those of these cells. They are
+        used where `rounds` is not ignored and not 0. Columns with private edges keep their bins.
     n_steps : int, default=300
         Number of gradient steps.
     classes : array-like, default=None
@@ -104,9 +122,9 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
         `sample_weight` is given, and without effect otherwise.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `classes` and `categories`. A value
-        that is given for `bounds` or `classes` counts instead of the schema's. X is then the table itself, with
-        text and missing values.
+        Public facts about the columns of a table, in place of `bounds`, `classes`, `categories` and `fine_cells`. A
+        value that is given for `bounds`, `classes` or `fine_cells` counts instead of the schema's. X is then the table
+        itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -136,9 +154,11 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     classes_ : ndarray of shape (n_classes,)
         The label set, sorted.
     C_ : float or None
-        The weight that was used; None for gradient steps.
+        The weight that was used, in the last round if there are several; None for gradient steps.
     margin_ : float
-        The margin that was used.
+        The margin that was used, in the last round if there are several.
+    rounds_ : int
+        Number of objectives whose records have weights; 0 for other fits.
     privacy_ : PrivacyGuarantee
         The guarantee, with mechanisms, sensitivities and noise scales.
     term_importances_ : ndarray of shape (n_terms,)
@@ -160,9 +180,11 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     -----
     **Privacy.** (`epsilon`, `delta`)-DP under addition or removal of one record. Released are the numbers of records in
     the cells of each column, for two per cent of the budget; with ``thresholds="quantile"``, edges before; and the
-    minimiser of a perturbed objective, or clipped sums of gradients with noise. The features of a cell are public, and
-    of length 1 for each term, so that no row is longer than the square root of the number of terms. A margin in the log
-    loss does not change what objective perturbation costs. Everything else is computed from that. The proofs are in
+    minimiser of a perturbed objective, or of two, or clipped sums of gradients with noise. The features of a cell are
+    public, and of length 1 for each term, so that no row is longer than the square root of the number of terms. With
+    `rounds`, features are centred by the released counts, and a record's loss has a weight that bounds its gradient and
+    its curvature. The weight is a function of the record and of released numbers. A margin in the log loss does not
+    change what objective perturbation costs. Everything else is computed from that. The proofs are in
     :ref:`additive_models`. Not covered: that `fit` raises an error for values that are not finite, and how long it
     takes.
 
@@ -185,7 +207,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     (150, 4, 3)
     """
 
-    _public = frozenset({"C_", "margin_", "term_columns_", "_columns", "_layout", "_engine"})
+    _released = AdditiveModel._released | {"C_", "margin_", "rounds_", "_group_weights"}
+    _public = frozenset({"term_columns_", "_columns", "_layout", "_engine"})
 
     def __init__(
         self,
@@ -204,6 +227,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         solver: str = "auto",
         C: float | str = "auto",
         margin: float | str = "auto",
+        rounds: int | str = "auto",
+        fine_cells: Any = None,
         n_steps: int = 300,
         classes: Any = None,
         class_weight: Any = None,
@@ -226,6 +251,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         self.solver = solver
         self.C = C
         self.margin = margin
+        self.rounds = rounds
+        self.fine_cells = fine_cells
         self.n_steps = n_steps
         self.classes = classes
         self.class_weight = class_weight
@@ -236,7 +263,13 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
 
     def _check_parameters(self) -> Parameters:
         self._check_own()
-        return super()._check_parameters()
+        if not self._chooses():
+            check_integer(self.rounds, "rounds", least=0, most=2)
+        return replace(super()._check_parameters(), fine=check_fine_cells(self._declared_fine_cells()))
+
+    def _declared_fine_cells(self) -> Any:
+        encoding = self._encoding()
+        return self.fine_cells if self.fine_cells is not None or encoding is None else fine_cells_of(encoding)
 
     def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, NDArray[np.bool_], Shape]:
         X = self._entries(X, parameters)
@@ -248,28 +281,78 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
+        if self._in_rounds(parameters, shape.n_classes):
+            fine = refined(columns, parameters.fine, parameters.columns.unit, MOST_BINS, shape.names, shape.is_read)
+            return self._plan_rounds(parameters, fine, columns)
         layout, before = self._prepared(parameters, columns)
         engine = self._engine_for(parameters, layout, before, shape.n_classes)
         return before.and_then(engine.plan()), (columns, layout, engine)
+
+    def _chooses(self) -> bool:
+        """Tell whether the number of rounds follows from the released number of records."""
+        return isinstance(self.rounds, str) and self.rounds == "auto"
+
+    def _in_rounds(self, parameters: Parameters, n_classes: int) -> bool:
+        """Tell whether records may have weights."""
+        admitted = parameters.delta > 0 and n_classes == 2 and self.solver != "gradient"
+        # Without noise, there is nothing to gain from weights.
+        if self._chooses():
+            return admitted and (parameters.private or len(parameters.fine) > 0)
+        return admitted and int(self.rounds) > 0
+
+    def _plan_rounds(
+        self, parameters: Parameters, columns: Columns, coarse: Columns
+    ) -> tuple[PrivacyGuarantee, Design]:
+        _, C, margin = self._check_own()
+        epsilon, delta = parameters.epsilon, parameters.delta
+        layout = GroupedLayout.of(columns, coarse, parameters.smoothness, noise_multiplier(epsilon, delta, 0))
+        before = Before.of(epsilon, delta, columns)
+        n_rounds = 2 if self._chooses() else self.rounds
+        rounds = RoundsEngine(epsilon, delta, before.share, layout, int(n_rounds), C, margin)
+        if not (self._chooses() and parameters.private):
+            return before.and_then(rounds.plan()), (columns, layout, rounds)
+        plain, _ = self._prepared(parameters, coarse)
+        choice = Choice(ObjectiveEngine(epsilon, delta, before.share, plain, 2, C, margin), rounds)
+        return before.and_then(choice.plan()), (columns, layout, choice)
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
     ) -> dict[str, Any]:
         columns, layout, engine = design
         shape = records.shape
+        noise = math.sqrt(coordinate_variance(session.mechanism(COUNTS)))
         cells = release_cells(session, columns, records.X, shape.names, labels=True)
         codes = layout.codes(cells.codes)
-        is_objective = isinstance(engine, ObjectiveEngine)
-        if is_objective:
-            coef, intercept = engine.run(session, codes, records.y)
+        used = engine.chosen(session, cells.total) if isinstance(engine, Choice) else engine
+        weights = np.empty((0, 0))
+        if isinstance(used, RoundsEngine):
+            shares = used.layout.probabilities(cells.counts, noise)
+            fits = used.run(session, codes, records.y, shares, cells.total)
+            tables = [sum(values)[:-1, None] for values in zip(*(fit.tables() for fit in fits), strict=True)]
+            coef, intercept = np.stack([fit.theta for fit in fits]), np.array([sum(fit.intercept for fit in fits)])
+            weights = np.stack([fit.features.weights for fit in fits])
         else:
-            coef, intercept = engine.run(session, codes, records.y, cells.total)
+            own = layout.in_bins(codes, used.layout) if isinstance(layout, GroupedLayout) else codes
+            count = (cells.total,) if isinstance(used, GradientEngine) else ()
+            coef, intercept = used.run(session, own, records.y, *count)
+            tables = used.layout.values(coef)
+            tables = layout.in_cells(tables) if isinstance(layout, GroupedLayout) else tables
+        steps = isinstance(used, GradientEngine)
         return {
-            **self._fitted_terms(coef, intercept, cells, columns, layout, shape.n_classes == 2),
+            **self._fitted_terms(tables, intercept, cells, columns, layout, shape.n_classes == 2),
             "_engine": engine,
-            "C_": engine.weight if is_objective else None,
-            "margin_": engine.offset if is_objective else 0.0,
+            "_coef": coef,
+            "_offset": intercept,
+            "_group_weights": weights,
+            "C_": None if steps else used.weight,
+            "margin_": 0.0 if steps else used.offset,
+            "rounds_": used.n_rounds if isinstance(used, RoundsEngine) else 0,
         }
+
+    @property
+    def _found_by(self) -> ObjectiveEngine | GradientEngine | RoundsEngine:
+        """The engine that found the curves."""
+        return self._engine.of(self.rounds_) if isinstance(self._engine, Choice) else self._engine
 
     def _check_own(self) -> tuple[str, float | None, float | None]:
         solver = check_choice(self.solver, "solver", SOLVERS)
@@ -299,17 +382,36 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         # Without the label set, or with a weight whose price grows with the number of terms, it depends on the data.
         if self.delta > 0 and (classes is None or C is not None):
             return None
-        parameters, layout, before = self._any_shape()
+        parameters = self._check_parameters()
+        columns = self._any_columns(parameters)
         n_classes = 2 if classes is None else len(classes)
+        if self._in_rounds(parameters, n_classes):
+            return self._plan_rounds(parameters, columns, columns)[0].cost
+        layout, before = self._prepared(parameters, columns)
         return before.and_then(self._engine_for(parameters, layout, before, n_classes).plan()).cost
 
+    def _noise_in_cells(self, codes: Codes) -> tuple[list[Array], list[Array]]:
+        layout, counts, used = self._layout, self.cell_counts_, self._found_by
+        if isinstance(used, RoundsEngine):
+            noise = math.sqrt(coordinate_variance(mechanism_of(self.privacy_, COUNTS)))
+            shares = used.layout.probabilities(counts, noise)
+            fits = used.restored(self._coef, self._group_weights, shares, self.n_samples_estimate_)
+            return rounds_noise(fits, codes, self.n_samples_estimate_, counts)
+        if isinstance(layout, GroupedLayout):
+            by_bin: list[Any] = [np.bincount(bins, weights=own) for bins, own in zip(layout.bins, counts, strict=True)]
+            found = self._noise_of(used.layout, layout.in_bins(codes, used.layout), by_bin)
+            return layout.in_cells(found[0]), layout.in_cells(found[1])
+        return super()._noise_in_cells(codes)
+
     def _spread(self, pseudo: Pseudo) -> list[Array]:
+        used = self._found_by
+        assert not isinstance(used, RoundsEngine)
         scores = pseudo.features @ self._coef.T + self._offset
         most = np.inf
-        if isinstance(self._engine, GradientEngine):
-            most = self._engine.descent.max_norm / self._engine.descent.settings.row_norm
+        if isinstance(used, GradientEngine):
+            most = used.descent.max_norm / used.descent.settings.row_norm
         bends = curvatures(scores[:, 0] if len(self.classes_) == 2 else scores, self.margin_, float(most))
-        return self._engine.spread(pseudo, self._coef, self.privacy_, bends)
+        return used.spread(pseudo, self._coef, used.plan(), bends)
 
     def decision_function(self, X: Any) -> Array:
         """Return the sum of each row's terms and the intercept.
@@ -332,28 +434,3 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
 
     def _logits(self, X: Any) -> Array:
         return logits(self.decision_function(X), self.margin_)
-
-
-def curvatures(scores: Array, margin: float, most: float) -> Array:
-    """Return mean second derivatives of the loss, of shape (outputs, outputs, n_rows), if the model is right."""
-    # Beyond the norm `most`, derivatives are clipped and the loss has no curvature.
-    p = probabilities(logits(scores, margin))
-    if scores.ndim == 1:
-        out = np.zeros(len(scores))
-        for part, sign in ((p[:, 1], 1.0), (p[:, 0], -1.0)):
-            u = special.expit(margin - sign * scores)
-            out += part * np.where(u < most, u * (1 - u), 0.0)
-        return out[None, None]
-    lengths = np.sqrt((p**2).sum(axis=1, keepdims=True) + 1 - 2 * p)
-    inside = (p * (lengths < most)).sum(axis=1)
-    p = p.T
-    return inside * (np.eye(len(p))[:, :, None] * p - p[:, None] * p)
-
-
-def logits(scores: Array, margin: float) -> Array:
-    """Return log-odds for scores of two classes that were fitted with a margin."""
-    # If a share p of the records is of the second class, the score s that minimises the mean loss solves
-    # p σ(a - s) = (1 - p) σ(a + s) for the margin a.
-    if margin == 0 or scores.ndim > 1:
-        return scores
-    return special.log_expit(margin + scores) - special.log_expit(margin - scores)

@@ -65,7 +65,8 @@ _STABLE = 0.99
 _GRADIENT_THEOREM = Theorem("Additive models", 3)
 
 
-def _mechanism(guarantee: PrivacyGuarantee, label: str) -> Any:
+def mechanism_of(guarantee: PrivacyGuarantee, label: str) -> Any:
+    """Return the mechanism of a release."""
     return next(release.mechanism for release in guarantee.releases if release.label == label)
 
 
@@ -196,7 +197,7 @@ class GradientEngine:
         """Return how far the noise moves coefficients, for the curvature of pseudo-records; see `term_noise`."""
         # Along an eigenvector of the second derivative, the noise of each step decays by a recursion. The result
         # averages over the remaining noise of all steps.
-        noise, constant = _mechanism(guarantee, GRADIENTS).scale, self.descent.settings.constant
+        noise, constant = mechanism_of(guarantee, GRADIENTS).scale, self.descent.settings.constant
         length = eta(self.descent, noise / pseudo.count) / pseudo.count
         first = self.n_steps - max(1, math.ceil(_AVERAGED * self.n_steps))
         # A number that is added to the curves of all classes changes no loss: along it, noise is never pulled back.
@@ -255,7 +256,7 @@ class MomentEngine:
 
     def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
         """Return what the noise moves coefficients by: see `term_noise`."""
-        noise = noise_of(_mechanism(guarantee, MOMENTS), self.planned[1], self.geometry)
+        noise = noise_of(mechanism_of(guarantee, MOMENTS), self.planned[1], self.geometry)
         size = math.hypot(noise.cross, noise.scale * float(np.linalg.norm(coef)) / math.sqrt(2))
         gram = pseudo.curvature(weights, self.geometry.constant)
         return [size * inverse(gram + RIDGE * noise.largest_eigenvalue * np.eye(len(gram)))]

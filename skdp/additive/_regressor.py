@@ -284,7 +284,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         if last is not None:
             if parameters.delta > 0:
                 # With delta=0, the mean is used instead where noise hides the curves.
-                pseudo = pseudo_records(layout, cells.counts, cells.total)
+                pseudo = Pseudo(layout.features(layout.codes(pseudo_records(cells.counts))), cells.total)
                 (spread,) = engine.spread(pseudo, found, session.guarantee, None)
                 coef, intercept = _without_noise(layout, found, intercept, spread, cells.counts)
             predictions = _predictions(layout, codes, coef, intercept)
@@ -295,17 +295,20 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
 
         unit = targets.half * line.slope
         shifted = targets.centre + unit * intercept + targets.half * line.shift
-        terms = self._fitted_terms(unit * coef, shifted, cells, design.columns, layout, True)
+        terms = self._fitted_terms(layout.values(unit * coef), shifted, cells, design.columns, layout, True)
         return {
             **terms,
             "intercept_": float(terms["intercept_"][0]),
             "_engine": engine,
+            "_coef": unit * coef,
+            "_offset": shifted,
             "_engine_coef": found,
             "_unit": unit,
         }
 
     def _fixed_cost(self) -> PrivacyCost | None:
-        parameters, layout, before = self._any_shape()
+        parameters = self._check_parameters()
+        layout, before = self._prepared(parameters, self._any_columns(parameters))
         engine, last = self._engine_for(parameters, layout, before)
         return before.and_then(engine.plan(), last).cost
 

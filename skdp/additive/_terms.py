@@ -27,6 +27,10 @@ Array = NDArray[np.float64]
 #: Cells of one column in a term of two, at most; those of ordered columns are merged.
 PAIR_CELLS = 16
 
+#: The part of single cells in the rows of ordered ones, under smoothness="auto", is this over 1 plus the noise
+#: multiplier.
+ROUGHNESS = 0.5
+
 #: Entries of rows are rounded towards 0 to this many bits, so that no row grows beyond its length.
 ROW_BITS = 20
 
@@ -86,7 +90,8 @@ class Term:
         return out
 
 
-def _term(columns: Columns, which: tuple[int, ...], smoothness: float) -> Term:
+def term_of(columns: Columns, which: tuple[int, ...], smoothness: float) -> Term:
+    """Return the term of a column, or of a pair of columns."""
     maps, parts = [], []
     for j in which:
         size, ordered = columns.sizes[j], columns.ordered[j]
@@ -112,7 +117,7 @@ class Layout:
     @classmethod
     def of(cls, columns: Columns, smoothness: float) -> Layout:
         which = [(j,) for j in range(len(columns.kinds))] + list(columns.pairs)
-        return cls(tuple(_term(columns, own, smoothness) for own in which))
+        return cls(tuple(term_of(columns, own, smoothness) for own in which))
 
     @cached_property
     def slices(self) -> tuple[slice, ...]:

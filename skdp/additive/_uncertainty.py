@@ -9,11 +9,11 @@ columns are independent. With :math:`H = 0` the noise moves coefficients furthes
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..schema.columns import Codes
 from ._terms import Layout
 
 Array = NDArray[np.float64]
@@ -47,8 +47,8 @@ class Pseudo:
         return (self.count / len(rows)) * out.reshape(len(weights) * n_columns, -1)
 
 
-def pseudo_records(layout: Layout, counts: list[Array], total: float) -> Pseudo:
-    """Return records whose columns are independent, with the released counts."""
+def pseudo_records(counts: list[Array]) -> Codes:
+    """Return the cells of records whose columns are independent, with the released counts."""
     # The points of a Kronecker sequence (fractional parts of multiples of square roots of primes) fill the cube evenly.
     # Therefore no random numbers are drawn.
     n = np.arange(N_PSEUDO)
@@ -58,7 +58,7 @@ def pseudo_records(layout: Layout, counts: list[Array], total: float) -> Pseudo:
         weights = weights if weights.sum() > 0 else np.ones(len(weights))
         places = (n + 0.5) * np.sqrt(prime) % 1.0
         own[:] = np.searchsorted(np.cumsum(weights / weights.sum())[:-1], places, side="right")
-    return Pseudo(layout.features(layout.codes(codes)), total)
+    return codes
 
 
 def inverse(matrix: Array) -> Array:
@@ -77,17 +77,21 @@ def _primes(count: int) -> list[int]:
     return found
 
 
-def term_noise(model: Any, spread: list[Array]) -> list[Array]:
-    """Return standard deviations of the values of each term's cells, of the same shape."""
+def term_noise(layout: Layout, counts: list[Array], spread: list[Array]) -> list[Array]:
+    """Return standard deviations of the values of each term's cells, of shape (n_cells, outputs)."""
     # `spread` holds a matrix A for each output. The noise moves the coefficients, the constant's included, by A times
     # independent numbers of variance 1.
-    layout, out = model._layout, []
-    for term, where, values in zip(layout.terms, layout.slices, model.terms_, strict=True):
-        rows = term.rows[:-1]
-        if len(term.columns) == 1:
-            weights = np.maximum(model.cell_counts_[term.columns[0]], 0.0)
-            weights = weights if weights.sum() > 0 else np.ones(len(rows))
-            rows = rows - weights @ rows / weights.sum()
-        each = [np.linalg.norm(rows @ one[where], axis=1) for one in spread]
-        out.append(np.stack(each, axis=-1).reshape(values.shape))
+    out = []
+    for term, where in zip(layout.terms, layout.slices, strict=True):
+        rows = centred(term.rows[:-1], term.columns, counts)
+        out.append(np.stack([np.linalg.norm(rows @ one[where], axis=1) for one in spread], axis=-1))
     return out
+
+
+def centred(rows: Array, columns: tuple[int, ...], counts: list[Array]) -> Array:
+    """Return rows less their mean by the released counts, as the values of terms of one column are."""
+    if len(columns) > 1:
+        return rows
+    weights = np.maximum(counts[columns[0]], 0.0)
+    weights = weights if weights.sum() > 0 else np.ones(len(rows))
+    return rows - weights @ rows / weights.sum()

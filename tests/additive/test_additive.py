@@ -326,7 +326,7 @@ def test_names_do_not_matter_for_plans():
 def test_the_weight_is_limited_as_the_proof_wants_it():
     X, y, _ = table(300)
     model = classifier(C=1e6, epsilon=1.0).fit(X, y)
-    norm = model._engine.geometry.norm
+    norm = model._found_by.geometry.norm
     # Theorem 6: kappa is at most 3.7 mu.
     assert 3.6 * gaussian_mu(1.0, 1e-5) <= model.C_ * norm**2 <= 3.7 * gaussian_mu(1.0, 1e-5)
     assert classifier(C=1e-4, epsilon=1.0).fit(X, y).C_ == 1e-4

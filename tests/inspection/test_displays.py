@@ -245,7 +245,8 @@ def test_bands_of_additive_models_narrow_with_the_budget():
     widths = []
     for epsilon in (0.1, 10.0):
         model, rows = additive()
-        model.set_params(epsilon=epsilon).fit(rows, y)
+        # With weights of records, few records have a stronger ridge, and less noise.
+        model.set_params(epsilon=epsilon, rounds=0).fit(rows, y)
         widths.append(np.mean(AdditiveTermsDisplay.from_estimator(model, rows, plot=False).noise[0]))
     assert widths[1] < widths[0]
 

@@ -7,9 +7,12 @@ from functools import partial
 import numpy as np
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.additive import _engines, _plans
+from skdp.additive import _classifier, _engines, _plans, _rounds
 from skdp.additive._gradients import CellGradients
+from skdp.additive._groups import Centred
+from skdp.additive._weighted import WeightedLogLoss, WeightedObjective
 from skdp.solvers import moments
+from skdp.solvers.certified import certified_minimizer
 from tests.trust.gradients import clip_of_the_largest, long_weights, one_noise_for_all, steps_and_their_noise
 from tests.trust.measured import loss_of
 from tests.trust.perturbation import any_weight, perturbed
@@ -22,6 +25,14 @@ COMMON = {"categories": {0: 2, 1: 3}}
 
 def classifier(epsilon, delta, **parameters):
     return DPAdditiveClassifier(**{"epsilon": epsilon, "delta": delta, "classes": [0, 1], **COMMON, **parameters})
+
+
+def plain(epsilon, delta, **parameters):
+    return classifier(epsilon, delta, **{"rounds": 0, **parameters})
+
+
+def rounds(epsilon, delta, **parameters):
+    return classifier(epsilon, delta, **{"rounds": 2, **parameters})
 
 
 def steps(epsilon, delta, **parameters):
@@ -62,6 +73,44 @@ def counts_and_objective(subject, epsilon, delta):
     return Reading(reading.at_least + limit, reading.estimate + estimate, reading.recorded)
 
 
+def minority(model, n=5000):
+    """A fifth of the records are so long that their weights count, and a record among them has another label."""
+    X, y = np.zeros((n + 1, 2)), np.ones(n + 1, dtype=int)
+    X[: n // 5], y[: n // 5] = 1, 0
+    X[-1] = 1
+    return (X[:-1], y[:-1]), (X, y)
+
+
+def moved_in_rounds(model, pair, found):
+    """What the record moves: counts, the noise for which a round has the same minimiser, and the solver's slack."""
+
+    def solved(data, forced):
+        problems = []
+
+        def noted(minimise):
+            return lambda objective, *rest: problems.append(objective) or minimise(objective, *rest)
+
+        with replaced(_rounds, "certified_minimizer", noted):
+            return problems, transcript(model, data, forced)
+
+    def needed(problem, theta):
+        return (problem.linear - problem.gradient(theta, problem.predictor(theta))).ravel()
+
+    (first, _), (second, _) = (solved(data, found) for data in pair)
+    forced, moves = dict(found), {}
+    objectives = [place for place in found if place[1].startswith("objective")]
+    solutions = [place for place in found if place[1].startswith("solution")]
+    for objective, solution, one, other in zip(objectives, solutions, first, second, strict=True):
+        theta = found[solution].value.reshape(one.shape)
+        noise = needed(other, theta)
+        moves[objective[1]] = [(found[objective].mechanism, noise - needed(one, theta))]
+        forced[objective] = changed(found[objective], out=noise)
+    again = transcript(model, pair[1], forced)
+    for place in set(found) - set(objectives):
+        moves[place[1]] = [(found[place].mechanism, again[place].value - found[place].value)]
+    return moves
+
+
 # --- mutants --------------------------------------------------------------------------------------------------------
 
 
@@ -83,6 +132,65 @@ def long_rows():
         return objective
 
     return replaced(_engines, "CellObjective", longer)
+
+
+def weights_forgotten():
+    """Add up losses as they are, however long a record is."""
+    return replaced(Centred, "record_weights", lambda true: lambda self, codes: np.ones(codes.shape[1]))
+
+
+def rounds_not_divided():
+    """Plan for each round as if it were the only one."""
+
+    def whole(true):
+        return property(lambda self: true.func(changed(self, mu=self.mu / math.sqrt(self.share))))
+
+    return replaced(_rounds.Round, "mechanisms", whole)
+
+
+def half_of_the_weight():
+    """Plan for half of the weight that is used."""
+
+    def planned(true):
+        def of_half(mu, sensitivity, size, *bits):
+            return true(mu, sensitivity / 2, size, *bits)
+
+        return of_half
+
+    return replaced(_rounds, "GaussianMechanism", planned)
+
+
+def true_counts():
+    """Centre features by the counts before their noise."""
+
+    def raw(true):
+        def release_cells(session, columns, X, names, *, labels):
+            cells = true(session, columns, X, names, labels=labels)
+            codes = columns.codes(X)
+            counts = [np.bincount(own, minlength=n + 1)[:n] + 0.0 for own, n in zip(codes, columns.sizes, strict=True)]
+            return changed(cells, counts=counts)
+
+        return release_cells
+
+    return replaced(_classifier, "release_cells", raw)
+
+
+def scores_of_raw_data():
+    """Start the second round from the scores that are best without noise."""
+
+    def raw(true):
+        def solved(fit, session, codes, labels, start):
+            after = true(fit, session, codes, labels, start)
+            target = WeightedLogLoss(fit.of.margin).encode(labels)
+            target[:, 1], target[:, 2] = fit.features.record_weights(codes), start
+            silent = np.zeros((1, len(after.theta)))
+            loss = WeightedLogLoss(fit.of.margin)
+            objective = WeightedObjective(fit.features, codes, target, loss, 100 * fit.of.weight, fit.ridge, silent)
+            return changed(after, theta=certified_minimizer(objective, 1e-3, 100)[0])
+
+        return solved
+
+    return replaced(_rounds.Fitted, "solved", raw)
 
 
 def counts_not_paid():
@@ -147,7 +255,7 @@ COURSE = {
 SUBJECTS = [
     Subject(
         "DPAdditiveClassifier",
-        classifier,
+        plain,
         crowd,
         reading=counts_and_objective,
         fits=120,
@@ -157,9 +265,32 @@ SUBJECTS = [
             "half of the sensitivity": half_sensitivity,
             "long rows": long_rows,
             "counts not paid": counts_not_paid,
-            "any weight": (any_weight, {"make": partial(classifier, C=100.0), "pair": alone}),
+            "any weight": (any_weight, {"make": partial(plain, C=100.0), "pair": alone}),
         },
         survives={("counts not paid", (1.0, 1e-5)): "densities and noise are not read together"},
+    ),
+    Subject(
+        "DPAdditiveClassifier-rounds",
+        rounds,
+        minority,
+        claims=APPROXIMATE,
+        moves=moved_in_rounds,
+        fits=120,
+        floor=0.9,
+        runs={(1.0, 1e-5): RUNS_AT_1},
+        mutants={
+            "weights of records forgotten": weights_forgotten,
+            "half of the sensitivity": half_of_the_weight,
+            "budget not divided among rounds": rounds_not_divided,
+            "counts not paid": counts_not_paid,
+            "true counts": true_counts,
+            "scores of raw data": scores_of_raw_data,
+        },
+        # tests/additive/test_rounds.py compares the objectives of two data sets exactly, and sees both.
+        survives={
+            "true counts": "one record moves the features of all others by less than its own gradient",
+            ("scores of raw data", (0.1, 1e-5)): "one record moves the scores of all others by less than the noise",
+        },
     ),
     Subject(
         "DPAdditiveClassifier-steps",

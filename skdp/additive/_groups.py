@@ -1,0 +1,361 @@
+r"""Groups of public features for the terms of a model whose records have weights.
+
+A column of ordered cells has up to three groups of features: steps at the edges of its bins, one indicator for each
+bin, and one indicator for each of its cells, if these are finer than the bins. A column of categories has one group of
+indicators, and a pair of columns has one group of products. Released counts place the mean of each group at 0 and
+tell how long its rows are, so that a weight can be chosen for each group.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..schema.columns import Codes, Columns
+from ..sensitivity import augmented_norm
+from ..solvers.regularised import INTERCEPT_CONSTANT
+from ._terms import ROUGHNESS, Layout, Term, steps, term_of
+
+Array = NDArray[np.float64]
+Cells = NDArray[np.intp]
+
+#: Parts of an ordered column's bins that steps have, under smoothness="auto", and its part for cells without noise.
+STEPS, FINE = 0.7, 0.6
+
+#: Weight of an ordered column that has cells finer than its bins. Other columns have the weight 1.
+FINE_UNITS = 2.0
+
+#: Least mean square of a group's rows that default weights take into account.
+LEAST_SQUARE = 0.02
+
+#: The product of a record's weight and its squared norm is at most a number q times the squared norm R. This many
+#: standard deviations of the squared norm are below it, and q is at most so much.
+DEVIATIONS, MOST_RATIO = 2.0, 2.0
+
+#: Mean of the second derivative of the loss, times the weight of the record, about.
+MEAN_CURVATURE = 0.12
+
+#: Part of the default weights that learned ones keep.
+KEPT = 0.1
+
+# Weights of records are rounded down by this, which is far more than the rounding of their lengths.
+_BELOW = 1 - 2.0**-30
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Features of a term: a row for each bin of its cells, or indicators of the bins if `rows` is None."""
+
+    term: int
+    bins: Cells  # The bin of each cell of the term.
+    size: int  # Number of bins.
+    share: float  # Its default weight.
+    rows: Array | None = None
+
+    @property
+    def width(self) -> int:
+        return self.size if self.rows is None else self.rows.shape[1]
+
+    @property
+    def factor(self) -> float:
+        """Length of the indicators; they are as far apart as corners of a simplex of radius 1."""
+        return math.sqrt(self.size / (self.size - 1)) if self.rows is None and self.size > 1 else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedLayout:
+    """All terms and groups, side by side, and the constant feature. Public."""
+
+    terms: tuple[Term, ...]
+    groups: tuple[Group, ...]
+    bins: tuple[Cells, ...]  # For each column, the bin of each cell.
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of cells of each term."""
+        return tuple(len(term.rows) - 1 for term in self.terms)
+
+    @classmethod
+    def of(cls, columns: Columns, coarse: Columns, smoothness: float | None, noise: float) -> GroupedLayout:
+        """Return the groups for columns, and for the same ones in bins that their cells are parts of."""
+        part = STEPS if smoothness is None else smoothness
+        terms, groups = [], []
+        bins = [_bins_of_cells(columns, coarse, j) for j in range(columns.n_features)]
+        for j, (n_cells, n_bins) in enumerate(zip(columns.sizes, coarse.sizes, strict=True)):
+            terms.append(Term((j,), (np.arange(n_cells + 1, dtype=np.int32),), np.empty((n_cells + 1, 0))))
+            if not columns.ordered[j]:
+                groups.append(Group(j, bins[j], n_cells, 1.0))
+                continue
+            units = 1.0
+            if n_bins < n_cells:
+                fine = FINE / (1 + noise / 4)
+                groups.append(Group(j, np.arange(n_cells), n_cells, FINE_UNITS * fine))
+                units = FINE_UNITS * (1 - fine)
+            of_steps = part if n_bins > 2 else 1.0
+            groups.append(Group(j, bins[j], n_bins, units * of_steps, steps(n_bins)))
+            groups.append(Group(j, bins[j], n_bins, units * (1 - of_steps)))
+        for pair in coarse.pairs:
+            term = term_of(coarse, pair, 1 - ROUGHNESS / (1 + noise) if smoothness is None else smoothness)
+            maps = tuple(own[np.append(bins[j], -1)] for own, j in zip(term.maps, pair, strict=True))
+            rows = term.rows[:-1]
+            groups.append(Group(len(terms), np.arange(len(rows)), len(rows), 1.0, rows))
+            terms.append(Term(pair, maps, term.rows))
+        return cls(tuple(terms), tuple(group for group in groups if group.share > 0), tuple(bins))
+
+    @cached_property
+    def slices(self) -> tuple[slice, ...]:
+        """Where the features of each group are."""
+        ends = np.cumsum([0, *(group.width for group in self.groups)]).tolist()
+        return tuple(slice(a, b) for a, b in pairwise(ends))
+
+    @property
+    def n_bins(self) -> int:
+        """Number of bins of all columns together."""
+        return sum(int(own.max(initial=-1)) + 1 for own in self.bins)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, without the constant."""
+        return self.slices[-1].stop
+
+    @property
+    def data_norm(self) -> float:
+        """Root of the mean square of the records' lengths, by the released counts, without the constant."""
+        return math.sqrt(len(self.terms))
+
+    @property
+    def constant(self) -> float:
+        """The constant feature."""
+        return INTERCEPT_CONSTANT * self.data_norm
+
+    @property
+    def norm(self) -> float:
+        """The norm R: a record's weight times its length is at most R."""
+        return augmented_norm(self.data_norm, self.constant)
+
+    def codes(self, codes: Codes) -> Codes:
+        """Return the cell of each record in each term, from those of the columns."""
+        if all(len(term.columns) == 1 for term in self.terms):
+            return codes
+        return np.stack([term.codes(codes) for term in self.terms])
+
+    def in_bins(self, codes: Codes, plain: Layout) -> Codes:
+        """Return the bin of each record in each term of the layout of the bins, from its cells."""
+        columns = zip(self.bins, plain.terms, codes, strict=False)
+        own = [np.append(bins, term.shape[0]).astype(np.int32)[cells] for bins, term, cells in columns]
+        return plain.codes(np.stack(own))
+
+    def in_cells(self, values: list[Array]) -> list[Array]:
+        """Return values of cells from those of the bins; pairs of columns have bins only."""
+        single = [own[bins] for own, bins in zip(values, self.bins, strict=False)]
+        return single + values[len(self.bins) :]
+
+    def probabilities(self, counts: list[Array], noise: float) -> list[Array]:
+        """Return shares of records in the cells of the terms, from released counts with noise of this size."""
+        by_column = [_shares(own, noise) for own in counts]
+        out: list[Any] = []
+        for term, size in zip(self.terms, self.sizes, strict=True):
+            if len(term.columns) == 1:
+                out.append(by_column[term.columns[0]])
+                continue
+            first, second = (
+                np.bincount(own[:-1], by_column[j], minlength=int(own[-1]))
+                for own, j in zip(term.maps, term.columns, strict=True)
+            )
+            out.append(np.outer(first, second).ravel()[:size])
+        return out
+
+
+def _bins_of_cells(columns: Columns, coarse: Columns, j: int) -> Cells:
+    """Return the bin of each cell of a column."""
+    cells = columns.kinds[j]
+    if not columns.ordered[j] or columns.sizes[j] == coarse.sizes[j]:
+        return np.arange(columns.sizes[j])
+    assert isinstance(cells, np.ndarray)
+    return coarse.cells(j, cells[:-1])
+
+
+def _shares(counts: Array, noise: float) -> Array:
+    kept = np.maximum(counts, 0.0)
+    if len(kept) > 20:
+        # Of many cells, most may be empty, and positive noise in all of them would add up.
+        kept = np.maximum(kept - 2 * noise, 0.0)
+    added = max(noise, 1.0) / max(len(kept), 1)
+    shares: Array = (kept + added) / (kept + added).sum()
+    return shares
+
+
+@dataclass(frozen=True, eq=False)
+class Centred:
+    """Features with mean 0 and a weight for each group, all of it from public and released numbers."""
+
+    layout: GroupedLayout
+    probabilities: list[Array]  # Shares of records in the cells of each term.
+    rows: tuple[Array | None, ...]  # Centred rows of each group's bins, times the root of its weight.
+    scales: tuple[float, ...]  # For indicators: their length.
+    shares: tuple[Array, ...]  # Shares of records in the bins of each group.
+    weights: Array
+
+    @classmethod
+    def of(cls, layout: GroupedLayout, probabilities: list[Array], weights: Array) -> Centred:
+        """Return the features whose mean squared length is `layout.data_norm` squared."""
+        shares = _by_bin(layout, probabilities)
+        squares = mean_squares(layout, probabilities)
+        weights = weights * (layout.data_norm**2 / float(weights @ np.maximum(squares, 1e-6)))
+        rows: list[Array | None] = []
+        scales = []
+        for group, own, weight in zip(layout.groups, shares, weights, strict=True):
+            scales.append(group.factor * math.sqrt(weight))
+            rows.append(None if group.rows is None else (group.rows - own @ group.rows) * math.sqrt(weight))
+        return cls(layout, probabilities, tuple(rows), tuple(scales), tuple(shares), weights)
+
+    @cached_property
+    def squares(self) -> list[Array]:
+        """Squared length of the features of each cell of each term, and 0 for what is in none."""
+        out = [np.zeros(size + 1) for size in self.layout.sizes]
+        for group, rows, scale, own in zip(self.layout.groups, self.rows, self.scales, self.shares, strict=True):
+            lengths = scale**2 * (1 - 2 * own + own @ own) if rows is None else (rows**2).sum(axis=1)
+            out[group.term][:-1] += lengths[group.bins]
+        return out
+
+    @cached_property
+    def length_ratio(self) -> float:
+        """The number q, from released counts, as if columns were independent."""
+        variance = 0.0
+        for own, squares in zip(self.probabilities, self.squares, strict=True):
+            variance += float(own @ squares[:-1] ** 2 - (own @ squares[:-1]) ** 2)
+        return min(1 + DEVIATIONS * math.sqrt(max(variance, 0.0)) / self.layout.norm**2, MOST_RATIO)
+
+    def record_weights(self, codes: Codes) -> Array:
+        """Return the weight of each record's loss, a function of its own cells and of released numbers."""
+        squares = np.full(codes.shape[1], self.layout.constant**2)
+        for own, lengths in zip(codes, self.squares, strict=True):
+            squares += lengths[own]
+        norm = self.layout.norm
+        weights: Array = np.minimum(norm / np.sqrt(squares), self.length_ratio * norm**2 / squares)
+        return np.minimum(weights, 1.0) * _BELOW
+
+    @cached_property
+    def _lengths(self) -> list[float]:
+        """Bounds on the length of a row before it is centred and that of the mean, together, by group."""
+        out = []
+        for group, scale, weight in zip(self.layout.groups, self.scales, self.weights, strict=True):
+            longest = scale**2 if group.rows is None else weight * float((group.rows**2).sum(axis=1).max(initial=0.0))
+            out.append(2 * math.sqrt(longest))
+        return out
+
+    @cached_property
+    def raw_norm(self) -> float:
+        """Bound on the lengths of records' rows before they are centred, and of their means, together."""
+        total = math.sqrt(self.layout.constant**2 + math.fsum(length**2 for length in self._lengths))
+        return max(total, MOST_RATIO * self.layout.norm)
+
+    def rounding(self, theta: Array) -> tuple[float, int]:
+        """Return how far scores of records are off, and the terms that sums of cells pass through, in units."""
+        error, terms = 0.0, 0
+        for group, where, length in zip(self.layout.groups, self.layout.slices, self._lengths, strict=True):
+            width = 0 if group.rows is None else group.width
+            error += (width + 8) * length * float(np.linalg.norm(theta[where]))
+            in_bin = int(np.bincount(group.bins).max(initial=0))
+            terms = max(terms, in_bin + width)
+        largest = abs(self.layout.constant * theta[-1])
+        largest += math.fsum(float(np.abs(values).max()) for values in self.tables(theta[:-1]))
+        return error + (len(self.layout.groups) + 8) * largest, terms + 16
+
+    def tables(self, theta: Array) -> list[Array]:
+        """Return what each cell of each term adds to a score, and 0 for what is in none."""
+        out = [np.zeros(size + 1) for size in self.layout.sizes]
+        for k, (group, where) in enumerate(zip(self.layout.groups, self.layout.slices, strict=True)):
+            out[group.term][:-1] += self._values(k, theta[where])[group.bins]
+        return out
+
+    def _values(self, k: int, own: Array) -> Array:
+        rows = self.rows[k]
+        if rows is not None:
+            values: Array = rows @ own
+            return values
+        # The sum is exact, since errors of a long one would count in each record.
+        return self.scales[k] * (own - math.fsum(self.shares[k] * own))
+
+    def adjoint(self, sums: list[Array]) -> Array:
+        """Return the sum of weighted rows from the sums of weights by term and cell, without the constant's entry."""
+        parts = []
+        for group, rows, scale, shares in zip(self.layout.groups, self.rows, self.scales, self.shares, strict=True):
+            own = np.bincount(group.bins, weights=sums[group.term][: len(group.bins)], minlength=group.size)
+            parts.append(own @ rows if rows is not None else scale * (own - shares * own.sum()))
+        return np.concatenate(parts)
+
+    def bin_rows(self, k: int) -> Array:
+        """Return the features of the bins of a group."""
+        rows = self.rows[k]
+        if rows is not None:
+            return rows
+        dense: Array = self.scales[k] * (np.eye(len(self.shares[k])) - self.shares[k])
+        return dense
+
+    def cell_rows(self, t: int) -> Array:
+        """Return the features of the cells of a term, with zeros for those of other terms and for the constant."""
+        out = np.zeros((self.layout.sizes[t], self.layout.n_features + 1))
+        for k, (group, where) in enumerate(zip(self.layout.groups, self.layout.slices, strict=True)):
+            if group.term == t:
+                out[:, where] = self.bin_rows(k)[group.bins]
+        return out
+
+    def features(self, codes: Codes) -> Array:
+        """Return the features of records, from their cells in the terms, without the constant."""
+        out = np.zeros((codes.shape[1], self.layout.n_features))
+        for k, (group, where) in enumerate(zip(self.layout.groups, self.layout.slices, strict=True)):
+            rows = self.bin_rows(k)
+            out[:, where] = np.vstack([rows[group.bins], np.zeros((1, group.width))])[codes[group.term]]
+        return out
+
+
+def _by_bin(layout: GroupedLayout, probabilities: list[Array]) -> list[Array]:
+    found: list[Any] = [np.bincount(g.bins, probabilities[g.term], g.size) for g in layout.groups]
+    return found
+
+
+def mean_squares(layout: GroupedLayout, probabilities: list[Array]) -> Array:
+    """Return the mean squared length of each group's centred rows, for a weight of 1."""
+    out: list[float] = []
+    for group, own in zip(layout.groups, _by_bin(layout, probabilities), strict=True):
+        if group.rows is None:
+            out.append(group.factor**2 * (1 - float(own @ own)))
+        else:
+            out.append(float(own @ ((group.rows - own @ group.rows) ** 2).sum(axis=1)))
+    return np.array(out)
+
+
+def default_weights(layout: GroupedLayout, squares: Array) -> Array:
+    """Return weights in proportion to the default ones, over the root of the mean squares."""
+    weights = np.array([group.share for group in layout.groups]) / np.sqrt(np.maximum(squares, LEAST_SQUARE))
+    return weights / weights.sum()
+
+
+def learned_weights(features: Centred, theta: Array, noise: float, count: float) -> Array:
+    """Return weights from released coefficients: in proportion to each group's size without its noise."""
+    layout = features.layout
+    squares = mean_squares(layout, features.probabilities)
+    sizes = []
+    for k, (group, where) in enumerate(zip(layout.groups, layout.slices, strict=True)):
+        own, rows, shares = theta[where], features.rows[k], features.shares[k]
+        if rows is not None:
+            bends = np.linalg.eigvalsh((rows.T * shares) @ rows)
+        else:
+            # A number that all coefficients of indicators have in common moves no score.
+            own = own - own.mean()
+            bends = features.scales[k] ** 2 * shares
+        variances = (noise / (1 + MEAN_CURVATURE * count * np.maximum(bends, 0.0))) ** 2
+        expected = float(variances.sum()) * (1 if rows is not None else 1 - 1 / group.size)
+        sizes.append(math.sqrt(max(float(own @ own) - expected, 0.0) * features.weights[k]))
+    found, usual = np.array(sizes), default_weights(layout, squares)
+    if not found.sum() > 0:
+        return usual
+    weights = found / np.sqrt(np.maximum(squares, LEAST_SQUARE))
+    return (1 - KEPT) * weights / weights.sum() + KEPT * usual

@@ -1,0 +1,277 @@
+r"""One or two perturbed objectives with weights of records, the second from what the first has released.
+
+Every number of the plan is public before the fit: features are scaled by the released counts, so that the norm R, and
+with it the noise, is known beforehand. Within the ratio of theorem 6, each objective is a Gaussian mechanism.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import GAUSSIAN_RATIO, GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
+from ..mechanisms import GaussianMechanism, Mechanism, NoNoise, coordinate_variance
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Reserved
+from ..release.theorems import Theorem
+from ..schema.columns import Codes
+from ..sensitivity import solver_slack_sensitivity
+from ..solvers.certified import certified_minimizer
+from ._engines import ObjectiveEngine
+from ._groups import Centred, GroupedLayout, default_weights, learned_weights, mean_squares
+from ._weighted import WeightedLogLoss, WeightedObjective
+
+Array = NDArray[np.float64]
+
+#: Part of the first of two rounds, of what is left after the counts.
+FIRST_ROUND = 0.25
+
+#: Kappa over the GDP parameter, under C="auto", for so many records in a bin or more, as a multiple of one over the GDP
+#: parameter. With fewer records, the ratio falls with this power of their number.
+RATIO, MANY, POWER = 2.5, 40.0, 0.3
+
+#: With fewer records than this over the GDP parameter, records have no weights under rounds="auto".
+FEW = 400.0
+
+#: Kappa without noise.
+LARGEST_KAPPA = 100.0
+
+#: The margin, under margin="auto", is this times the logarithm of 1 plus the noise multiplier of the round.
+MARGIN, _LARGEST_MARGIN = 0.6, 4.0
+
+# Part of the squared GDP parameter of a round for the noise that hides the solver's residual.
+_SLACK = 4e-4
+
+# The residual, relative to the sensitivity. It moves a score by less than 0.01.
+_TOL, _MAX_ITER = 1e-5, 100
+
+# The objective's noise is rounded more finely than a release, because its rounding adds to the residual.
+_OBJECTIVE_BITS = 36
+
+# Kappa is rounded up before it is compared with the noise.
+_BELOW = 1 - 2.0**-30
+
+CURVES = "curves"
+
+_THEOREM = Theorem("Additive models", 5)
+
+
+@dataclass(frozen=True)
+class Round:
+    """One perturbed objective. Public."""
+
+    index: int
+    mu: float  # GDP parameter of the objective and of the noise that hides the residual, together.
+    share: float
+    weight: float
+    margin: float
+    norm: float
+    size: int
+
+    @property
+    def labels(self) -> tuple[str, str]:
+        """Names of the two releases."""
+        return f"objective {self.index}", f"solution {self.index}"
+
+    @property
+    def tau(self) -> float:
+        """Largest norm of the gradient at the solution."""
+        return _TOL * self.weight * self.norm
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        if self.mu == math.inf:
+            return (PureEvent(math.inf),)
+        return GaussianEvent(self._mu_objective), GaussianEvent(self.mu * math.sqrt(_SLACK))
+
+    @property
+    def _mu_objective(self) -> float:
+        return self.mu * math.sqrt(1 - _SLACK)
+
+    @cached_property
+    def mechanisms(self) -> tuple[Mechanism, Mechanism]:
+        """The noise of the objective, and that of its solution."""
+        sensitivity = self.weight * self.norm
+        if self.mu == math.inf:
+            return NoNoise(sensitivity), NoNoise(solver_slack_sensitivity(1.0, self.tau))
+        objective = GaussianMechanism(self._mu_objective, sensitivity, self.size, _OBJECTIVE_BITS)
+        slack = solver_slack_sensitivity(1.0, self.tau + objective.rounding)
+        return objective, GaussianMechanism(self.mu * math.sqrt(_SLACK), slack, self.size)
+
+    def ridge(self, length_ratio: float) -> float:
+        """Return the regulariser's weight, at least 1, that the proof asks for."""
+        kappa = length_ratio * self.weight * self.norm**2
+        return 1.0 if self.mu == math.inf else max(1.0, kappa / (GAUSSIAN_RATIO * self._mu_objective * _BELOW))
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        shares = self.share * (1 - _SLACK), self.share * _SLACK
+        theorems = _THEOREM, Theorem("Objective perturbation", 5)
+        parts = zip(self.labels, self.mechanisms, shares, theorems, strict=True)
+        return tuple(Release(label, mechanism, share, theorem) for label, mechanism, share, theorem in parts)
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the noise in the gradient."""
+        return math.hypot(*(math.sqrt(coordinate_variance(mechanism)) for mechanism in self.mechanisms))
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Features and released coefficients of a round."""
+
+    of: Round
+    features: Centred
+    ridge: float
+    theta: Array
+
+    def tables(self) -> list[Array]:
+        """Return what each cell of each term adds to a score, and 0 for what is in none."""
+        return self.features.tables(self.theta[:-1])
+
+    @property
+    def intercept(self) -> float:
+        return float(self.features.layout.constant * self.theta[-1])
+
+    def scores(self, codes: Codes) -> Array:
+        """Return what records' cells and the intercept add to their scores."""
+        out = np.full(codes.shape[1], self.intercept)
+        for own, values in zip(codes, self.tables(), strict=True):
+            out += values.take(own)
+        return out
+
+    def next_weights(self, count: float) -> Array:
+        """Return the weights of groups for the next round, from released numbers."""
+        noise, weight = self.of.noise / self.ridge, self.of.weight / self.ridge
+        return learned_weights(self.features, self.theta[:-1], noise, weight * count)
+
+    def solved(self, session: ReleaseSession, codes: Codes, labels: NDArray[np.intp], start: Array) -> Fitted:
+        """Release the noise of the objective, and its minimiser, certified to a residual."""
+        own = self.of
+        loss = WeightedLogLoss(own.margin)
+        target = loss.encode(labels)
+        target[:, 1] = self.features.record_weights(codes)
+        target[:, 2] = start
+        noise, solution = own.labels
+        b = session.release(noise, np.zeros(own.size))
+        objective = WeightedObjective(self.features, codes, target, loss, own.weight, self.ridge, b[None])
+        theta = session.release(solution, certified_minimizer(objective, own.tau, _MAX_ITER)[0])
+        return replace(self, theta=theta)
+
+
+@dataclass(frozen=True, eq=False)
+class RoundsEngine:
+    """Describe logistic regression in one round or two, by public values without the data."""
+
+    epsilon: float
+    delta: float
+    reserved: float  # The part of the budget that other releases use.
+    layout: GroupedLayout
+    n_rounds: int
+    C: float | None  # C and margin are chosen automatically if None.
+    margin: float | None
+
+    @cached_property
+    def rounds(self) -> tuple[Round, ...]:
+        parts = (1.0,) if self.n_rounds == 1 else (FIRST_ROUND, 1 - FIRST_ROUND)
+        return tuple(self._round(i + 1, part) for i, part in enumerate(parts))
+
+    def _round(self, index: int, part: float) -> Round:
+        share = part * (1 - self.reserved)
+        mu = math.inf
+        if self.epsilon < math.inf:
+            # Rounded down, so that an empty budget of the same size admits the fit.
+            mu = gaussian_mu(self.epsilon, self.delta) * math.sqrt(share) * (1 - 2.0**-40)
+        kappa = LARGEST_KAPPA if mu == math.inf else (RATIO if self.C is None else GAUSSIAN_RATIO) * mu * _BELOW
+        weight = kappa / self.layout.norm**2
+        if self.C is not None:
+            weight = self.C if mu == math.inf else min(self.C, weight)
+        margin = self.margin
+        if margin is None:
+            margin = min(MARGIN * math.log1p(1 / mu), _LARGEST_MARGIN)
+        return Round(index, mu, share, weight, margin, self.layout.norm, self.layout.n_features + 1)
+
+    @property
+    def weight(self) -> float:
+        """The weight of the losses in the last round."""
+        return self.rounds[-1].weight
+
+    @property
+    def offset(self) -> float:
+        """The margin of the last round."""
+        return self.rounds[-1].margin
+
+    def plan(self) -> PrivacyGuarantee:
+        events = tuple(event for own in self.rounds for event in own.events)
+        releases = tuple(release for own in self.rounds for release in own.releases)
+        return PrivacyGuarantee(self.epsilon, self.delta, events, releases)
+
+    def run(
+        self,
+        session: ReleaseSession,
+        codes: Codes,
+        labels: NDArray[np.intp],
+        probabilities: list[Array],
+        count: float,
+    ) -> list[Fitted]:
+        """Return each round's features and coefficients; `count` is the released number of records."""
+        weights = default_weights(self.layout, mean_squares(self.layout, probabilities))
+        found: list[Fitted] = []
+        start = np.zeros(len(labels))
+        for own in self.rounds:
+            fit = self._fitted(own, probabilities, weights, count)
+            found.append(fit.solved(session, codes, labels, start))
+            if own is not self.rounds[-1]:
+                weights = found[-1].next_weights(count)
+                # What a record's cells add to its score is a function of the record and of released coefficients.
+                start = start + found[-1].scores(codes)
+        return found
+
+    def _fitted(self, own: Round, probabilities: list[Array], weights: Array, count: float) -> Fitted:
+        features = Centred.of(self.layout, probabilities, weights)
+        usual = 1.0
+        if self.C is None and self.epsilon < math.inf:
+            in_bin = count * gaussian_mu(self.epsilon, self.delta) / self.layout.n_bins
+            usual = max(1.0, (MANY / in_bin) ** POWER)
+        return Fitted(own, features, max(usual, own.ridge(features.length_ratio)), np.empty(0))
+
+    def restored(self, coef: Array, weights: Array, probabilities: list[Array], count: float) -> list[Fitted]:
+        """Return what `run` did, from the coefficients and the weights of groups by round."""
+        triples = zip(self.rounds, coef, weights, strict=True)
+        return [
+            replace(self._fitted(own, probabilities, of_groups, count), theta=theta)
+            for own, theta, of_groups in triples
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Choose between two rounds and one objective without weights, by the released number of records."""
+
+    plain: ObjectiveEngine
+    rounds: RoundsEngine
+
+    @property
+    def event(self) -> GaussianEvent:
+        """The part of the budget that either takes."""
+        mu = gaussian_mu(self.rounds.epsilon, self.rounds.delta)
+        return GaussianEvent(mu * math.sqrt(1 - self.rounds.reserved) * (1 - 2.0**-41))
+
+    def of(self, n_rounds: int) -> ObjectiveEngine | RoundsEngine:
+        """Return the engine with so many rounds."""
+        return self.rounds if n_rounds else self.plain
+
+    def plan(self) -> PrivacyGuarantee:
+        release = Release(CURVES, Reserved(self.event), 1 - self.rounds.reserved, _THEOREM)
+        return PrivacyGuarantee(self.rounds.epsilon, self.rounds.delta, (self.event,), (release,))
+
+    def chosen(self, session: ReleaseSession, count: float) -> ObjectiveEngine | RoundsEngine:
+        """Return the engine for a released number of records, and plan its releases."""
+        few = count * gaussian_mu(self.rounds.epsilon, self.rounds.delta) < FEW
+        engine = self.of(0 if few else self.rounds.n_rounds)
+        guarantee = engine.plan()
+        session.refine(CURVES, guarantee.releases, guarantee.events)
+        return engine

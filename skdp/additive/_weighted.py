@@ -1,0 +1,259 @@
+"""The objective of objective perturbation for records with weights, from the cells that records are in.
+
+The weight of a record, and the score that it has to start with, are functions of its own cells and of released numbers.
+No record's features are written down, except for a search in extended precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, special
+from scipy.sparse.linalg import LinearOperator, cg
+
+from ..schema.columns import Codes
+from ..sensitivity import sum_over_rows
+from ..solvers.certified import INNER_ROWS, Objective
+from ..solvers.losses import SmoothLoss
+from ._groups import Centred, Group
+
+Array = NDArray[np.float64]
+
+# Indicators of more bins than this are solved for by their diagonal and by conjugate gradients: of more than the first
+# number, or the second if there would be more features than `_FEW_FEATURES` otherwise.
+_MOST_BINS = 64, 16
+_FEW_FEATURES = 1000
+
+# Records whose pairs of bins are counted at once.
+_PAIR_ROWS = 2**14
+
+
+class WeightedLogLoss(SmoothLoss):
+    r"""The loss :math:`w \log(1 + e^{a - s(z + o)})` of a target that has a sign s, a weight w and a score o."""
+
+    lipschitz = 1.0
+    curvature = 0.25
+
+    def __init__(self, margin: float) -> None:
+        self.margin = margin
+
+    def encode(self, codes: NDArray[np.intp]) -> Array:
+        signs = np.where(codes == 1, 1.0, -1.0)
+        return np.column_stack([signs, np.ones(len(codes)), np.zeros(len(codes))])
+
+    def _excess(self, z: Array, target: Array) -> Array:
+        excess: Array = self.margin - target[:, 0] * (z[:, 0] + target[:, 2])
+        return excess
+
+    def value(self, z: Array, target: Array) -> Array:
+        x = self._excess(z, target)
+        cost: Array = target[:, 1] * (np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0.0))
+        return cost
+
+    def derivative(self, z: Array, target: Array) -> Array:
+        slope: Array = -target[:, :1] * target[:, 1:2] * special.expit(self._excess(z, target))[:, None]
+        return slope
+
+    def second_derivative(self, z: Array, target: Array) -> Iterator[tuple[int, int, Array]]:
+        p = special.expit(self._excess(z, target))
+        yield 0, 0, target[:, 1] * (p * (1 - p))
+
+
+class WeightedObjective(Objective):
+    """Sum the weighted losses of the records of an additive model, plus a ridge and a linear term."""
+
+    # Errors are measured by the lengths of rows before they are centred, because these are what is computed with.
+
+    def __init__(
+        self,
+        features: Centred,
+        codes: Codes,
+        target: Array,
+        loss: WeightedLogLoss,
+        C: float,
+        ridge: float,
+        linear: Array,
+    ) -> None:
+        self._features = features
+        self._cells: Any = codes.astype(np.intp)
+        self._prepare(np.empty(len(target), dtype=np.intp), features.raw_norm, loss, C, ridge, linear)
+        self.target = target
+
+    def subsample(self, ratio: int) -> WeightedObjective:
+        part = np.ascontiguousarray(self._cells[:, ::ratio])
+        assert isinstance(self.loss, WeightedLogLoss)
+        return WeightedObjective(
+            self._features, part, self.target[::ratio], self.loss, self.C * ratio, self.strong_convexity, self.linear
+        )
+
+    def predictor(self, theta: Array) -> Array:
+        out = np.full(self.n_rows, self._features.layout.constant * theta[0, -1])
+        for own, values in zip(self._cells, self._features.tables(theta[0, :-1]), strict=True):
+            out += values.take(own)
+        return out[:, None]
+
+    def adjoint(self, weights: Array) -> Array:
+        sums: list[Any] = [
+            np.bincount(own, weights=weights[:, 0], minlength=size + 1)
+            for own, size in zip(self._cells, self._features.layout.sizes, strict=True)
+        ]
+        return self._of_cells(sums, float(weights.sum()))
+
+    def _of_cells(self, sums: list[Array], total: float) -> Array:
+        """Return the sum of weighted rows from the sums of weights by term and cell, and over all records."""
+        return np.append(self._features.adjoint(sums), self._features.layout.constant * total)[None]
+
+    @cached_property
+    def _most_bins(self) -> int:
+        groups = self._features.layout.groups
+        size = sum(group.width for group in groups if group.rows is not None or group.size <= _MOST_BINS[0])
+        return _MOST_BINS[size > _FEW_FEATURES]
+
+    def _is_dense(self, group: Group) -> bool:
+        return group.rows is not None or group.size <= self._most_bins
+
+    @cached_property
+    def _dense(self) -> list[tuple[NDArray[np.intp], Array]]:
+        """For each term, the bin of each record in the groups without many indicators, and the features of bins."""
+        out = []
+        layout = self._features.layout
+        for t, own in enumerate(self._cells):
+            which = [k for k, g in enumerate(layout.groups) if g.term == t and self._is_dense(g)]
+            if not which:
+                continue
+            # All groups of a term but one, that of its cells, have the same bins.
+            bins = min((layout.groups[k].bins for k in which), key=lambda own: -int(own.max(initial=-1)))
+            n_bins = max(layout.groups[k].size for k in which)
+            parts = []
+            for k in which:
+                group, rows = layout.groups[k], self._features.bin_rows(k)
+                parts.append(rows if group.size == n_bins else rows[group.bins])
+            width = sum(part.shape[1] for part in parts)
+            out.append((np.append(bins, n_bins)[own], np.vstack([np.hstack(parts), np.zeros((1, width))])))
+        return out
+
+    @cached_property
+    def _places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Positions of the features of dense groups, by term, with the constant; and of the others."""
+        layout = self._features.layout
+        every = np.arange(layout.n_features)
+        pairs = list(zip(layout.groups, layout.slices, strict=True))
+        by_term = [
+            every[where] for t in range(len(layout.terms)) for g, where in pairs if g.term == t and self._is_dense(g)
+        ]
+        others = [every[where] for g, where in pairs if not self._is_dense(g)]
+        nothing = np.empty(0, dtype=np.intp)
+        return np.concatenate([nothing, *by_term, [layout.n_features]]).astype(np.intp), np.concatenate(
+            [nothing, *others]
+        )
+
+    def _dense_gram(self, weights: Array) -> Array:
+        """Return the sum of weighted products of the features of dense groups and the constant."""
+        blocks, constant = self._dense, self._features.layout.constant
+        starts = np.cumsum([0, *(rows.shape[1] for _, rows in blocks)]).tolist()
+        slices = [slice(a, b) for a, b in pairwise(starts)]
+        out = np.empty((starts[-1] + 1, starts[-1] + 1))
+        joint = {(t, u): np.zeros(len(blocks[t][1]) * len(blocks[u][1])) for u in range(len(blocks)) for t in range(u)}
+        for start in range(0, self.n_rows, _PAIR_ROWS):
+            part = slice(start, start + _PAIR_ROWS)
+            for (t, u), counts in joint.items():
+                places = blocks[t][0][part] * len(blocks[u][1])
+                places += blocks[u][0][part]
+                counts += np.bincount(places, weights=weights[part], minlength=len(counts))
+        for (own, rows), where in zip(blocks, slices, strict=True):
+            alone: Any = np.bincount(own, weights=weights, minlength=len(rows))
+            out[where, where] = rows.T @ (rows * alone[:, None])
+            out[where, -1] = out[-1, where] = constant * (alone @ rows)
+        for (t, u), counts in joint.items():
+            first, second = blocks[t][1], blocks[u][1]
+            block = first.T @ counts.reshape(len(first), len(second)) @ second
+            out[slices[t], slices[u]], out[slices[u], slices[t]] = block, block.T
+        out[-1, -1] = constant**2 * weights.sum()
+        return out
+
+    def newton_solver(self, z: Array) -> Callable[[Array], Array]:
+        ((_, _, weights),) = self.loss.second_derivative(z, self.target)
+        dense, others = self._places
+        matrix = self.C * self._dense_gram(weights)
+        matrix[np.diag_indices(len(matrix))] += self.strong_convexity + 1e-14 * np.trace(matrix)
+        try:
+            factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError:
+            # An exception here would be a bit about the data.
+            return self._iterative_solver(z)
+        if not len(others):
+            order = np.argsort(dense)
+            return lambda g: linalg.cho_solve(factor, g[0, dense], check_finite=False)[order][None]
+        diagonal = self.strong_convexity + self.C * self._indicator_diagonal(weights)
+        size = self.shape[1]
+
+        def product(direction: Array) -> Array:
+            u = self.predictor(direction[None])
+            out: Array = self.C * self.adjoint(weights[:, None] * u)[0] + self.strong_convexity * direction
+            return out
+
+        def solved_in_part(residual: Array) -> Array:
+            out = np.empty(size)
+            out[dense] = linalg.cho_solve(factor, residual[dense], check_finite=False)
+            out[others] = residual[others] / diagonal
+            return out
+
+        operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
+        near = LinearOperator((size, size), matvec=solved_in_part, dtype=np.float64)
+        return lambda g: cg(operator, g[0], rtol=1e-2, atol=0.0, maxiter=200, M=near)[0][None]
+
+    def _indicator_diagonal(self, weights: Array) -> Array:
+        features, layout = self._features, self._features.layout
+        out = [np.empty(0)]
+        for group, scale, shares in zip(layout.groups, features.scales, features.shares, strict=True):
+            if not self._is_dense(group):
+                own = np.bincount(self._cells[group.term], weights=weights, minlength=len(group.bins) + 1)
+                sums = np.bincount(group.bins, weights=own[:-1], minlength=group.size)
+                out.append(scale**2 * (sums * (1 - 2 * shares) + shares**2 * sums.sum()))
+        return np.concatenate(out)
+
+    def certified_gradient(self, theta: Array) -> tuple[Array, float]:
+        """Return the gradient in double precision and a bound on the norm of its error.
+
+        The value of a cell is a sum over the groups of its term of products with rows, or of differences of two
+        numbers, where exact sums are rounded once. A product is off by as many units as its row has entries, relative
+        to the lengths of the coefficients and of the row before it is centred. Adding up groups, terms and the constant
+        costs a unit for each of them, relative to the largest values. Derivatives are added up by cell, some rows at a
+        time; cells are added up by bin, and bins are multiplied by their rows.
+        """
+        features, layout = self._features, self._features.layout
+        z = self.predictor(theta)
+
+        def block(predictors: NDArray, target: NDArray, cells: NDArray) -> NDArray:
+            derivative = self.loss.derivative(predictors, target)[:, 0]
+            part = np.arange(len(derivative)) // INNER_ROWS
+            n_parts = int(part[-1]) + 1 if len(part) else 1
+            sums = []
+            for own, size in zip(cells.T, layout.sizes, strict=True):
+                by_part = np.bincount(part * (size + 1) + own, weights=derivative, minlength=n_parts * (size + 1))
+                sums.append(by_part.reshape(n_parts, size + 1).sum(axis=0))
+            by_part = np.bincount(part, weights=derivative, minlength=n_parts)
+            sums.append(by_part.sum(keepdims=True))
+            return np.concatenate(sums)
+
+        total = sum_over_rows(block, z, self.target, self._cells.T)
+        ends = np.cumsum([size + 1 for size in layout.sizes])
+        sums = np.split(total, ends)
+        gradient = self._of_cells(sums[:-1], float(sums[-1][0]))
+        margin_error, terms = features.rounding(theta[0])
+        terms += INNER_ROWS + 64
+        return self._finish(theta, gradient, self.loss.curvature * margin_error, terms)
+
+    def _finish(self, theta: Array, total: Array, per_row: float, terms: int) -> tuple[Array, float]:
+        # The score that a record has to start with is added to its predictor, and entries of rows are rounded.
+        largest = float(np.max(np.abs(self.target[:, 2]), initial=0.0)) + self.norm * float(np.linalg.norm(theta))
+        return super()._finish(theta, total, per_row + 1 + self.loss.curvature * largest, terms)
+
+    def dense(self, part: slice) -> Array:
+        features = self._features.features(self._cells[:, part])
+        return np.hstack([features, np.full((len(features), 1), self._features.layout.constant)])
