@@ -50,7 +50,13 @@ from skdp.checks import data as _data
 from skdp.ensemble import SampleAggregate
 from skdp.exceptions import BudgetError
 from skdp.mechanisms import NoiseSource
-from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV, private_cross_val_score, private_score
+from skdp.model_selection import (
+    DPGridSearchCV,
+    DPRandomizedSearchCV,
+    PrivatePipeline,
+    private_cross_val_score,
+    private_score,
+)
 from skdp.preprocessing import NormClipper, PrivateLabelSet, private_bounds, private_quantiles
 from skdp.release.session import ReleaseSession
 from tests.estimators import (
@@ -647,6 +653,8 @@ def test_no_function_counts_rows_for_lack_of_memory(name, monkeypatch):
 
 def test_every_function_that_takes_rows_is_called_with_too_many():
     found, estimators = set(), {type(each) for each in [*ONE_EACH, *FREE, *TABLES, *LOCAL, *MORE]}
+    # A private pipeline hands rows to its steps.
+    estimators.add(PrivatePipeline)
     for module in pkgutil.walk_packages(skdp.__path__, "skdp."):
         if "._" in module.name or module.name.startswith(PARTS):
             continue

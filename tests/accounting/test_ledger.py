@@ -1,6 +1,7 @@
 """Any interleaving of what can be done to an accountant leaves one budget; what a file keeps comes back as it was."""
 
 import copy
+import itertools
 import pickle
 import sqlite3
 from fractions import Fraction
@@ -39,6 +40,9 @@ from skdp.accounting._sqlite import _Place
 from skdp.exceptions import BudgetError, LedgerError
 from tests.accounting.costs import approximate_cost, gaussian_cost, objective_cost, pure_cost
 
+#: Names of files; the address of an object may be that of an earlier one.
+NUMBERS = itertools.count()
+
 
 class OneBudget(RuleBasedStateMachine):
     """Accountants that came from one another, against a list of what was admitted."""
@@ -53,7 +57,7 @@ class OneBudget(RuleBasedStateMachine):
 
     @initialize(directory=st.just(None))
     def open(self, directory):
-        self.path = Path(self.directory, f"{id(self)}.db") if self.durable else None
+        self.path = Path(self.directory, f"{next(NUMBERS)}.db") if self.durable else None
         self.accountants = [BudgetAccountant(1.0, ledger=self.path)]
 
     def one(self, data):
