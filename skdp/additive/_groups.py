@@ -204,10 +204,12 @@ class Centred:
 
     @classmethod
     def of(cls, layout: GroupedLayout, probabilities: list[Array], weights: Array) -> Centred:
-        """Return the features whose mean squared length is `layout.data_norm` squared."""
+        """Return the features whose mean squared length is at most `layout.data_norm` squared."""
+        # Groups of which nearly all records share a bin are not scaled up further, because lengths of rows before they
+        # are centred count in the certificate.
         shares = _by_bin(layout, probabilities)
         squares = mean_squares(layout, probabilities)
-        weights = weights * (layout.data_norm**2 / float(weights @ np.maximum(squares, 1e-6)))
+        weights = weights * (layout.data_norm**2 / float(weights @ np.maximum(squares, LEAST_SQUARE)))
         rows: list[Array | None] = []
         scales = []
         for group, own, weight in zip(layout.groups, shares, weights, strict=True):

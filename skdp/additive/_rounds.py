@@ -143,12 +143,19 @@ class Fitted:
             out += values.take(own)
         return out
 
+    @property
+    def largest_score(self) -> float:
+        """Bound on the size of scores, from released numbers."""
+        return abs(self.intercept) + math.fsum(float(np.abs(values).max()) for values in self.tables())
+
     def next_weights(self, count: float) -> Array:
         """Return the weights of groups for the next round, from released numbers."""
         noise, weight = self.of.noise / self.ridge, self.of.weight / self.ridge
         return learned_weights(self.features, self.theta[:-1], noise, weight * count)
 
-    def solved(self, session: ReleaseSession, codes: Codes, labels: NDArray[np.intp], start: Array) -> Fitted:
+    def solved(
+        self, session: ReleaseSession, codes: Codes, labels: NDArray[np.intp], start: Array, largest_start: float
+    ) -> Fitted:
         """Release the noise of the objective, and its minimiser, certified to a residual."""
         own = self.of
         loss = WeightedLogLoss(own.margin)
@@ -157,7 +164,9 @@ class Fitted:
         target[:, 2] = start
         noise, solution = own.labels
         b = session.release(noise, np.zeros(own.size))
-        objective = WeightedObjective(self.features, codes, target, loss, own.weight, self.ridge, b[None])
+        objective = WeightedObjective(
+            self.features, codes, target, loss, own.weight, self.ridge, b[None], largest_start
+        )
         theta = session.release(solution, certified_minimizer(objective, own.tau, _MAX_ITER)[0])
         return replace(self, theta=theta)
 
@@ -223,7 +232,7 @@ class RoundsEngine:
         start = np.zeros(len(labels))
         for own in self.rounds:
             fit = self._fitted(own, probabilities, weights, count)
-            found.append(fit.solved(session, codes, labels, start))
+            found.append(fit.solved(session, codes, labels, start, sum(each.largest_score for each in found)))
             if own is not self.rounds[-1]:
                 weights = found[-1].next_weights(count)
                 # What a record's cells add to its score is a function of the record and of released coefficients.

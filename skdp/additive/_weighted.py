@@ -78,8 +78,10 @@ class WeightedObjective(Objective):
         C: float,
         ridge: float,
         linear: Array,
+        largest_start: float = 0.0,
     ) -> None:
-        self._features = features
+        # `largest_start` bounds the scores that records have to start with, by released numbers.
+        self._features, self._largest_start = features, largest_start
         self._cells: Any = codes.astype(np.intp)
         self._prepare(np.empty(len(target), dtype=np.intp), features.raw_norm, loss, C, ridge, linear)
         self.target = target
@@ -88,7 +90,14 @@ class WeightedObjective(Objective):
         part = np.ascontiguousarray(self._cells[:, ::ratio])
         assert isinstance(self.loss, WeightedLogLoss)
         return WeightedObjective(
-            self._features, part, self.target[::ratio], self.loss, self.C * ratio, self.strong_convexity, self.linear
+            self._features,
+            part,
+            self.target[::ratio],
+            self.loss,
+            self.C * ratio,
+            self.strong_convexity,
+            self.linear,
+            self._largest_start,
         )
 
     def predictor(self, theta: Array) -> Array:
@@ -251,7 +260,7 @@ class WeightedObjective(Objective):
 
     def _finish(self, theta: Array, total: Array, per_row: float, terms: int) -> tuple[Array, float]:
         # The score that a record has to start with is added to its predictor, and entries of rows are rounded.
-        largest = float(np.max(np.abs(self.target[:, 2]), initial=0.0)) + self.norm * float(np.linalg.norm(theta))
+        largest = self._largest_start + self.norm * float(np.linalg.norm(theta))
         return super()._finish(theta, total, per_row + 1 + self.loss.curvature * largest, terms)
 
     def dense(self, part: slice) -> Array:

@@ -42,7 +42,7 @@ class PrivatePipeline(Pipeline):
 
     See Also
     --------
-    make_private_pipeline : Makes such a pipeline without names of steps.
+    skdp.make_private_pipeline : Makes such a pipeline without names of steps.
     skdp.allocate : Divides a budget over the steps of any estimator.
 
     Notes

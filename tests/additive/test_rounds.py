@@ -289,13 +289,13 @@ def true_counts(true):
 
 
 def scores_before_the_noise(true):
-    def solved(fit, session, codes, labels, start):
+    def solved(fit, *args):
         solutions = []
         note = replaced(
             _rounds, "certified_minimizer", lambda old: lambda *args: solutions.append(old(*args)) or solutions[-1]
         )
         with note:
-            after = true(fit, session, codes, labels, start)
+            after = true(fit, *args)
         return replace(after, theta=solutions[-1][0])
 
     return solved
@@ -433,3 +433,35 @@ def test_bands_are_as_wide_as_the_noise(rounds):
     ):
         # The second round's weights of groups vary with the first one's noise, which the bands take as given.
         assert 0.6 < np.sqrt(np.mean(np.var(values, axis=0, ddof=1)) / np.mean(estimate**2)) < 2
+
+
+def test_columns_that_are_almost_constant_have_a_certificate():
+    # Weights of groups in which nearly all records share a bin must not grow without bound.
+    rng = np.random.default_rng(0)
+    X = (rng.random((200_000, 6)) < 1e-5) * 1.0
+    y = ((X.sum(axis=1) > 0) ^ (rng.random(len(X)) < 0.01)) * 1
+    model = DPAdditiveClassifier(
+        epsilon=10.0, delta=1e-8, categories={j: 2 for j in range(6)}, classes=[0, 1], random_state=0
+    ).fit(X, y)
+    assert model.rounds_ == 2
+    assert model.score(X, y) > 0.98
+
+
+def test_the_bound_on_scores_is_a_function_of_released_numbers():
+    rng = np.random.default_rng(1)
+    X, y = rng.random((3000, 2)), rng.integers(0, 2, 3000)
+    seen = []
+
+    class Watched(_rounds.WeightedObjective):
+        def __init__(self, *args):
+            super().__init__(*args)
+            seen.append((args[-1], np.abs(self.target[:, 2]).max()))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_rounds, "WeightedObjective", Watched)
+        DPAdditiveClassifier(
+            bounds=(0, 1), n_bins=4, classes=[0, 1], epsilon=3.0, delta=1e-6, rounds=2, random_state=0
+        ).fit(X, y)
+    (first, none), (second, largest) = seen[0], seen[-1]
+    assert first == none == 0
+    assert second >= largest > 0

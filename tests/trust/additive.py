@@ -179,8 +179,8 @@ def scores_of_raw_data():
     """Start the second round from the scores that are best without noise."""
 
     def raw(true):
-        def solved(fit, session, codes, labels, start):
-            after = true(fit, session, codes, labels, start)
+        def solved(fit, session, codes, labels, start, largest_start):
+            after = true(fit, session, codes, labels, start, largest_start)
             target = WeightedLogLoss(fit.of.margin).encode(labels)
             target[:, 1], target[:, 2] = fit.features.record_weights(codes), start
             silent = np.zeros((1, len(after.theta)))
