@@ -168,7 +168,8 @@ def test_few_parts_are_named():
 )
 def test_values_that_a_schema_does_not_declare_are_told_by_their_cell(model):
     schema = Schema({"town": ["aa", "ba"], "size": Category(["s", "m"], ordered=True), "age": (0, 1)}, ["e", "p"])
-    table = {"town": RNG.choice(["aa", "ba"], N), "size": RNG.choice(["s", "m"], N), "age": X[:, 0]}
+    rng = np.random.default_rng(5)
+    table = {"town": rng.choice(["aa", "ba"], N), "size": rng.choice(["s", "m"], N), "age": X[:, 0]}
     model = clone(model).set_params(schema=schema)
     assert said(lambda: model.fit(table, Y)) == []
     for name, entry in (("town", "AA"), ("size", None)):

@@ -255,7 +255,7 @@ def test_no_release_moves_by_more_than_it_says(estimator):
 
 
 @pytest.mark.parametrize("form", [sparse.csr_array, sparse.coo_array])
-def test_duplicates_are_added_whatever_other_rows_hold(form):
+def test_duplicates_are_added_alike_with_any_other_rows(form):
     rng = np.random.default_rng(0)
     # What a sum of these is depends on the order.
     values = rng.permutation([1e16, -1e16, 1.0, 3.0, 1e8, -1e8, 0.1] * 6)

@@ -372,7 +372,7 @@ def test_searches_use_weights_of_labels_and_refuse_weights_of_records():
     assert np.mean(search.fit(X, y).predict(X)) > 0.9
 
 
-# --- beside other parts ----------------------------------------------------------------------------------------------
+# --- together with other parts ----------------------------------------------------------------------------------
 
 
 def test_weights_beside_a_schema():

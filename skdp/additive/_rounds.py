@@ -26,7 +26,7 @@ from ._weighted import WeightedLogLoss, WeightedObjective
 
 Array = NDArray[np.float64]
 
-#: Part of the first of two rounds, of what is left after the counts.
+#: The first of two rounds uses this part of the budget without the counts.
 FIRST_ROUND = 0.25
 
 #: Kappa over the GDP parameter, under C="auto", for so many records in a bin or more, as a multiple of one over the GDP

@@ -67,7 +67,7 @@ class WeightedLogLoss(SmoothLoss):
 class WeightedObjective(Objective):
     """Sum the weighted losses of the records of an additive model, plus a ridge and a linear term."""
 
-    # Errors are measured by the lengths of rows before they are centred, because these are what is computed with.
+    # Errors are measured by the lengths of rows before they are centred, because the computation uses these rows.
 
     def __init__(
         self,

@@ -172,8 +172,8 @@ def _spread_between(one: Prediction, other: Prediction, noise: Noise) -> float:
     squares, shift = first @ first.T - second @ second.T, first - second
     squares[-1, -1] /= noise.count
     shift[-1] /= noise.total
-    # The solutions follow the noise: it moves them by the inverse times what it adds to their equations, whose variance
-    # is `added`.
+    # The solutions follow the noise. The noise adds a term of the variance `added` to their equations, and the inverse
+    # times this term to the solutions.
     added = first.shape[1] * noise.cross**2 + noise.scale**2 * float(np.sum(first**2)) / 2
     return math.hypot(
         noise.scale * float(np.linalg.norm(squares)),

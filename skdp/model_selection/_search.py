@@ -285,9 +285,10 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         return X, encode_labels(targets, classes), targets, classes
 
     def _rows(self, X: Any) -> Any:
-        sparse = get_tags(self._model()).input_tags.sparse
-        if takes_text(self._model()) or hasattr(self._model(), "steps") or hasattr(self._model(), "transformers"):
-            X = rows_for_steps(X, takes_text(self._model()), encodes_tables(self._model()))
+        model = self._model()
+        sparse = get_tags(model).input_tags.sparse
+        if takes_text(model) or hasattr(model, "steps") or hasattr(model, "transformers"):
+            X = rows_for_steps(X, takes_text(model), encodes_tables(model))
             validate_quietly(self, X, skip_check_array=True)
             return X
         checked = validate_quietly(

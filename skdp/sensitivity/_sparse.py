@@ -1,4 +1,4 @@
-"""Sparse rows: clipping, products and sums of which each row's part is the same bits whatever other rows there are.
+"""Clipping, products and sums of sparse rows. The bits of a row's part do not depend on other rows.
 
 Rows are canonical CSR arrays. SciPy's kernels add up the stored entries of a row one after the other, so that no sum
 over a row depends on other rows. Bounds on rounding errors are those of dense rows: zeros add none.
@@ -60,7 +60,7 @@ def by_entry(rows: Any, values: NDArray) -> NDArray:
 
 
 def sparse_squared_norms(rows: Any) -> Array:
-    """Return squared L2 norms of sparse rows, each the same bits whatever rows are beside it.
+    """Return squared L2 norms of sparse rows. The bits of a norm do not depend on other rows.
 
     Parameters
     ----------

@@ -178,7 +178,7 @@ class Objective:
     def derivative_of_pairs(self, high: Array, low: Array, target: NDArray) -> Array:
         """Return the derivative at predictors that are unevaluated sums of two doubles."""
         derivative = self.loss.derivative(high, target)
-        # One step of Taylor's series carries the low part; what is left is of second order.
+        # One step of Taylor's series carries the low part; the rest is of second order.
         for a, b, weights in self.loss.second_derivative(high, target):
             derivative[:, a] += weights * low[:, b]
             if a != b:
@@ -237,7 +237,7 @@ def _precise_product(rows: Array, theta: Array) -> tuple[Array, Array]:
             product, product_error = two_product(rows[:, j], theta[k, j])
             high[:, k], sum_error = two_sum(high[:, k], product)
             low[:, k] += product_error + sum_error
-    # The errors of many sums may add up: move what is more than half a unit into the high part.
+    # The errors of many sums may add up: move the part above half a unit into the high part.
     return two_sum(high, low)
 
 

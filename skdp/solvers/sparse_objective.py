@@ -102,6 +102,6 @@ def precise_products(rows: Any, vector: Array) -> tuple[Array, Array]:
         high, rest = two_sum(high[first], np.where(paired, high[second], 0.0))
         low = low[first] + np.where(paired, low[second], 0.0) + rest
         counts = (counts + 1) // 2
-    # The errors of many sums may add up: move what is more than half a unit into the high part.
+    # The errors of many sums may add up: move the part above half a unit into the high part.
     out[0][where], out[1][where] = two_sum(high, low)
     return out

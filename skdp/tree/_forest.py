@@ -1,4 +1,4 @@
-"""Random trees with noisy sums in their leaves: the fit, whatever the leaves count.
+"""The fit of random trees with noisy sums in their leaves, for labels and for targets.
 
 The trees are drawn from public numbers. Released: the sums in the leaves of all trees, at once; by them, distributions
 are smoothed from the root of each tree down, and turned into scores. Released as well, unless ``weights="equal"``: the

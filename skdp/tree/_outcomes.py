@@ -101,7 +101,7 @@ class Outcome(ABC):
 
     @abstractmethod
     def encoded(self, X: NDArray, y: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-        """Return rows that leaves count, what they count of each, and what is counted of all records before."""
+        """Return the counted rows, the outcomes of these rows, and the outcomes of all records."""
 
     @abstractmethod
     def mechanism(

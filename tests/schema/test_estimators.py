@@ -363,8 +363,20 @@ def test_the_range_of_targets_follows_for_scores():
         scoring="neg_mean_squared_error",
         epsilon=4.0,
         delta=1e-5,
-    )
-    assert private_score(search.fit(X, y), X, y, metric="neg_mean_absolute_error", epsilon=1.0).value < 0
+        random_state=0,
+    ).fit(X, y)
+    assert private_score(search, X, y, metric="neg_mean_absolute_error", epsilon=1.0, random_state=0).value < 0
+
+
+def test_a_search_refuses_entries_that_the_schema_refuses_before_a_charge():
+    schema = Schema({"age": Number(0, 1, missing="error"), "size": (0, 1)}, target=["no", "yes"])
+    frame, labels = pd.DataFrame({"age": [0.5] * 39 + [np.nan], "size": 0.5}), ["no", "yes"] * 20
+    budget = BudgetAccountant(5.0, 1e-5)
+    for model in (DPNaiveBayes(schema=schema), ObjPertLogReg(schema=schema)):
+        with pytest.raises(ValueError, match="do not take") as caught:
+            DPGridSearchCV(model, {}, epsilon=4.0, delta=1e-6, accountant=budget).fit(frame, labels)
+        assert "39" not in str(caught.value)
+    assert not budget.records
 
 
 def test_quantiles_of_declared_columns():

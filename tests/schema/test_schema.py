@@ -293,7 +293,7 @@ def test_text_of_every_kind_survives(tmp_path):
     assert Schema.load(tmp_path / "odd.toml") == schema
 
 
-def test_categories_are_read_alike_whatever_the_type_of_the_column():
+def test_categories_are_read_alike_for_every_type_of_column():
     # One entry that is no number makes text or objects of a column of numbers.
     for values, entries in (
         ([20000001.0, 19999999.0], [20000000.0, 20000001.0, 19999999.0]),
