@@ -17,6 +17,7 @@ from ..accounting import check_delta, check_epsilon
 from ..checks.data import FLOATS, validate_quietly
 from ..checks.params import check_bounds, check_choice, check_integer, check_positive
 from ..release.estimator import PrivateEstimator
+from ..release.progress import CallbackSupportMixin
 from ..schema.categories import read_entries
 from ..schema.columns import Codes, Columns, ColumnSpec, check_columns
 from ..schema.grid import SCALES, Grid, check_n_bins
@@ -69,7 +70,7 @@ class Parameters:
         return columns
 
 
-class AdditiveModel(AdditiveExplanations, PrivateEstimator, BaseEstimator):
+class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator, BaseEstimator):
     """Base of additive models: everything but how coefficients are found."""
 
     _released = frozenset(

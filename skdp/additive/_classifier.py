@@ -130,6 +130,10 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     random_state : int, RandomState, Generator or None, default=None
         None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
         be reproduced, and subtracted: for tests only.
+    verbose : int, default=0
+        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
+        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
+        depends on the data, and the guarantee does not cover it.
 
     Attributes
     ----------
@@ -236,6 +240,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -260,6 +265,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
+        self.verbose = verbose
 
     def _check_parameters(self) -> Parameters:
         self._check_own()

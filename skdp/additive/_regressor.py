@@ -153,6 +153,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     random_state : int, RandomState, Generator or None, default=None
         None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
         be reproduced, and subtracted: for tests only.
+    verbose : int, default=0
+        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
+        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
+        depends on the data, and the guarantee does not cover it.
 
     Attributes
     ----------
@@ -240,6 +244,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -258,6 +263,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
+        self.verbose = verbose
 
     def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, None, Shape]:
         X = self._entries(X, parameters)

@@ -143,8 +143,12 @@ def parts_of(value: Any) -> Iterator[Any]:
             yield from parts_of(each)
 
 
-def take_off_callbacks(model: Any) -> None:
-    """Remove callbacks from a clone and its parts, because a clone keeps them and they would receive its rows."""
+def quieten(model: Any) -> None:
+    """Take from a clone and its parts what would tell about single fits: callbacks, and lines that are printed."""
+    # A clone keeps callbacks, and they would receive its rows.
     for part in parts_of(model):
         if hasattr(part, "set_callbacks"):
             part.set_callbacks()
+        own = part.get_params(deep=False)
+        if "verbose" in own:
+            part.set_params(verbose=False if isinstance(own["verbose"], bool) else 0)

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..checks.params import check_bounds, check_integer, columns_of
 from ..release.estimator import Records, RowsMixin, Shape
+from ..release.progress import CallbackSupportMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..sensitivity import RowLattice
 from ._prediction import NearestCentre
@@ -52,7 +53,7 @@ def check_common(estimator: Any) -> Parameters:
     )
 
 
-class DPKMeans(NearestCentre, RowsMixin, BaseEstimator):
+class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
     r"""Differentially private k-means.
 
     Noisy sums over ever better cells make a private coreset. k-means is run on it from many starts, which costs
@@ -80,6 +81,10 @@ class DPKMeans(NearestCentre, RowsMixin, BaseEstimator):
     random_state : int, RandomState, Generator or None, default=None
         None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
         be reproduced, and subtracted: for tests only.
+    verbose : int, default=0
+        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
+        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
+        depends on the data, and the guarantee does not cover it.
 
     Attributes
     ----------
@@ -135,6 +140,7 @@ class DPKMeans(NearestCentre, RowsMixin, BaseEstimator):
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
@@ -143,6 +149,7 @@ class DPKMeans(NearestCentre, RowsMixin, BaseEstimator):
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
+        self.verbose = verbose
 
     def _check_parameters(self) -> Parameters:
         return check_common(self)

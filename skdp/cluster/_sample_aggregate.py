@@ -25,6 +25,7 @@ from ..checks.values import shown
 from ..release import blocks as _blocks
 from ..release.blocks import attempt, block_labels, block_rows, block_seeds, check_inner, prepared
 from ..release.estimator import Records, RowsMixin, Shape
+from ..release.progress import CallbackSupportMixin, Phases, Progress
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import SUM_BITS, RowLattice, blocks_l1, blocks_l2
@@ -105,13 +106,16 @@ def block_sum(
     reference: Array,
     radii: Array,
     seeds: list[int],
+    progress: Progress | None = None,
 ) -> Array:
     """Return the sum of clipped differences over blocks, exactly. One block is in memory at a time."""
+    progress = Progress() if progress is None else progress
+    blocks = progress.through(zip(block_rows(labels, n_blocks), seeds, strict=True), n_items=n_blocks)
     shown = lattice.decode(reference)
     total = np.zeros(reference.shape, dtype=np.int64)
     # Warnings are releases as well.
     with silence(), np.errstate(all="ignore"):
-        for chosen, seed in zip(block_rows(labels, n_blocks), seeds, strict=True):
+        for chosen, seed in blocks:
             rows = np.clip(X[chosen], lattice.lower, lattice.upper, dtype=np.float64)
             centres = lattice.encode(block_centres(estimator, rows, shown, seed))
             total += clipped_differences(centres, reference, radii)
@@ -127,7 +131,7 @@ class Design:
     reference: Array | None
 
 
-class SampleAggKMeans(NearestCentre, RowsMixin, BaseEstimator):
+class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
     r"""Differentially private k-means by sample and aggregate.
 
     k-means without privacy runs on blocks of the records, and the centres of the blocks are averaged with noise.
@@ -167,6 +171,10 @@ class SampleAggKMeans(NearestCentre, RowsMixin, BaseEstimator):
     random_state : int, RandomState, Generator or None, default=None
         None takes noise and blocks from the operating system's cryptographic generator. Anything else makes them
         reproducible, and undoes the privacy: for tests only.
+    verbose : int, default=0
+        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
+        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
+        depends on the data, and the guarantee does not cover it.
 
     Attributes
     ----------
@@ -227,6 +235,7 @@ class SampleAggKMeans(NearestCentre, RowsMixin, BaseEstimator):
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
@@ -239,6 +248,7 @@ class SampleAggKMeans(NearestCentre, RowsMixin, BaseEstimator):
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
+        self.verbose = verbose
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
@@ -267,10 +277,15 @@ class SampleAggKMeans(NearestCentre, RowsMixin, BaseEstimator):
             estimator = KMeans(k, init=lattice.decode(reference), n_init=1)
         labels = block_labels(len(X), n_blocks, session.stream("blocks"))
         seeds = block_seeds(n_blocks, session.stream("seeds"))
-        total = block_sum(X, labels, n_blocks, estimator, lattice, reference, radii, seeds)
+        total = block_sum(X, labels, n_blocks, estimator, lattice, reference, radii, seeds, session.progress)
         released = session.release(BLOCKS, total)
         centres = postprocess_mean(released, reference, errors, radii, n_blocks, noise)
         return {"cluster_centers_": lattice.decode(centres)}
+
+    def _phases(self, guarantee: PrivacyGuarantee, parameters: Parameters, design: Design) -> Phases:
+        # Without `n_blocks`, the number of blocks follows from released counts.
+        n_blocks = self.n_blocks if design.reference is None else self.n_blocks or DEFAULT_BLOCKS
+        return [*super()._phases(guarantee, parameters, design)[:-1], (BLOCKS, n_blocks)]
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # The number of columns changes dimensions only.

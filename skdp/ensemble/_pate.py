@@ -36,6 +36,7 @@ from ..release.blocks import (
     tried,
 )
 from ..release.estimator import LabelsMixin, Records, Shape
+from ..release.progress import CallbackSupportMixin, Phases
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ._student import VoteRegressor
@@ -220,7 +221,7 @@ def _with_probabilities(self: Any) -> bool:
     return student is None or hasattr(student, "predict_proba")
 
 
-class PATEClassifier(ClassifierMixin, LabelsMixin, BaseEstimator):
+class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEstimator):
     r"""A classifier taught by teachers that vote on public rows.
 
     Any classifier, without privacy of its own, is fitted to disjoint blocks of the records. These teachers vote on
@@ -276,6 +277,10 @@ class PATEClassifier(ClassifierMixin, LabelsMixin, BaseEstimator):
     random_state : int, RandomState, Generator or None, default=None
         None takes noise, blocks and the seeds of teachers from the operating system's cryptographic generator. Anything
         else makes them reproducible, and undoes the privacy: for tests only.
+    verbose : int, default=0
+        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
+        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
+        depends on the data, and the guarantee does not cover it.
 
     Attributes
     ----------
@@ -368,6 +373,7 @@ class PATEClassifier(ClassifierMixin, LabelsMixin, BaseEstimator):
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.teacher = teacher
         self.student = student
@@ -386,11 +392,16 @@ class PATEClassifier(ClassifierMixin, LabelsMixin, BaseEstimator):
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
+        self.verbose = verbose
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Parameters, Array]]:
         rows = self._public_rows(shape.n_features, self if shape.is_read else None)
         parameters = replace(parameters, n_rows=len(rows))
         return parameters.plan(shape.n_classes), (parameters, rows)
+
+    def _phases(self, guarantee: PrivacyGuarantee, parameters: Parameters, design: tuple[Parameters, Array]) -> Phases:
+        (first, _), *others = super()._phases(guarantee, parameters, design)
+        return [(first, parameters.n_teachers), *others]
 
     def _rehearse(self, parameters: Parameters, shape: Shape, design: tuple[Parameters, Array]) -> None:
         rows, teacher = design[1], self._teacher()
@@ -408,7 +419,7 @@ class PATEClassifier(ClassifierMixin, LabelsMixin, BaseEstimator):
         labels = block_labels(len(records.X), n_teachers, session.stream("blocks"))
         seeds = block_seeds(n_teachers, session.stream("seeds"))
         vote = partial(teacher_votes, self._teacher(), rows[asked], classes)
-        answers = over_blocks(vote, records.X, records.y, n_teachers, labels, seeds, self.n_jobs)
+        answers = over_blocks(vote, records.X, records.y, n_teachers, labels, seeds, self.n_jobs, session.progress)
         votes = sum_of_votes(answers, len(asked), n_classes)
         answered = np.arange(parameters.n_answers)
         if parameters.threshold is not None:

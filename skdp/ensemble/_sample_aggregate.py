@@ -61,6 +61,7 @@ from ..release.blocks import (
     tried,
 )
 from ..release.estimator import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
+from ..release.progress import CallbackSupportMixin, Phases
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import SUM_BITS, blocks_l2
@@ -280,7 +281,7 @@ def _has(name: str) -> Any:
     return available_if(has)
 
 
-class SampleAggregate(PrivateEstimator, BaseEstimator):
+class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     r"""An estimator or statistic, computed on blocks of the records and averaged with noise.
 
     What an estimator without privacy finds in disjoint blocks of the records, its coefficients say, is clipped to
@@ -342,6 +343,10 @@ class SampleAggregate(PrivateEstimator, BaseEstimator):
     random_state : int, RandomState, Generator or None, default=None
         None takes noise, blocks and seeds from the operating system's cryptographic generator. Anything else makes them
         reproducible, and undoes the privacy: for tests only.
+    verbose : int, default=0
+        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
+        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
+        depends on the data, and the guarantee does not cover it.
 
     Attributes
     ----------
@@ -423,6 +428,7 @@ class SampleAggregate(PrivateEstimator, BaseEstimator):
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.attributes = attributes
@@ -442,6 +448,7 @@ class SampleAggregate(PrivateEstimator, BaseEstimator):
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -495,6 +502,9 @@ class SampleAggregate(PrivateEstimator, BaseEstimator):
         region = self._region(template)
         return parameters.plan(region), (template, region)
 
+    def _phases(self, guarantee: PrivacyGuarantee, parameters: Parameters, design: tuple[Template, Region]) -> Phases:
+        return [(release.label, self._number_of_blocks(design[0].size)) for release in guarantee.releases]
+
     def _compute(self, template: Template, classes: NDArray | None) -> Any:
         return partial(block_result, self.estimator, template.attributes, template.shapes, classes)
 
@@ -511,7 +521,7 @@ class SampleAggregate(PrivateEstimator, BaseEstimator):
         labels = block_labels(len(records.X), n_blocks, session.stream("blocks"))
         seeds = block_seeds(n_blocks, session.stream("seeds"))
         compute = self._compute(template, classes)
-        found = over_blocks(compute, records.X, targets, n_blocks, labels, seeds, self.n_jobs)
+        found = over_blocks(compute, records.X, targets, n_blocks, labels, seeds, self.n_jobs, session.progress)
         results = [region.centre if result is None else result for result in found]
         if parameters.aggregator == "mean":
             total = np.sum([region.steps(result) for result in results], axis=0)

@@ -23,6 +23,7 @@ from ..checks.params import check_boolean, check_choice, check_data_norm, check_
 from ..checks.silence import available_if
 from ..mechanisms import MOST_PARAMETERS, Mechanism, NoNoise, TangentPlaneMechanism
 from ..release.estimator import LabelsMixin, PrivateEstimator, Records, Shape, TargetsMixin
+from ..release.progress import CallbackSupportMixin
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import augmented_norm, clip_rows
@@ -118,7 +119,7 @@ def _classifies(estimator: Any) -> bool:
     return True
 
 
-class ExpMechERM(LogOdds, LinearRule, PrivateEstimator, BaseEstimator):
+class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, BaseEstimator):
     r"""Differentially private linear models of up to four parameters by the exponential mechanism.
 
     Coefficients are drawn from a ball, with a probability that falls exponentially with the sum of losses: exactly,
@@ -164,6 +165,10 @@ class ExpMechERM(LogOdds, LinearRule, PrivateEstimator, BaseEstimator):
     random_state : int, RandomState, Generator or None, default=None
         None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
         be reproduced, and subtracted: for tests only.
+    verbose : int, default=0
+        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
+        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
+        depends on the data, and the guarantee does not cover it.
 
     Attributes
     ----------
@@ -237,6 +242,7 @@ class ExpMechERM(LogOdds, LinearRule, PrivateEstimator, BaseEstimator):
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.loss = loss
         self.epsilon = epsilon
@@ -252,6 +258,7 @@ class ExpMechERM(LogOdds, LinearRule, PrivateEstimator, BaseEstimator):
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..checks.params import check_boolean, check_choice, check_data_norm, check_positive
 from ..mechanisms import SampledGaussianMechanism
-from ..release.callbacks import CallbackSupportMixin, reported, with_callbacks
 from ..release.estimator import PrivateEstimator, Records, Shape
+from ..release.progress import CallbackSupportMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..sensitivity import clip_rows, row_products
 from ..solvers.calibration import Window
@@ -128,7 +128,6 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     def _stated(self, guarantee: PrivacyGuarantee, parameters: Parameters) -> PrivacyGuarantee:
         return guarantee if parameters.earlier is None else together([parameters.earlier, guarantee])
 
-    @with_callbacks  # type: ignore[untyped-decorator]
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Descent
     ) -> dict[str, Any]:
@@ -152,8 +151,7 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         def reached() -> dict[str, Any]:
             return fitted(path.result())
 
-        steps = session.steps(GRADIENTS, records.X.shape[0])
-        weights = path.follow(gradients, reported(self, steps, course.n_steps, reached), mechanism)
+        weights = path.follow(gradients, session.steps(GRADIENTS, records.X.shape[0], reached), mechanism)
         if design.calibration is not None:
             coef, intercept = rule_of(weights, settings)
             predictions = (row_products(records.X, coef.T) + intercept)[:, 0]

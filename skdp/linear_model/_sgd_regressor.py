@@ -105,6 +105,10 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
     random_state : int, RandomState, Generator or None, default=None
         None takes noise and samples from the operating system's cryptographic generator. Anything else makes noise
         that can be reproduced, and subtracted: for tests only.
+    verbose : int, default=0
+        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
+        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
+        depends on the data, and the guarantee does not cover it.
 
     Attributes
     ----------
@@ -192,6 +196,7 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -216,6 +221,7 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
+        self.verbose = verbose
 
     def partial_fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> Self:
         """Take one more course of steps, from the coefficients as they are, and spend epsilon and delta for it.

@@ -28,6 +28,7 @@ from ..checks.warn import warn
 from ..exceptions import NotEnoughDataError, PrivacyAssumptionWarning
 from ..mechanisms import NoiseSource
 from ..release.mixin import DPEstimatorMixin
+from ..release.progress import CallbackSupportMixin, Progress, with_callbacks
 from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..release.units import Unit
 from ..schema.categories import entries_of
@@ -59,7 +60,7 @@ def _delegates(method: str) -> Callable[[Any], bool]:
     return check
 
 
-class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
+class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
     """Base of the two searches: all but which settings are tried."""
 
     _released = frozenset({"best_index_", "best_params_", "best_estimator_"})
@@ -88,6 +89,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         accountant: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.epsilon = epsilon
@@ -107,11 +109,13 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         self.accountant = accountant
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
     @abstractmethod
     def _settings(self, source: NoiseSource | None) -> list[dict[str, Any]]:
         """Return the settings to try; without a source, some that stand for them, or raise TypeError."""
 
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Search, and spend epsilon and delta.
 
@@ -143,7 +147,7 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         for name in _FITTED & vars(self).keys():
             # Of an earlier fit; put back if this one is refused.
             delattr(self, name)
-        accountant = check_accountant(self.accountant)
+        accountant, progress = check_accountant(self.accountant), Progress(self)
         whole = self._check_parameters()
         unit = self._unit()
         source = NoiseSource(self.random_state)
@@ -161,7 +165,11 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
         strategy, prices, plan = self._planned(whole, candidates, score)
         try_on_nothing(prices, strategy.fit_portions(prices), X, targets, members)
 
-        session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
+        progress.set_up(strategy.phases())
+        session = ReleaseSession(
+            plan, accountant=accountant, source=source, estimator=type(self).__name__, progress=progress
+        )
+        progress.begin()
         shop = SearchContext(X, y, targets, prices, score, session, source, self.n_jobs, unit, members)
         outcome = strategy.run(shop)
 
@@ -173,6 +181,8 @@ class PrivateSearch(MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
             self.classes_ = classes
         self.strategy_ = strategy.name
         self.privacy_ = plan
+        # An estimator for callbacks is a copy of this one, which is complete.
+        progress.end(dict)
         return self
 
     def privacy_plan(self, *, n_features: int | None = None, n_classes: int | None = None) -> PrivacyGuarantee:
@@ -566,7 +576,13 @@ _PARAMETERS = """    epsilon : float, default=1.0
         Number of fits at a time, as in joblib.
     random_state : int, RandomState, Generator or None, default=None
         None takes noise from the operating system's cryptographic generator. Anything else makes noise that can be
-        reproduced, and subtracted: for tests only. Each fit has noise of its own, whatever the estimator's seed."""
+        reproduced, and subtracted: for tests only. Each fit has noise of its own, whatever the estimator's seed.
+    verbose : int, default=0
+        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
+        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
+        depends on the data, and the guarantee does not cover it.
+        Fits inside print nothing. Under ``"repeat"``, neither lines nor callbacks tell the number of runs, which is
+        private, and only the begin and the end of all runs are reported."""
 
 _ATTRIBUTES = """    best_params_ : dict
         The chosen setting.
@@ -652,6 +668,7 @@ class DPGridSearchCV(PrivateSearch):
         accountant: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             estimator,
@@ -672,6 +689,7 @@ class DPGridSearchCV(PrivateSearch):
             accountant=accountant,
             n_jobs=n_jobs,
             random_state=random_state,
+            verbose=verbose,
         )
         self.param_grid = param_grid
 
@@ -744,6 +762,7 @@ class DPRandomizedSearchCV(PrivateSearch):
         accountant: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             estimator,
@@ -764,6 +783,7 @@ class DPRandomizedSearchCV(PrivateSearch):
             accountant=accountant,
             n_jobs=n_jobs,
             random_state=random_state,
+            verbose=verbose,
         )
         self.param_distributions = param_distributions
         self.n_iter = n_iter

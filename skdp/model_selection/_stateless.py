@@ -33,7 +33,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder
 
 from ..checks.data import FLOATS, check_quietly
-from ..checks.silence import parts_of, silence, take_off_callbacks
+from ..checks.silence import quieten, silence
 from ..cluster import DPKMeans, SampleAggKMeans
 from ..decomposition import DPPCA, ExpMechPCA
 from ..preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner, TableEncoder
@@ -429,16 +429,8 @@ def without_records(model: Any) -> Any:
             return WithoutRecords(leaf)
         return FiniteRows(leaf) if hasattr(leaf, "transform") and is_private(leaf) else leaf
 
-    _quieten(model)
+    quieten(model)
     return _changed(model, wrapped)
-
-
-def _quieten(model: Any) -> None:
-    """Take away what would tell about single fits: callbacks, and lines that are printed."""
-    take_off_callbacks(model)
-    for part in parts_of(model):
-        if "verbose" in part.get_params(deep=False):
-            part.set_params(verbose=False)
 
 
 def as_released(model: Any) -> Any:

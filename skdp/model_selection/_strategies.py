@@ -19,6 +19,7 @@ from ..accounting import Budget, GaussianEvent, RepeatedSelectionEvent, gaussian
 from ..checks.silence import silence
 from ..exceptions import CertificateError, NotEnoughDataError
 from ..mechanisms import BestOfRuns, NoiseSource, draw_parts, number_of_runs
+from ..release.progress import Phases
 from ..release.session import Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..release.units import ONE_RECORD, Unit
@@ -86,14 +87,14 @@ class SearchContext:
         return rows[self._may_score[rows]]
 
     def fit(self, tasks: Iterable[Task]) -> tuple[list[Any], NDArray[np.int64]]:
-        """Carry out fits; one whose mechanisms release too little to go on is None, and scores nothing."""
+        """Carry out the fits of a phase; one that releases too little to go on is None, and scores nothing."""
         prepared = []
         for task in tasks:
             budgets = self.prices.budgets(task.candidate, task.portion)
             seeds = [self._seed() for _ in budgets]
             prepared.append((self.prices.candidates[task.candidate].prepared(budgets, seeds), task))
         # With another verbosity, joblib would print the number of fits. Rows must not be written to files.
-        done = Parallel(n_jobs=self.n_jobs, verbose=0, max_nbytes=None)(
+        results = Parallel(n_jobs=self.n_jobs, verbose=0, max_nbytes=None, return_as="generator")(
             delayed(_fit_and_count)(
                 model,
                 *(_rows(data, self._known(task.train)) for data in (self.X, self.targets, self.members)),
@@ -102,6 +103,7 @@ class SearchContext:
             )
             for model, task in prepared
         )
+        done = list(self.session.progress.phase(results))
         return [model for model, _ in done], np.array([count for _, count in done], dtype=np.int64)
 
     def _known(self, rows: NDArray[np.intp] | None) -> NDArray[np.intp] | None:
@@ -227,6 +229,11 @@ class Strategy(ABC):
             lines.append(f"a last fit of the choice to all records: share {float(last):.3g}")
         return tuple(lines)
 
+    def phases(self) -> Phases:
+        """Return what takes place, one after the other, with numbers of fits that are public."""
+        phases = [("fits", self._fits_each * self.n_candidates), (_SELECTION, 0)]
+        return [*phases, ("refit", 0)] if self.refit else phases
+
     @property
     def _fits_each(self) -> int:
         return 1
@@ -268,6 +275,9 @@ class Single(Strategy):
 
     def fits(self) -> tuple[str, ...]:
         return ("the one candidate is fitted to all records: share 1",)
+
+    def phases(self) -> Phases:
+        return [("fit", 0)]
 
     def run(self, shop: SearchContext) -> Outcome:
         return Outcome(0, shop.refit(0, Fraction(1)))
@@ -439,6 +449,10 @@ class Repeat(Strategy):
     def fits(self) -> tuple[str, ...]:
         number = f"a random number of fits of random candidates, {self.mean:.3g} in the mean"
         return (f"{number}, to a fraction {1 - self.validation:.3g} of the records",)
+
+    def phases(self) -> Phases:
+        # The number of runs is drawn and must stay hidden, so that no step is reported.
+        return [("runs", 0), (_SELECTION, 0)]
 
     def signal(self, whole: Budget) -> float:
         if whole.epsilon == math.inf:

@@ -33,8 +33,8 @@ from ..checks.params import (
 )
 from ..checks.values import shown
 from ..mechanisms import BitStream, SampledGaussianMechanism, rounded_normal
-from ..release.callbacks import CallbackSupportMixin, reported, with_callbacks
 from ..release.estimator import LabelsMixin, ManyTargetsMixin, PrivateEstimator, Records, Shape
+from ..release.progress import CallbackSupportMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import clip_rows, row_products, step_of, truncate
@@ -263,7 +263,6 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         """Return whether predictions are corrected by a release after the steps."""
         return False
 
-    @with_callbacks  # type: ignore[untyped-decorator]
     def _descend(
         self,
         X: NDArray,
@@ -302,8 +301,7 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             }
 
         total = np.empty(layout.size)
-        steps = session.steps(GRADIENTS, len(X))
-        for sample, release in reported(self, steps, course.n_steps, fitted):
+        for sample, release in session.steps(GRADIENTS, len(X), fitted):
             sums.at(descent.weights)
             gradient = release(sums.sum(sample, total))
             gradient *= share
@@ -387,6 +385,10 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     random_state : int, RandomState, Generator or None, default=None
         Source of noise, samples and initial weights. None takes them from the operating system's cryptographic
         generator. Anything else makes noise that can be reproduced, and subtracted: for tests only.
+    verbose : int, default=0
+        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
+        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
+        depends on the data, and the guarantee does not cover it.
 
     Attributes
     ----------
@@ -471,6 +473,7 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.epsilon = epsilon
@@ -494,6 +497,7 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
+        self.verbose = verbose
 
     def _loss_of(self, shape: Shape) -> NetworkLoss:
         return _log_loss(shape.n_classes)
@@ -578,6 +582,10 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     random_state : int, RandomState, Generator or None, default=None
         Source of noise, samples and initial weights. None takes them from the operating system's cryptographic
         generator. Anything else makes noise that can be reproduced, and subtracted: for tests only.
+    verbose : int, default=0
+        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
+        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
+        depends on the data, and the guarantee does not cover it.
 
     Attributes
     ----------
@@ -654,6 +662,7 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.epsilon = epsilon
@@ -677,6 +686,7 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
+        self.verbose = verbose
 
     def _loss_of(self, shape: Shape) -> NetworkLoss:
         n_targets = shape.n_targets or 1

@@ -22,9 +22,10 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..checks.silence import parts_of, silence, take_off_callbacks
+from ..checks.silence import parts_of, quieten, silence
 from ..checks.values import shown
 from ..mechanisms import BitStream, global_generators
+from .progress import Progress
 
 #: Computes something from rows, targets and a seed; the targets may be None.
 Computation = Callable[[NDArray, NDArray | None, int], Any]
@@ -65,7 +66,7 @@ def check_inner(estimator: Any, name: str, kind: str) -> None:
 def prepared(estimator: Any, seed: int) -> Any:
     """Return an unfitted clone for one block: seeded, silent, without callbacks or processes of its own."""
     model = clone(estimator)
-    take_off_callbacks(model)
+    quieten(model)
     for part in parts_of(model):
         own: dict[str, Any] = {}
         for name, value in part.get_params(deep=True).items():
@@ -74,8 +75,6 @@ def prepared(estimator: Any, seed: int) -> Any:
                 own[name] = seed
             elif last == "n_jobs" and value is not None:
                 own[name] = 1
-            elif last == "verbose":
-                own[name] = False if isinstance(value, bool) else 0
         part.set_params(**own)
     return model
 
@@ -123,9 +122,12 @@ def over_blocks(
     labels: NDArray[np.intp],
     seeds: list[int],
     n_jobs: int | None = None,
+    progress: Progress | None = None,
 ) -> list[Any]:
     """Compute a value from each block alone, in the order of the blocks; the value is None where `compute` fails."""
-    # `compute` is given a copy of the block's rows. With several jobs it has to be picklable.
+    # `compute` is given a copy of the block's rows. With several jobs it has to be picklable. `progress` is told which
+    # blocks are done: their number is public, and they are done in their order.
+    progress = Progress() if progress is None else progress
 
     def blocks() -> Iterator[tuple[NDArray, NDArray | None, int]]:
         for rows, seed in zip(block_rows(labels, n_blocks), seeds, strict=True):
@@ -134,8 +136,9 @@ def over_blocks(
     try:
         with silence():
             if effective_n_jobs(n_jobs) == 1:
-                return [_one(compute, *part) for part in blocks()]
-            return list(_workers(n_jobs)(delayed(_one_in_silence)(compute, *part) for part in blocks()))
+                return [_one(compute, *part) for part in progress.through(blocks())]
+            found = _workers(n_jobs)(delayed(_one_in_silence)(compute, *part) for part in blocks())
+            return list(progress.through(found))
     except MemoryError:
         pass
     # NumPy's message says how many rows a block has.
@@ -148,7 +151,7 @@ def check_sent(compute: Computation, name: str, n_jobs: int | None) -> None:
         return
     try:
         with silence():
-            _workers(n_jobs)([delayed(callable)(compute)])
+            list(_workers(n_jobs)([delayed(callable)(compute)]))
     except Exception as error:
         raise ValueError(f"{name} cannot be sent to another process: {type(error).__name__}: {error}") from error
 
@@ -156,7 +159,7 @@ def check_sent(compute: Computation, name: str, n_jobs: int | None) -> None:
 def _workers(n_jobs: int | None) -> Parallel:
     # Always processes, because threads would share the state that `isolated_process_state` restores. No rows are
     # written to files.
-    return Parallel(n_jobs=n_jobs, backend="loky", max_nbytes=None)
+    return Parallel(n_jobs=n_jobs, backend="loky", max_nbytes=None, return_as="generator")
 
 
 def _one(compute: Computation, rows: NDArray, targets: NDArray | None, seed: int) -> Any:

@@ -28,7 +28,8 @@ from ..checks.data import FLOATS, labelled_data, regression_data, single_target,
 from ..checks.params import check_bounds, check_classes, check_integer
 from ..mechanisms import NoiseSource
 from .mixin import DPEstimatorMixin
-from .session import PrivacyGuarantee, ReleaseSession, check_accountant
+from .progress import Phases, Progress, with_callbacks
+from .session import PrivacyGuarantee, ReleaseSession, Reserved, check_accountant, phases_of
 from .units import ONE_RECORD, Unit
 from .weights import chances, class_weights, relative_weights
 
@@ -96,11 +97,16 @@ class PrivateEstimator(DPEstimatorMixin):
         """Return the value of ``privacy_``: the guarantee of this fit together with the fits that it continues."""
         return guarantee
 
+    def _phases(self, guarantee: PrivacyGuarantee, parameters: Any, design: Any) -> Phases:
+        """Return the phases of a fit, in the order in which they take place, from public parameters alone."""
+        return phases_of(guarantee.releases)
+
+    @with_callbacks  # type: ignore[untyped-decorator]
     def _fit(
         self, X: Any, y: Any = None, groups: Any = None, parameters: Any = None, sample_weight: Any = None
     ) -> Self:
         """Fit. If `parameters` are given, they are checked already, and may name a fit to continue."""
-        accountant = check_accountant(self.accountant)
+        accountant, progress = check_accountant(self.accountant), Progress(self)
         if parameters is None:
             parameters = self._check_parameters()
         source = NoiseSource(self.random_state)
@@ -116,7 +122,12 @@ class PrivateEstimator(DPEstimatorMixin):
         guarantee, design = self._plan(parameters, shape)
         stated = self._stated(guarantee, parameters)
         self._rehearse(parameters, shape, design)
-        session = ReleaseSession(guarantee, accountant=accountant, source=source, estimator=type(self).__name__)
+        reserved = {release.label for release in guarantee.releases if isinstance(release.mechanism, Reserved)}
+        progress.set_up(self._phases(guarantee, parameters, design), reserved)
+        session = ReleaseSession(
+            guarantee, accountant=accountant, source=source, estimator=type(self).__name__, progress=progress
+        )
+        progress.begin()
         X, y = unit.counted(source, members, X, y, probabilities)
         fitted = self._measure(session, Records(X, y, shape), parameters, design)
         for name in (self._released | self._public | {"classes_"}) & vars(self).keys():
@@ -125,6 +136,8 @@ class PrivateEstimator(DPEstimatorMixin):
         if shape.classes is not None:
             self.classes_ = shape.classes
         vars(self).update(fitted, privacy_=stated)
+        # An estimator for callbacks is a copy of this one, which is complete.
+        progress.end(dict)
         return self
 
     def privacy_plan(self, *, n_features: int | None = None, n_classes: int | None = None) -> PrivacyGuarantee:

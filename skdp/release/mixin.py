@@ -35,7 +35,7 @@ _REASONS = {
         "Classifiers of the central model take class_weight, a dict of public weights. For other estimators, move the "
         "threshold on predict_proba or decision_function after the fit, which uses no budget"
     ),
-    "verbose": "Lines that are printed during a fit would tell about the records",
+    "verbose": "Estimators whose fits take long have it, and print public numbers. Other estimators print nothing",
     "warm_start": "Each fit is a release of its own and starts anew",
     "early_stopping": "A rule that looks at scores of private records would be a release at each step",
 }

@@ -29,6 +29,7 @@ from ..accounting import (
 from ..checks.warn import warn
 from ..exceptions import ReleaseError, SeededNoiseWarning
 from ..mechanisms import BitStream, Mechanism, NoiseSource, SampledGaussianMechanism
+from .progress import Attributes, Phases, Progress
 from .theorems import Theorem
 
 
@@ -203,6 +204,11 @@ class PrivacyGuarantee:
         )
 
 
+def phases_of(releases: Sequence[Release]) -> Phases:
+    """Return a phase for each release, with the number of its steps."""
+    return [(release.label, getattr(release.mechanism, "n_steps", 0)) for release in releases]
+
+
 def check_accountant(accountant: object) -> BudgetAccountant | None:
     """Return the accountant, which may be None, or refuse another type."""
     if accountant is not None and not isinstance(accountant, BudgetAccountant):
@@ -213,7 +219,7 @@ def check_accountant(accountant: object) -> BudgetAccountant | None:
 class ReleaseSession:
     """Carries out a plan: charges the whole plan on entry, before noise is drawn, and makes each release once."""
 
-    # `estimator` and `label` name the charge in the ledger.
+    # `estimator` and `label` name the charge in the ledger. Each release is a phase of `progress`.
 
     def __init__(
         self,
@@ -223,6 +229,7 @@ class ReleaseSession:
         source: NoiseSource,
         estimator: str,
         label: str = "fit",
+        progress: Progress | None = None,
     ) -> None:
         if accountant is not None:
             if source.seeded:
@@ -241,13 +248,16 @@ class ReleaseSession:
         self.guarantee = plan
         self._waiting = {release.label: release.mechanism for release in plan.releases}
         self._source = source
+        self.progress = Progress() if progress is None else progress
 
     def release(self, label: str, value: ArrayLike) -> NDArray:
         """Return the private version of `value`, by the mechanism planned under `label`; it is public from here on."""
         size = getattr(self._planned(label), "size", None)
         if size is not None and np.size(value) != size:
             raise ReleaseError(f"the release {label!r} is planned with {size} numbers, and has {np.size(value)}")
-        return self._waiting.pop(label).release(value, self._source.stream(label))
+        released = self._waiting.pop(label).release(value, self._source.stream(label))
+        self.progress.done()
+        return released
 
     def mechanism(self, label: str) -> Mechanism:
         """Return the mechanism of a release that has not happened yet."""
@@ -265,18 +275,20 @@ class ReleaseSession:
             raise ReleaseError(f"the releases that {label!r} is refined to cost more than was reserved for them")
         del self._waiting[label]
         self._waiting.update((release.label, release.mechanism) for release in releases)
+        self.progress.refine(label, phases_of(releases))
 
     def steps(
-        self, label: str, n_rows: int
+        self, label: str, n_rows: int, attributes: Attributes | None = None
     ) -> Iterator[tuple[NDArray[np.intp] | None, Callable[[NDArray[np.float64]], NDArray[np.float64]]]]:
         """Yield, for each step, the rows to sum over (None for all) and a function that makes the sum private, once."""
-        # The positions of the rows and their number are private.
+        # The positions of the rows and their number are private. Callbacks may ask for estimators with `attributes`.
         mechanism = self._planned(label)
         if not isinstance(mechanism, SampledGaussianMechanism):
             raise ReleaseError(f"the release {label!r} is not planned in steps")
         del self._waiting[label]
         stream = self._source.stream
-        return mechanism.steps(n_rows, stream(f"{label}: samples"), stream(f"{label}: noise"))
+        steps = mechanism.steps(n_rows, stream(f"{label}: samples"), stream(f"{label}: noise"))
+        return self.progress.phase(steps, attributes)
 
     def _planned(self, label: str) -> Mechanism:
         if label not in self._waiting:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..checks.data import NUMBERS, validate_quietly
 from ..checks.params import check_classes, check_integer
-from ..checks.silence import available_if, silence, take_off_callbacks
+from ..checks.silence import available_if, quieten, silence
 from ..mechanisms import NoiseSource
 from ..release.estimator import Shape
 from ._axes import Array, Axes
@@ -99,8 +99,8 @@ class HistogramModel(HistogramBase):
         if self.estimator is None:
             return
         trial = clone(self.estimator)
-        # They are to hear of the fit alone.
-        take_off_callbacks(trial)
+        # Callbacks are to hear of the fit alone.
+        quieten(trial)
         values, classes = made_up_rows(axes, self.n_samples), shape.classes
         targets = values[:, -1] if classes is None else classes[values[:, -1].astype(np.intp)]
         weights = np.full(len(values), 100.0) if self.n_samples is None else None
