@@ -372,6 +372,7 @@ PARAMETERS = {
     "validation_fraction": real(0, 1, INF),
     "var_smoothing": real(INF, 1e300),
     "variance_share": real(0.99, 1, INF),
+    "verbose": integer(least=0),
     "weights": choice("uniform"),
     "whiten": BOOLEAN,
 }
@@ -403,7 +404,7 @@ IN_USE = {
 
 #: What a plan does not look at: noise, the charge, weights, and what is fitted to public rows or to releases alone.
 NOT_IN_PLANS = {"random_state", "accountant", "n_jobs", "n_samples", "teacher", "student", "class_weight", "max_weight"}
-NOT_IN_PLANS |= {"HistogramClassifier.estimator", "HistogramRegressor.estimator"}
+NOT_IN_PLANS |= {"verbose", "HistogramClassifier.estimator", "HistogramRegressor.estimator"}
 
 # --- data ---------------------------------------------------------------------------------------------------------
 

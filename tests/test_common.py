@@ -542,6 +542,7 @@ LATER = {
     "validation_fraction": (0.5,),
     "var_smoothing": (0.1,),
     "variance_share": (0.0, 0.3),
+    "verbose": (0, 1),
     "weights": ("newton", "equal"),
     "whiten": (True, False),
 }

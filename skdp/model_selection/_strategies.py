@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import delayed
 
 from ..accounting import Budget, GaussianEvent, RepeatedSelectionEvent, gaussian_mu, renyi_epsilon, runs_parameter
 from ..checks.silence import silence
 from ..exceptions import CertificateError, NotEnoughDataError
 from ..mechanisms import BestOfRuns, NoiseSource, draw_parts, number_of_runs
+from ..release.blocks import results_of
 from ..release.progress import Phases
 from ..release.session import Release, ReleaseSession
 from ..release.theorems import Theorem
@@ -93,8 +94,7 @@ class SearchContext:
             budgets = self.prices.budgets(task.candidate, task.portion)
             seeds = [self._seed() for _ in budgets]
             prepared.append((self.prices.candidates[task.candidate].prepared(budgets, seeds), task))
-        # With another verbosity, joblib would print the number of fits. Rows must not be written to files.
-        results = Parallel(n_jobs=self.n_jobs, verbose=0, max_nbytes=None, return_as="generator")(
+        calls = (
             delayed(_fit_and_count)(
                 model,
                 *(_rows(data, self._known(task.train)) for data in (self.X, self.targets, self.members)),
@@ -103,7 +103,7 @@ class SearchContext:
             )
             for model, task in prepared
         )
-        done = list(self.session.progress.phase(results))
+        done = list(self.session.progress.phase(results_of(calls, self.n_jobs)))
         return [model for model, _ in done], np.array([count for _, count in done], dtype=np.int64)
 
     def _known(self, rows: NDArray[np.intp] | None) -> NDArray[np.intp] | None:

@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
@@ -137,7 +137,7 @@ def over_blocks(
         with silence():
             if effective_n_jobs(n_jobs) == 1:
                 return [_one(compute, *part) for part in progress.through(blocks())]
-            found = _workers(n_jobs)(delayed(_one_in_silence)(compute, *part) for part in blocks())
+            found = _in_processes((delayed(_one_in_silence)(compute, *part) for part in blocks()), n_jobs)
             return list(progress.through(found))
     except MemoryError:
         pass
@@ -151,15 +151,28 @@ def check_sent(compute: Computation, name: str, n_jobs: int | None) -> None:
         return
     try:
         with silence():
-            list(_workers(n_jobs)([delayed(callable)(compute)]))
+            list(_in_processes([delayed(callable)(compute)], n_jobs))
     except Exception as error:
         raise ValueError(f"{name} cannot be sent to another process: {type(error).__name__}: {error}") from error
 
 
-def _workers(n_jobs: int | None) -> Parallel:
-    # Always processes, because threads would share the state that `isolated_process_state` restores. No rows are
-    # written to files.
-    return Parallel(n_jobs=n_jobs, backend="loky", max_nbytes=None, return_as="generator")
+def _in_processes(calls: Iterable[Any], n_jobs: int | None) -> Iterator[Any]:
+    # Always processes, because threads would share the state that `isolated_process_state` restores.
+    return results_of(calls, n_jobs, backend="loky")
+
+
+def results_of(calls: Iterable[Any], n_jobs: int | None, **options: Any) -> Iterator[Any]:
+    """Yield the results of joblib's workers, each as soon as it and those before are there."""
+    # With another verbosity, joblib would print the number of calls. Rows must not be written to files.
+    results = Parallel(n_jobs=n_jobs, verbose=0, max_nbytes=None, return_as="generator", **options)(calls)
+    try:
+        # Not `yield from`, which would close the generator before the silence.
+        for result in results:  # noqa: UP028
+            yield result
+    finally:
+        # If nobody waits for the rest, joblib warns of their number, which may be private.
+        with silence():
+            results.close()
 
 
 def _one(compute: Computation, rows: NDArray, targets: NDArray | None, seed: int) -> Any:

@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from skdp import BudgetAccountant, DPSGDClassifier, DPSGDRegressor
 from skdp.accounting import GaussianEvent, SampledGaussianEvent
-from skdp.linear_model import _sgd_base
 from skdp.release.estimator import Records
+from skdp.release.progress import Progress
 from skdp.sensitivity import ExactTotal, clip_rows
 from skdp.solvers import clipped_gradients
 from skdp.solvers.clipped_gradients import ClippedGradients
@@ -561,6 +561,10 @@ def test_callbacks_see_steps_and_what_was_released():
 
         def on_fit_task_end(self, estimator, context, *, X=None, y=None, metadata=None, fitted_estimator=None):
             seen.append((context.task_name, X, y, metadata))
+            if context.task_name == "number of records":
+                # There is no model yet.
+                assert fitted_estimator is None
+                return True
             assert fitted_estimator.predict(np.zeros((1, 3))).shape == (1,)
             assert fitted_estimator.coef_.shape == (1, 3)
             assert fitted_estimator.n_steps_ == model.n_steps
@@ -578,6 +582,11 @@ def test_callbacks_see_steps_and_what_was_released():
     assert names[0] == "setup"
     assert names[-1] == "teardown"
     assert [name for name in names if name.startswith("steps")][::99] == ["steps 1 to 2", "steps 248 to 250"]
+    assert [name for name in names[:-1] if name in ("number of records", "gradients", "fit")] == [
+        "number of records",
+        "gradients",
+        "fit",
+    ]
     assert not any("callback" in name and name != "_skl_callbacks" for name in vars(model))
     guarantees.clear()
     model.set_params(n_steps=3).partial_fit(X, y)
@@ -589,7 +598,7 @@ def test_callbacks_see_steps_and_what_was_released():
 def test_what_callbacks_are_handed_does_not_hold_the_records(monkeypatch):
     handed = []
 
-    def noted(estimator, steps, n_steps, attributes):
+    def noted(progress, steps, attributes):
         handed.append(attributes)
         return steps
 
@@ -598,7 +607,7 @@ def test_what_callbacks_are_handed_does_not_hold_the_records(monkeypatch):
         for cell in getattr(value, "__closure__", None) or ():
             yield from held(cell.cell_contents)
 
-    monkeypatch.setattr(_sgd_base, "reported", noted)
+    monkeypatch.setattr(Progress, "phase", noted)
     X, y = blobs(2, 101, 3)
     DPSGDClassifier(data_norm=3.0, classes=[0, 1], n_steps=2, random_state=0).fit(X, y)
     DPSGDRegressor(data_norm=3.0, bounds_y=(0, 1), n_steps=2, random_state=0).fit(X, y)

@@ -285,8 +285,8 @@ def test_callbacks_are_told_how_far_it_is_and_nothing_of_the_data():
         X, y = blobs(n_rows=400)
         told.clear()
         classifier(n_steps=30).set_callbacks(Listener()).fit(X[:n_rows], y[:n_rows])
-        # Begin and end of 30 parts, and of the whole.
-        assert len(told) == 62
+        # Begin and end of the number of records, of 30 steps, of the gradients, and of the whole.
+        assert len(told) == 66
         assert not any(told)
 
 
