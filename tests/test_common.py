@@ -362,9 +362,9 @@ def test_structure_has_bits_of_its_own(estimator, monkeypatch):
         inside.pop()
         return out
 
-    def stepping(self, label, n_rows):
+    def stepping(self, label, n_rows, attributes=None):
         inside.append(label)
-        out = steps(self, label, n_rows)
+        out = steps(self, label, n_rows, attributes)
         inside.pop()
         return out
 

@@ -222,8 +222,8 @@ def scaled_noise(factor):
         value = np.asarray(value, dtype=float)
         return value + factor * (release(session, label, value) - value)
 
-    def less_each(session, label, n_rows):
-        for rows, send in steps(session, label, n_rows):
+    def less_each(session, label, n_rows, attributes=None):
+        for rows, send in steps(session, label, n_rows, attributes):
             yield rows, lambda total, send=send: np.array(total) + factor * (send(np.array(total)) - np.array(total))
 
     with patch.object(ReleaseSession, "release", less), patch.object(ReleaseSession, "steps", less_each):

@@ -52,9 +52,9 @@ def watched(note, forced=None, numbers=as_they_are, sample=None):
         session._waiting.pop(label, None)
         return out
 
-    def many(session, label, n_rows):
+    def many(session, label, n_rows, attributes=None):
         mechanism = session._planned(label)
-        for number, (rows, own) in enumerate(steps(session, label, n_rows)):
+        for number, (rows, own) in enumerate(steps(session, label, n_rows, attributes)):
 
             def once(total, number=number, own=own):
                 return send(session, label, number, mechanism, total, lambda: own(total))
