@@ -64,7 +64,8 @@ class Listener:
         self._note("setup", estimator, context)
 
     def teardown(self, estimator, context):
-        pass
+        if self.fails_at == "teardown":
+            raise ZeroDivisionError
 
     def on_fit_task_begin(self, estimator, context, *, X=None, y=None, metadata=None):
         self._note("begin", estimator, context, X, y, metadata)
@@ -350,14 +351,14 @@ def test_a_callback_that_fails_leaves_the_charge_and_no_model(estimator):
     heard = listener()
     clone(model).set_callbacks(heard).fit(X, y)
     last = len(heard.told) - 1
-    # setup; begin of the fit and of the first phase; a step or the end of a phase; the end of the fit.
-    for fails_at in (0, 1, 2, last // 2, last - 1, last):
+    # setup; start of the fit and of the first phase; a step or the end of a phase; the end of the fit.
+    for fails_at in (0, 1, 2, last // 2, last - 1, last, "teardown"):
         accountant = BudgetAccountant(5.0, 1e-3)
         failing = clone(model).set_params(accountant=accountant).set_callbacks(Listener(fails_at))
         with pytest.raises(ZeroDivisionError):
             failing.fit(X, y)
         # A callback is set up before the charge.
-        assert len(accountant) == (fails_at > 0)
+        assert len(accountant) == (fails_at != 0)
         assert not hasattr(failing, "privacy_")
         assert not any(name.endswith("_") for name in vars(failing))
         assert "_callback_fit_ctx" not in vars(failing)

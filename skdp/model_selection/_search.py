@@ -582,7 +582,7 @@ _PARAMETERS = """    epsilon : float, default=1.0
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
         depends on the data, and the guarantee does not cover it.
         Fits inside print nothing. Under ``"repeat"``, neither lines nor callbacks tell the number of runs, which is
-        private, and only the begin and the end of all runs are reported."""
+        private. Only the start and the end of all runs are reported."""
 
 _ATTRIBUTES = """    best_params_ : dict
         The chosen setting.

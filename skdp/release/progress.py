@@ -3,7 +3,7 @@
 A fit consists of phases: the releases of its plan, or what a search does one after the other. A phase may have steps.
 Names of phases and numbers of steps follow from public parameters and from earlier releases. Therefore reports are
 post-processing, except for the elapsed time, which no guarantee covers. A phase whose number of steps is private
-reports its begin and its end alone. Callbacks get None in place of rows and labels. Estimators that they ask for are
+reports its start and its end alone. Callbacks get None in place of rows and labels. Estimators that they ask for are
 made of released values. A callback may ask to stop early, without effect: the noise is made for all steps, and all of
 them are paid for.
 """

@@ -37,8 +37,8 @@ def sums(monkeypatch):
         out = []
         steps = ReleaseSession.steps
 
-        def watched(self, label, n_rows):
-            for rows, send in steps(self, label, n_rows):
+        def watched(self, label, n_rows, attributes=None):
+            for rows, send in steps(self, label, n_rows, attributes):
 
                 def note(total, send=send):
                     noisy = send(total)
@@ -106,8 +106,8 @@ def test_empty_samples_are_as_likely_as_they_should_be(monkeypatch):
     sizes = []
     steps = ReleaseSession.steps
 
-    def watched(self, label, n_rows):
-        for rows, send in steps(self, label, n_rows):
+    def watched(self, label, n_rows, attributes=None):
+        for rows, send in steps(self, label, n_rows, attributes):
             sizes.append(len(rows))
             yield rows, send
 

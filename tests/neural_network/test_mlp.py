@@ -232,8 +232,8 @@ def test_sums_are_divided_by_public_numbers_alone(monkeypatch):
     found = []
     steps = ReleaseSession.steps
 
-    def reading(session, label, n_rows):
-        for rows, release in steps(session, label, n_rows):
+    def reading(session, label, n_rows, attributes=None):
+        for rows, release in steps(session, label, n_rows, attributes):
 
             def read(total, release=release):
                 found.append(total.copy())

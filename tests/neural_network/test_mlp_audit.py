@@ -39,8 +39,8 @@ class Reader:
             _mlp.initial_normals(22, NoiseSource(0).stream("initial weights"))[:17],
         )
 
-        def reading(session, label, n_rows):
-            for rows, release in steps(session, label, n_rows):
+        def reading(session, label, n_rows, attributes=None):
+            for rows, release in steps(session, label, n_rows, attributes):
 
                 def read(total, release=release):
                     self.outputs.append(release(total))
