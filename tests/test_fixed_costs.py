@@ -35,6 +35,7 @@ COMMON = {
     "classes": [None, [0, 1], [0, 1, 2]],
     "expected_n": [None, 50, 10**4, 10**7],
     "categories": [None, {0: 3}, {0: 1}],
+    "class_weight": [None, None, "balanced"],
 }
 
 _PCA = {

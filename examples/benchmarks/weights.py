@@ -56,7 +56,7 @@ def main():
                 scores.append(balanced_accuracy_score(y[test], model.predict(rows[test])))
         print(f"{name:60} {np.mean(scores):.3f} +- {np.std(scores):.3f}", flush=True)
 
-    for weights in (None, WEIGHTS):
+    for weights in (None, WEIGHTS, "balanced"):
         for kind, rows, known in (
             (ObjPertLogReg, X, norm),
             (DPNaiveBayes, codes, public),

@@ -109,9 +109,11 @@ class OutputPertLogReg(OutputPerturbation, PrivateLinearClassifier):
     classes : array-like, default=None
         The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
         in `y` are taken to be public, with a warning.
-    class_weight : dict, default=None
+    class_weight : dict or "balanced", default=None
         Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
         its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
+        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
+        inversely proportional to these counts, of a ratio of at most 20.
     max_weight : float, default=None
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
         `sample_weight` is given, and without effect otherwise.
@@ -133,6 +135,8 @@ class OutputPertLogReg(OutputPerturbation, PrivateLinearClassifier):
         Private intercepts; zeros without `fit_intercept`.
     classes_ : ndarray of shape (n_classes,)
         The label set, sorted.
+    class_weight_ : ndarray of shape (n_classes,)
+        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
     C_ : float
         The weight that was used.
     privacy_ : PrivacyGuarantee

@@ -95,9 +95,10 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
         guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
         it is for one row.
-    class_weight : dict, default=None
+    class_weight : dict or "balanced", default=None
         Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
         its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
+        ``"balanced"`` gives all labels the same prior probability, unless `priors` is set, and leaves out no records.
     max_weight : float, default=None
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
         `sample_weight` is given, and without effect otherwise.
@@ -170,6 +171,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
     _public = frozenset({"bin_edges_", "_columns"})
     _dtypes = NUMBERS
     _takes_sparse = True
+    _balances_itself = True
 
     def __init__(
         self,
@@ -230,6 +232,9 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         warn_of_declarations(sums, layout, noise, shape.classes, shape.names)
         model = estimate(sums, layout, noise, moment_weight(mechanism), parameters.options)
         priors = check_priors(self.priors, shape.n_classes)
+        if priors is None and isinstance(self.class_weight, str):
+            # With balanced weights, all labels have the same weight, and within a label nothing changes.
+            priors = np.full(shape.n_classes, 1 / shape.n_classes)
         theta = np.full((shape.n_classes, shape.n_features), np.nan)
         var = theta.copy()
         if layout.n_moments:

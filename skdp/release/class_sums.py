@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
-from ..mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, Mechanism, NoNoise
+from ..mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, Mechanism, NoNoise, pure_share
 from ..sensitivity import class_sums_l1, class_sums_l2, group_sensitivity
 
 Array = NDArray[np.float64]
@@ -31,24 +31,25 @@ _DOUBLE_BITS = 53
 
 
 def class_sums_mechanism(
-    epsilon: float, delta: float, n_counts: int, n_moments: int, size: int, rows: int = 1
+    epsilon: float, delta: float, n_counts: int, n_moments: int, size: int, rows: int = 1, share: float = 1.0
 ) -> tuple[Mechanism, PrivacyEvent]:
-    """Return the mechanism that releases counts and moments jointly, and its event."""
+    """Return the mechanism that releases counts and moments jointly for a share of the budget, and its event."""
     # A record adds to `n_counts` counts and to two moments of each of `n_moments` features. One unit adds at most
     # `rows` records. The vector has `size` numbers.
-    event: PrivacyEvent = PureEvent(epsilon)
+    part = pure_share(epsilon, share)
+    event: PrivacyEvent = PureEvent(part)
     mechanism: Mechanism
     if epsilon == math.inf:
         mechanism = NoNoise(group_sensitivity(class_sums_l2(n_counts, n_moments, WEIGHT_L2), rows))
     elif delta > 0:
-        mu = gaussian_mu(epsilon, delta)
+        mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
         sensitivity = group_sensitivity(class_sums_l2(n_counts, n_moments, WEIGHT_L2), rows)
         mechanism = GaussianMechanism(mu, sensitivity, size, _gaussian_bits(sensitivity / mu))
         event = GaussianEvent(mu)
     else:
         sensitivity = group_sensitivity(class_sums_l1(n_counts, n_moments, WEIGHT_L1), rows)
-        step = math.ldexp(1.0, -_laplace_bits(sensitivity / epsilon)) if n_moments else 1.0
-        mechanism = DiscreteLaplaceMechanism(epsilon, sensitivity, size, step)
+        step = math.ldexp(1.0, -_laplace_bits(sensitivity / part)) if n_moments else 1.0
+        mechanism = DiscreteLaplaceMechanism(part, sensitivity, size, step)
     return mechanism, event
 
 

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from ..checks.data import FLOATS, labelled_data, regression_data, single_target, validate_quietly
 from ..checks.params import check_bounds, check_classes, check_integer
 from ..mechanisms import NoiseSource
+from .balance import balance, divide, is_balanced, with_counts
 from .mixin import DPEstimatorMixin
 from .progress import Phases, Progress, with_callbacks
 from .session import PrivacyGuarantee, ReleaseSession, Reserved, check_accountant, phases_of
@@ -66,9 +67,17 @@ class PrivateEstimator(DPEstimatorMixin):
     _dtypes: ClassVar[Sequence[type]] = FLOATS
     #: Whether there may be several targets.
     _many_targets: ClassVar[bool] = False
+    #: Whether ``class_weight="balanced"`` is a matter of the released numbers, so that no records are left out.
+    _balances_itself: ClassVar[bool] = False
 
     accountant: Any
     random_state: Any
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name in ("privacy_plan", "_fixed_cost"):
+            if name in vars(cls):
+                setattr(cls, name, with_counts(vars(cls)[name]))
 
     @abstractmethod
     def _check_parameters(self) -> Any:
@@ -107,8 +116,14 @@ class PrivateEstimator(DPEstimatorMixin):
     ) -> Self:
         """Fit. If `parameters` are given, they are checked already, and may name a fit to continue."""
         accountant, progress = check_accountant(self.accountant), Progress(self)
+        balanced = is_balanced(self)
         if parameters is None:
             parameters = self._check_parameters()
+        elif balanced:
+            raise ValueError(
+                "partial_fit does not take class_weight='balanced', because courses on different records would have "
+                "different weights. Pass a dict of weights. The budget was not charged"
+            )
         source = NoiseSource(self.random_state)
         unit: Unit = getattr(parameters, "unit", ONE_RECORD)
         numbers = unit.numbers(groups, X)
@@ -119,7 +134,10 @@ class PrivateEstimator(DPEstimatorMixin):
         if probabilities is not None and known is not None:
             probabilities = probabilities[known]
         X, y, members = unit.members(numbers, X, y, known)
-        guarantee, design = self._plan(parameters, shape)
+        if balanced:
+            guarantee, (parameters, design) = divide(self, shape.n_classes, lambda inner: inner._planned(shape))
+        else:
+            guarantee, design = self._plan(parameters, shape)
         stated = self._stated(guarantee, parameters)
         self._rehearse(parameters, shape, design)
         reserved = {release.label for release in guarantee.releases if isinstance(release.mechanism, Reserved)}
@@ -129,17 +147,29 @@ class PrivateEstimator(DPEstimatorMixin):
         )
         progress.begin()
         X, y = unit.counted(source, members, X, y, probabilities)
+        weights = None
+        if balanced:
+            X, y, weights = balance(session, source, X, y, shape.n_classes)
         fitted = self._measure(session, Records(X, y, shape), parameters, design)
-        for name in (self._released | self._public | {"classes_"}) & vars(self).keys():
+        for name in (self._released | self._public | {"classes_", "class_weight_"}) & vars(self).keys():
             # An attribute of an earlier fit may not exist after this one.
             delattr(self, name)
         if shape.classes is not None:
             self.classes_ = shape.classes
+        if weights is not None:
+            self.class_weight_ = weights
         vars(self).update(fitted, privacy_=stated)
         # An estimator for callbacks is a copy of this one, which is complete.
         progress.end(dict)
         return self
 
+    def _planned(self, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Any, Any]]:
+        """Return the guarantee of a fit to data of this shape, and the parameters and the design behind it."""
+        parameters = self._check_parameters()
+        guarantee, design = self._plan(parameters, shape)
+        return guarantee, (parameters, design)
+
+    @with_counts
     def privacy_plan(self, *, n_features: int | None = None, n_classes: int | None = None) -> PrivacyGuarantee:
         """Return the guarantee that `fit` will give, without any data.
 

@@ -32,8 +32,8 @@ _REASONS = {
         "scores have no weights. For other estimators, leave out records by a public rule"
     ),
     "class_weight": (
-        "Classifiers of the central model take class_weight, a dict of public weights. For other estimators, move the "
-        "threshold on predict_proba or decision_function after the fit, which uses no budget"
+        "Classifiers of the central model take class_weight, a dict of public weights or 'balanced'. For other "
+        "estimators, move the threshold on predict_proba or decision_function after the fit, which uses no budget"
     ),
     "verbose": "Estimators whose fits take long have it, and print public numbers. Other estimators print nothing",
     "warm_start": "Each fit is a release of its own and starts anew",

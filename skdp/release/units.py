@@ -88,7 +88,7 @@ class Unit:
             raise ValueError("X and groups must have the same number of rows")
         members = numbers
         if known is not None and not known.all():
-            X, y, members = _at(X, known), _at(y, known), _at(members, known)
+            X, y, members = rows_at(X, known), rows_at(y, known), rows_at(members, known)
         return X, y, members
 
     def counted(
@@ -105,10 +105,10 @@ class Unit:
         """
         if members is not None:
             rows = drawn_rows(members, self.rows, source.stream("rows that count"))
-            X, y, probabilities = _at(X, rows), _at(y, rows), _at(probabilities, rows)
+            X, y, probabilities = rows_at(X, rows), rows_at(y, rows), rows_at(probabilities, rows)
         if probabilities is not None:
             coins = kept(probabilities, source.stream("weights of records"))
-            X, y = _at(X, coins), _at(y, coins)
+            X, y = rows_at(X, coins), rows_at(y, coins)
         return X, y
 
 
@@ -116,7 +116,7 @@ class Unit:
 ONE_RECORD = Unit()
 
 
-def _at(data: Any, rows: NDArray) -> Any:
+def rows_at(data: Any, rows: NDArray) -> Any:
     """Return some rows of an array or of a list of columns."""
     if isinstance(data, list):
         return [column[rows] for column in data]

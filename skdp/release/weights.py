@@ -36,12 +36,6 @@ from ..mechanisms import BitStream
 
 Array = NDArray[np.float64]
 
-_BALANCED = (
-    "class_weight='balanced' is not supported, because the shares of the classes among private records are private. "
-    "Pass a dict of weights from public shares, or from shares that were released, for instance from class_count_ of "
-    "DPNaiveBayes. The budget was not charged"
-)
-
 _NO_BOUND = (
     "sample_weight is given and max_weight is None. Set max_weight, a public upper bound on the weights: a record is "
     "kept with probability sample_weight / max_weight. The budget was not charged"
@@ -69,12 +63,16 @@ def class_weights(class_weight: Any, classes: NDArray | None) -> Array | None:
     """Check public weights of labels; return weights in [0, 1] of all labels and of labels outside of `classes`."""
     if class_weight is None:
         return None
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        raise ValueError(_BALANCED)
-    if not isinstance(class_weight, Mapping):
-        raise TypeError(f"class_weight must be a dict of weights by label or None, got {shown(class_weight)}")
+    balanced = isinstance(class_weight, str) and class_weight == "balanced"
+    if not (balanced or isinstance(class_weight, Mapping)):
+        raise TypeError(
+            f"class_weight must be a dict of weights by label, 'balanced' or None, got {shown(class_weight)}"
+        )
     if classes is None:
         raise ValueError("class_weight is for labels, and this fit has none: leave it at None")
+    if balanced:
+        # These weights follow from a release of the fit.
+        return None
     labels = classes.tolist()
     for label in set(class_weight) - set(labels):
         raise ValueError(f"class_weight names {shown(label)}, which is not in classes")

@@ -223,9 +223,11 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
         guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
         it is for one row.
-    class_weight : dict, default=None
+    class_weight : dict or "balanced", default=None
         Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
         its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
+        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
+        inversely proportional to these counts, of a ratio of at most 20.
     max_weight : float, default=None
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
         `sample_weight` is given, and without effect otherwise.
@@ -251,6 +253,8 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         Public edges of the bins of each column; None for categories.
     classes_ : ndarray of shape (n_classes,)
         The label set, sorted.
+    class_weight_ : ndarray of shape (n_classes,)
+        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
     privacy_ : PrivacyGuarantee
         The guarantee, with mechanism, sensitivity and noise scale.
     n_features_in_ : int
