@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..checks.params import check_choice, check_integer
@@ -28,6 +29,7 @@ from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.columns import Columns, check_columns
 from ._base import MOST_CATEGORIES, ROUTED, TreeModel, check_optional
 from ._growth import grow
+from ._importances import impurity_decreases
 from ._outcomes import Outcome
 from ._plans import COUNTS, CUTS, GRID, LENGTH, SCALE, STEP, TREES, Parameters, Plan, Shares, make_plan, plan_trees
 from ._smoothing import class_distributions, log_odds, scores, totals_of
@@ -141,6 +143,7 @@ class RandomTrees(TreeModel, PrivateEstimator):
     weights: str
     structure_seed: int
     tree_weights_: Array
+    _decreases: Array
 
     @abstractmethod
     def _outcome(self, shape: Shape) -> Outcome:
@@ -223,6 +226,7 @@ class RandomTrees(TreeModel, PrivateEstimator):
         return {
             "structure_": forest,
             "tree_weights_": weights[: trees.n_trees],
+            "_decreases": impurity_decreases(forest, counts, reachable, trees.noise, n_features, dispersion),
             **self._fitted(outcome, counts, distributions, inner, prior, weights[trees.n_trees :]),
         }
 
@@ -231,6 +235,16 @@ class RandomTrees(TreeModel, PrivateEstimator):
         self, outcome: Any, counts: Array, leaves: Array, inner: Array, prior: Array, intercept: Array
     ) -> dict[str, Any]:
         """Return the other fitted attributes."""
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Mean decreases of impurity by the splits of each column, divided by their sum, of shape (n_features,).
+
+        They are computed from the released counts or sums in the leaves, less what noise and sampling explain.
+        """
+        check_is_fitted(self, "privacy_")
+        found: Array = self._importances(self._decreases)
+        return found
 
     def _fixed_cost(self) -> PrivacyCost | None:
         parameters = self._check_parameters()

@@ -109,6 +109,9 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
         Constant of the log-odds, besides those of the mean.
     privacy_ : PrivacyGuarantee
         The guarantee, with mechanism, sensitivity and noise scale.
+    feature_importances_ : ndarray of shape (n_features,)
+        Mean decreases of the squared error by the splits of each column, less what noise and sampling explain, from the
+        released leaf sums, divided by their sum.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -163,6 +166,7 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
             "tree_weights_",
             "intercept_",
             "_shares",
+            "_decreases",
         }
     )
     _public = frozenset({"_targets"})

@@ -115,6 +115,9 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
         The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
     privacy_ : PrivacyGuarantee
         The guarantee, with mechanism, sensitivity and noise scale.
+    feature_importances_ : ndarray of shape (n_features,)
+        Mean decreases of Gini's impurity by the splits of each column, less what noise and sampling explain, from the
+        released leaf counts, divided by their sum.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -159,7 +162,16 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
     """
 
     _released = frozenset(
-        {"structure_", "leaf_counts_", "leaf_proba_", "inner_proba_", "class_prior_", "tree_weights_", "intercept_"}
+        {
+            "structure_",
+            "leaf_counts_",
+            "leaf_proba_",
+            "inner_proba_",
+            "class_prior_",
+            "tree_weights_",
+            "intercept_",
+            "_decreases",
+        }
     )
 
     def __init__(

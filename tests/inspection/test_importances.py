@@ -1,5 +1,7 @@
 """Importances are functions of released quantities, and find the columns that matter."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -11,10 +13,14 @@ from skdp import (
     DPAdditiveRegressor,
     DPGreedyTree,
     DPNaiveBayes,
+    DPRandomTree,
+    DPRandomTreeRegressor,
     LocalDPNaiveBayes,
     Number,
     Schema,
 )
+from skdp.tree import _importances
+from skdp.tree._importances import impurity_decreases
 
 RNG = np.random.default_rng(0)
 N = 4000
@@ -27,6 +33,8 @@ MODELS = [
     DPNaiveBayes(bounds=(0, 1), classes=[0, 1]),
     DPNaiveBayes(bounds=(0, 1), classes=[0, 1], numeric="binned"),
     LocalDPNaiveBayes(bounds=(0, 1), classes=[0, 1], n_bins=4),
+    DPRandomTree(bounds=(0, 1), classes=[0, 1]),
+    DPRandomTreeRegressor(bounds=(0, 1), bounds_y=(0, 1)),
 ]
 every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 
@@ -58,7 +66,10 @@ def test_importances_are_of_the_columns_of_a_table(model):
         {"a": Number(0, 1), "size": Category(["s", "m"], ordered=True), "c": Number(0, 1), "d": (0, 1)}, target=[0, 1]
     )
     columns = {"a": X[:, 0], "size": np.where(X[:, 1] > 0.5, "s", "m"), "c": X[:, 2], "d": X[:, 3]}
-    model = clone(model).set_params(bounds=None, classes=None, schema=schema, epsilon=20.0, random_state=0)
+    if isinstance(model, DPRandomTreeRegressor):
+        schema = Schema(dict(schema), target=Number(0, 1))
+    model = clone(model).set_params(schema=schema, epsilon=20.0, random_state=0)
+    model.set_params(**{name: None for name in ("bounds", "bounds_y", "classes") if hasattr(model, name)})
     found = model.fit(columns, Y).feature_importances_
     assert found.shape == (model.n_features_in_,) == (4,)
     assert found.argmax() == 2
@@ -99,3 +110,89 @@ def test_splits_of_a_tree_lessen_impurity():
 def test_no_signal_and_no_noise():
     model = DPGreedyTree(bounds=(0, 1), classes=[0, 1], epsilon=np.inf).fit(np.zeros((50, 2)), [0, 1] * 25)
     assert model.feature_importances_.tolist() == [0.0, 0.0]
+
+
+# --- forests ---------------------------------------------------------------------------------------------------------
+
+FORESTS = [
+    (DPRandomTree, {"classes": [0, 1]}, 1e-5),
+    (DPRandomTree, {"classes": [0, 1]}, 0.0),
+    (DPRandomTreeRegressor, {"bounds_y": (-1, 1)}, 1e-5),
+]
+
+
+@pytest.mark.parametrize(("kind", "known", "delta"), FORESTS)
+@pytest.mark.parametrize("seed", range(3))
+def test_two_of_ten_columns_are_found_at_epsilon_1(kind, known, delta, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0, 1, (5000, 10))
+    signal = 4 * (X[:, 3] - 0.5) + 3 * (X[:, 7] - 0.5)
+    y = np.clip(signal / 4 + 0.3 * rng.normal(size=5000), -1, 1)
+    if kind is DPRandomTree:
+        y = (signal + rng.logistic(size=5000) > 0).astype(int)
+    model = kind(epsilon=1.0, delta=delta, bounds=(0, 1), random_state=seed, structure_seed=seed, **known)
+    found = model.fit(X, y).feature_importances_
+    others = np.delete(found, [3, 7])
+    assert set(np.argsort(found)[-2:]) == {3, 7}
+    assert others.mean() < 0.03
+    assert np.median(others) == 0
+
+
+def by_hand(forest, counts, n_features):
+    """The decreases of the impurity of exact counts, split by split."""
+    found, seen = np.zeros(n_features), np.zeros(n_features)
+
+    def impurity(leaves):
+        nodes = leaves.sum(axis=0)
+        return nodes.sum() - (nodes**2).sum() / nodes.sum()
+
+    for t in range(forest.n_trees):
+        seen[np.unique(forest.features[t, : forest.n_seen[t]])] += 1
+        for level in range(forest.depth):
+            for node, leaves in enumerate(np.split(counts[t], 2**level)):
+                halves = np.split(leaves, 2)
+                if all(half.sum() > 0 for half in halves):
+                    slot = forest.level(forest.slots, level)[t, node]
+                    decrease = impurity(leaves) - sum(map(impurity, halves))
+                    found[forest.features[t, slot]] += decrease
+    return found / seen
+
+
+def test_decreases_without_noise_are_those_of_impurity():
+    model = DPRandomTree(
+        bounds=(0, 1), classes=[0, 1], epsilon=np.inf, n_estimators=5, max_depth=4, max_features=2, expected_n=N
+    ).fit(X, Y)
+    forest, counts = model.structure_, model.leaf_counts_
+    found = impurity_decreases(forest, counts, forest.reachable(), 0.0, 4, dispersion=0.0)
+    np.testing.assert_allclose(found, by_hand(forest, counts, 4))
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_chance_alone_has_no_importance(n_classes):
+    # Labels that have nothing to do with the columns, with noise: of the sums over levels, few pass, and those that do
+    # are small. The mean of what is compared with chance is 0, by 300 draws.
+    rng = np.random.default_rng(1)
+    structure = (
+        DPRandomTree(bounds=(0, 1), classes=range(n_classes), epsilon=np.inf, n_estimators=4, max_depth=3)
+        .fit(X, rng.integers(n_classes, size=N))
+        .structure_
+    )
+    reachable = structure.reachable()
+    found = []
+    with patch.object(_importances, "EVIDENCE", -1e300):
+        for _ in range(300):
+            counts = rng.multinomial(N, np.full(8 * n_classes, 1 / (8 * n_classes)), size=4).reshape(4, 8, n_classes)
+            noisy = counts + rng.normal(scale=30.0, size=counts.shape)
+            found.append(impurity_decreases(structure, noisy, reachable, 30.0, 4))
+            # Without the correction, all would be positive.
+            assert np.all(impurity_decreases(structure, noisy, reachable, 0.0, 4, dispersion=0.0) > 0)
+    error = np.std(found, axis=0) / np.sqrt(300)
+    assert np.all(np.abs(np.mean(found, axis=0)) < 7 * error)
+
+
+def test_a_forest_without_signal_has_few_importances():
+    rng = np.random.default_rng(2)
+    model = DPRandomTree(bounds=(0, 1), classes=[0, 1], epsilon=1.0, delta=1e-5, random_state=0)
+    found = [model.fit(rng.uniform(0, 1, (2000, 8)), rng.integers(2, size=2000))._decreases for _ in range(10)]
+    # A normal sum exceeds three deviations rarely; a square of a normal number does in 22 of 1,000 cases.
+    assert np.mean(np.array(found) > 0) < 0.3
