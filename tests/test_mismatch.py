@@ -21,7 +21,9 @@ from skdp import (
     DPGreedyTree,
     DPNaiveBayes,
     DPRandomTree,
+    DPRandomTreeRegressor,
     HistogramClassifier,
+    Number,
     Schema,
 )
 from skdp.exceptions import SchemaMismatchWarning
@@ -178,3 +180,83 @@ def test_values_that_a_schema_does_not_declare_are_told_by_their_cell(model):
     if model._form() == "cells":
         (message,) = said(lambda: model.fit({**table, "age": ["young"] * N}, Y))
         assert "for the declared values of the column 'age'. " in message
+
+
+# --- random trees with a schema --------------------------------------------------------------------------------------
+
+TOWNS = [f"t{i}" for i in range(11)]
+
+
+def table(seed=6, n_rows=N):
+    rng = np.random.default_rng(seed)
+    return {"town": rng.choice(TOWNS, n_rows), "size": rng.choice(["s", "m"], n_rows), "age": rng.uniform(size=n_rows)}
+
+
+@pytest.mark.parametrize("epsilon", [2.0, math.inf])
+@pytest.mark.parametrize("size", [{"n_estimators": 9}, {"expected_n": N}, {}], ids=lambda size: "".join(size) or "auto")
+@pytest.mark.parametrize("kind", [DPRandomTree, DPRandomTreeRegressor])
+def test_random_trees_compare_cells_of_a_schema(kind, size, epsilon):
+    columns = {"town": TOWNS, "size": Category(["s", "m"], ordered=True), "age": (0, 1)}
+    y, target = (Y, ["e", "p"]) if kind is DPRandomTree else (X[:, 0], Number(0, 1))
+    model = kind(schema=Schema(columns, target), max_depth=5, delta=1e-5, random_state=0)
+    model.set_params(epsilon=epsilon, **size)
+    rows = table()
+    assert said(lambda: model.fit(rows, y)) == []
+    for name, entry in (("town", "T1"), ("size", None), ("town", np.nan)):
+        wrong = {**rows, name: [entry] * N}
+        (message,) = said(lambda wrong=wrong: model.fit(wrong, y))
+        assert f"for the declared values of the column {name!r}. " in message
+    (message,) = said(lambda: model.fit({**rows, "town": ["x"] * N, "size": ["x"] * N}, y))
+    assert "'town', the declared values of the column 'size'. " in message
+    # A tenth is enough.
+    some = np.where(np.arange(N) % 10 == 0, rows["town"], "T1")
+    assert said(lambda: model.fit({**rows, "town": some}, y)) == []
+    # Without numbers, too, there is a number of all records.
+    only = Schema({name: columns[name] for name in ("town", "size")}, target)
+    model.set_params(schema=only)
+    rows.pop("age")
+    assert said(lambda: model.fit(rows, y)) == []
+    (message,) = said(lambda: model.fit({**rows, "town": ["x"] * N, "size": ["x"] * N}, y))
+    assert "'town', the declared values of the column 'size'. " in message
+
+
+def test_false_alarms_of_random_trees_are_as_rare_as_is_said():
+    # Five percent of the records have a declared value in each column, of which four are compared.
+    rng = np.random.default_rng(3)
+    columns = {f"c{j}": Category(["a", "b", "c"]) for j in range(4)}
+    model = DPRandomTree(
+        schema=Schema(columns, ["e", "p"]), max_depth=3, n_estimators=8, weights="equal", epsilon=1.0, delta=1e-5
+    )
+    runs, alarms = 150, 0
+    for seed in range(runs):
+        rows = {name: np.where(rng.random(N) < 1.2 * LEAST_SHARE, "b", "B") for name in columns}
+        alarms += bool(said(partial(model.set_params(random_state=seed, structure_seed=seed).fit, rows, Y)))
+    assert stats.binom.sf(alarms - 1, runs, FALSE_ALARM) > 1e-9
+
+
+@pytest.mark.parametrize("max_features", [1, 2])
+def test_leaves_of_declared_values_are_found_by_their_rows(max_features):
+    # Each category is sent down the trees by itself.
+    schema = Schema({"town": TOWNS, "age": (0, 1)}, ["e", "p"])
+    model = DPRandomTree(schema=schema, max_depth=5, n_estimators=30, max_features=max_features, epsilon=math.inf)
+    forest = model.fit({"town": TOWNS, "age": [0.5] * 11}, ["e", "p"] * 5 + ["e"]).structure_
+    told, held = forest.declared_leaves(0, len(TOWNS))
+    n_told = 0
+    ages = np.repeat(np.linspace(0, 1.125, 400), 13)
+    reached = forest.leaves(np.column_stack([np.tile(np.arange(13.0), 400), ages]))
+    for t in range(forest.n_trees):
+        if 0 not in forest.features[t, : forest.n_seen[t]]:
+            assert t not in told
+            continue
+        kinds = np.zeros((2, forest.n_leaves), dtype=bool)
+        for code, leaf in zip(np.tile(np.arange(13), 400), reached[t], strict=True):
+            kinds[int(code >= 11), leaf] = True
+        apart = not (kinds[0] & kinds[1]).any()
+        assert apart == (t in told)
+        if apart:
+            n_told += 1
+            own = held[told.tolist().index(t)] & forest.reachable()[t]
+            assert np.all(own | ~kinds[0])
+            assert not np.any(own & kinds[1])
+    assert n_told == len(told)
+    assert n_told > 0 or max_features == 2

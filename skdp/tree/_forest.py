@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -90,14 +90,17 @@ def _warn_of_counts(
     classes: NDArray | None,
     names: NDArray | None,
     first: tuple[Array, float] | None,
+    declared: Mapping[int, int],
 ) -> None:
     """Warn of declared labels and codes that hardly occur, by the released counts of trees.
 
     A tree counts each record with a declared label once, unless the record has an unknown code where a level asks for
     one. Therefore trees that split by one categorical column alone show how many records have its codes. Noise is
-    independent from leaf to leaf. Where there were class counts before, labels were compared by them.
+    independent from leaf to leaf. Where there were class counts before, labels were compared by them. In columns in
+    `declared`, codes behind the first ones stand for other and missing values. Leaves of declared codes are added up,
+    in trees in which no leaf has codes of both kinds.
     """
-    categorical = set(forest.places if forest.depth else [])
+    categorical = set(forest.places if forest.depth else []) - set(declared)
     trees: dict[tuple[int, ...], list[int]] = {}
     for tree, (seen, n_seen) in enumerate(zip(forest.features, forest.n_seen, strict=True)):
         trees.setdefault(tuple(sorted(categorical & set(seen[:n_seen].tolist()))), []).append(tree)
@@ -110,7 +113,18 @@ def _warn_of_counts(
     every = found.pop((), None) if first is None else first
     root = math.sqrt(counts.shape[2])
     totals = {columns[0]: (float(own.sum()), spread * root) for columns, (own, spread) in found.items() if columns}
-    parts = [column_part(j if names is None else str(names[j]), *own) for j, own in totals.items()]
+    known = dict(totals)
+    for j, n_declared in declared.items():
+        told, held = forest.declared_leaves(j, n_declared)
+        if len(told):
+            sums, n_held = counts[told].sum(axis=2), [(forest.reachable()[told] & own).sum() for own in (held, ~held)]
+            spreads = [noise * root * math.sqrt(n) / len(told) for n in n_held]
+            known[j] = float((sums * held).sum()) / len(told), spreads[0]
+            if every is not None and math.hypot(every[1] * root, spreads[1]) < spreads[0]:
+                # The number of all records less those in the other leaves, of which there are few.
+                others = float((sums * ~held).sum()) / len(told)
+                known[j] = float(every[0].sum()) - others, math.hypot(every[1] * root, spreads[1])
+    parts = [column_part(j if names is None else str(names[j]), *own) for j, own in known.items()]
     if every is not None:
         labels = [] if first or classes is None else label_parts(classes, *every)
         warn_of_mismatch(float(every[0].sum()), every[1] * root, [*labels, *parts], labels=bool(labels))
@@ -185,7 +199,8 @@ class RandomTrees(TreeModel, PrivateEstimator):
         counter = trees.mechanisms[COUNTS]
         released = session.release(COUNTS, outcome.sums(counter, forest, X, y))
         counts = released[: reachable.size * n_classes].reshape(*reachable.shape, n_classes) * reachable[:, :, None]
-        _warn_of_counts(forest, counts, trees.noise, records.shape.classes, records.shape.names, first)
+        names = records.shape.names
+        _warn_of_counts(forest, counts, trees.noise, records.shape.classes, names, first, columns.declared)
         totals, spread = totals_of(counts, reachable, trees.noise, first)
         prior = outcome.prior(totals, spread)
         rest = released[reachable.size * n_classes :]
