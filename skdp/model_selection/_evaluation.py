@@ -56,7 +56,7 @@ from ._scoring import (
 )
 from ._search import _numbers, encodes_tables, occurring_labels, rows_for_steps, takes_text, try_on_nothing
 from ._strategies import SearchContext, Task
-from ._tables import bounds_of, schema_of, with_schema
+from ._tables import bounds_of, rows_of_table, schema_of, with_schema
 
 #: What the evaluation takes of a cross-validation's budget; the fits have the rest.
 _TABLE_PORTION = Fraction(1, 10)
@@ -126,8 +126,8 @@ def private_score(
     ----------
     estimator : estimator
         Fitted. It is public, or was paid for.
-    X : array-like of shape (n_samples, n_features)
-        Private features.
+    X : array-like, DataFrame, Table or dict of shape (n_samples, n_features)
+        Private features. A dict of columns or a Table of PyArrow needs a schema in the estimator or its first step.
     y : array-like of shape (n_samples,)
         Private labels or targets.
     metric : str, default="accuracy"
@@ -210,6 +210,7 @@ def private_score(
     numbers = unit.numbers(groups, X)
     targets = labels_of(y) if labels is not None else _numbers(y)
     coded = targets if labels is None else encode_labels(targets, labels)
+    X = rows_of_table(estimator, X)
     # Of a list one record's text would make text of all numbers; of other formats no rows can be taken.
     if not hasattr(X, "shape"):
         X = (
@@ -265,8 +266,8 @@ def private_cross_val_score(
     ----------
     estimator : estimator
         A private estimator without accountant, or a pipeline with private steps. Its epsilon and delta are set.
-    X : array-like of shape (n_samples, n_features)
-        Private features.
+    X : array-like, DataFrame, Table or dict of shape (n_samples, n_features)
+        Private features. A dict of columns or a Table of PyArrow needs a schema in the estimator or its first step.
     y : array-like of shape (n_samples,)
         Private labels or targets.
     cv : int, default=5
@@ -341,7 +342,7 @@ def private_cross_val_score(
     classes = declared_classes(estimator) if is_classifier(estimator) else None
     numbers = unit.numbers(groups, X)
     targets = labels_of(y) if is_classifier(estimator) else _numbers(y)
-    X = rows_for_steps(X, takes_text(estimator), encodes_tables(estimator))
+    X = rows_for_steps(rows_of_table(estimator, X), takes_text(estimator), encodes_tables(estimator))
     if X.shape[0] != len(targets):
         raise ValueError("X and y must have the same number of rows")
     members = unit.members(numbers, targets)[2]

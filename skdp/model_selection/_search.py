@@ -40,7 +40,7 @@ from ._pricing import Prices, events_of
 from ._scoring import FROM_TABLES, LEVELS, Score, Table, make_measure, take
 from ._stateless import check_entries, check_rows, with_groups, without_na
 from ._strategies import STRATEGIES, SearchContext, Strategy, make_strategy
-from ._tables import bounds_of, schema_of, with_schema
+from ._tables import bounds_of, rows_of_table, schema_of, with_schema
 
 #: Mean number of runs for each candidate, under "repeat".
 _RUNS_A_CANDIDATE = 3.0
@@ -121,8 +121,9 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
 
         Parameters
         ----------
-        X : array-like, sparse matrix or dataframe of shape (n_samples, n_features)
-            Features, as the estimator takes them.
+        X : array-like, sparse matrix, DataFrame, Table or dict of shape (n_samples, n_features)
+            Features, as the estimator takes them. A dict of columns or a Table of PyArrow needs a schema in the
+            estimator or its first step.
         y : array-like of shape (n_samples,)
             Labels or targets.
         groups : array-like of shape (n_samples,), default=None
@@ -296,6 +297,7 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
 
     def _rows(self, X: Any) -> Any:
         model = self._model()
+        X = rows_of_table(model, X)
         sparse = get_tags(model).input_tags.sparse
         if takes_text(model) or hasattr(model, "steps") or hasattr(model, "transformers"):
             X = rows_for_steps(X, takes_text(model), encodes_tables(model))

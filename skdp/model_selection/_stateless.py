@@ -37,6 +37,7 @@ from ..checks.silence import quieten, silence
 from ..cluster import DPKMeans, SampleAggKMeans
 from ..decomposition import DPPCA, ExpMechPCA
 from ..preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner, TableEncoder
+from ..schema.entries import Entries, Rows
 from ..schema.schema import as_schema
 from ._kinds import has_public_categories, is_private, is_shared
 from ._scoring import take
@@ -56,22 +57,29 @@ _EXACT = (
 )
 
 
-def check_steps(estimator: Any, name: str = "", *, searched: bool = True) -> None:
+def check_steps(estimator: Any, name: str = "", *, searched: bool = True, dense: bool = False) -> None:
     """Refuse a step that is neither private, nor a listed stateless transformer, nor made of these."""
     # A fit that is not `searched` may fail on a record that the user declared to be refused, and may have functions.
+    # With `dense`, the step is in a ColumnTransformer, which fails on sparse data without rows.
     if estimator is None or isinstance(estimator, str) or (is_private(estimator) and not is_shared(estimator)):
         return
     place = f"step {name!r}, {type(estimator).__name__}," if name else type(estimator).__name__
     if type(estimator) in _COMPOSED or is_shared(estimator):
         _check_composed(estimator, place)
         for part, step in _parts(estimator):
-            check_steps(step, f"{name}__{part}" if name else part, searched=searched)
+            inside = dense or isinstance(estimator, ColumnTransformer)
+            check_steps(step, f"{name}__{part}" if name else part, searched=searched, dense=inside)
     elif type(estimator) is FunctionTransformer and not searched:
         return
     elif type(estimator) not in _STATELESS:
         raise ValueError(
             f"{place} is not private, and not known to map each row by itself: it may learn from the data, choose by "
             f"them, or fail on one record. {_taken(searched)}"
+        )
+    elif dense and getattr(estimator, "sparse_output", False):
+        raise ValueError(
+            f"{place} makes sparse rows, which a ColumnTransformer does not take if there are none: set "
+            "sparse_output=False"
         )
     elif isinstance(estimator, OneHotEncoder | OrdinalEncoder):
         _check_encoder(estimator, place)
@@ -122,8 +130,6 @@ def _check_encoder(encoder: Any, place: str) -> None:
             f"{place} learns its categories, or fails on others: give it categories, no min_frequency or "
             "max_categories, and handle_unknown='ignore' (OneHotEncoder) or 'use_encoded_value' (OrdinalEncoder)"
         )
-    if one_hot and encoder.sparse_output:
-        raise ValueError(f"{place} makes sparse rows: set sparse_output=False")
     if not one_hot and not (_is_finite(encoder.unknown_value) and _is_finite(encoder.encoded_missing_value)):
         raise ValueError(
             f"{place} makes NaN of missing entries: give it finite numbers for unknown_value and encoded_missing_value"
@@ -131,8 +137,6 @@ def _check_encoder(encoder: Any, place: str) -> None:
 
 
 def _check_table_encoder(encoder: TableEncoder, place: str) -> None:
-    if encoder.sparse_output:
-        raise ValueError(f"{place} makes sparse rows: set sparse_output=False")
     refusing = [
         name
         for name, column in as_schema(encoder.schema).items()
@@ -382,6 +386,8 @@ def with_groups(model: Any, groups: NDArray[np.intp] | None) -> Any:
 
 
 def _row_of_zeros(X: Any) -> Any:
+    if isinstance(X, Rows):
+        return Rows(X.names, tuple(Entries(np.zeros(1), name=name) for name in X.names))
     if hasattr(X, "iloc"):
         row = type(X)({k: [_zero(dtype)] for k, dtype in enumerate(X.dtypes)}).astype(dict(enumerate(X.dtypes)))
         row.columns = X.columns

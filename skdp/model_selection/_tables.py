@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from ..schema import Category, Schema
-from ..schema.schema import as_schema
+from ..schema.schema import as_schema, read_rows
 
 
 def declared(estimator: Any, name: str) -> Any:
@@ -32,6 +33,22 @@ def schema_of(estimator: Any, given: Any = None) -> Schema | None:
     """Return the given schema, or that of the step which reads the table, or None."""
     found = getattr(first_step(estimator), "schema", None) if given is None else given
     return None if found is None else as_schema(found)
+
+
+def rows_of_table(estimator: Any, X: Any) -> Any:
+    """Read a dict of columns or a table of PyArrow by the schema of the estimator; return other rows as they are."""
+    # Rows are taken from what is returned, which these tables do not offer in the way of arrays.
+    of_arrow = type(X).__module__.partition(".")[0] == "pyarrow"
+    if not (of_arrow or isinstance(X, Mapping) or getattr(getattr(X, "dtype", None), "names", None)):
+        return X
+    schema = schema_of(estimator)
+    if schema is None:
+        raise TypeError(
+            f"X is a {type(X).__name__} of columns, which only an estimator or a first step with a schema reads, and "
+            f"{type(first_step(estimator)).__name__} has none. Set schema, or pass a DataFrame or an array. The budget "
+            "was not charged"
+        )
+    return read_rows(schema, X)
 
 
 def with_schema(estimator: Any, given: Any) -> Any:

@@ -20,6 +20,9 @@ Array = NDArray[np.float64]
 #: Name of the cell of missing entries.
 MISSING_CELL = "missing"
 
+# Texts that stand for missing entries in a column that one entry turned into text.
+_WRITTEN = ("nan", "NaT", "<NA>")
+
 # Values that a description shows.
 _MOST_SHOWN = 4
 
@@ -125,6 +128,12 @@ class Category:
     def __post_init__(self) -> None:
         checked = check_list(self.values, 1, "values")
         object.__setattr__(self, "values", tuple(checked.values.tolist()))
+        written = [value for value in self.values if value in _WRITTEN]
+        if written:
+            raise ValueError(
+                f"values must not hold {written[0]!r}, which NumPy and pandas write for missing entries where a column "
+                "becomes text: give this category another name, in values and in the table"
+            )
         if len({key_of(value) for value in self.values}) < len(self.values):
             # Readers of CSV files make numbers of a column of text, unless one entry is no number.
             raise ValueError("values must not hold two texts that spell the same number, such as '7' and '007'")

@@ -51,6 +51,11 @@ class Entries:
     def __len__(self) -> int:
         return len(self.places if self.numbers is None else self.numbers)  # type: ignore[arg-type]
 
+    def at(self, rows: NDArray) -> Entries:
+        """Return some of the entries."""
+        numbers, places = (None if own is None else own[rows] for own in (self.numbers, self.places))
+        return replace(self, numbers=numbers, places=places)
+
     def as_numbers(self) -> Array:
         """Return the entries as doubles; missing entries and those that are no numbers become NaN."""
         if self.places is None:
@@ -68,6 +73,24 @@ class Entries:
                 return _codes_of(distinct.tolist(), categories)[places]
             return np.where(np.isnan(self.numbers), MISSING, categories.encode(self.numbers))
         return np.append(_codes_of(self.distinct, categories), MISSING)[self.places]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A table that was read, of which rows can be taken as of an array."""
+
+    names: tuple[str, ...]
+    columns: tuple[Entries, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.columns[0]), len(self.columns)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: NDArray) -> Rows:
+        return Rows(self.names, tuple(column.at(rows) for column in self.columns))
 
 
 def _codes_of(distinct: Iterable[Any], categories: Categories) -> NDArray[np.int64]:
@@ -200,6 +223,8 @@ def _from_arrow(column: Any) -> Entries:
 
 
 def _read(column: Any) -> Entries:
+    if isinstance(column, Entries):
+        return column
     library = type(column).__module__.partition(".")[0]
     if library == "pandas":
         return _from_pandas(column.to_series() if hasattr(column, "to_series") else column)
@@ -241,8 +266,11 @@ def table_columns(X: Any) -> tuple[list[Any] | None, list[Any]]:
     library = type(X).__module__.partition(".")[0]
     if hasattr(X, "toarray"):
         raise TypeError("Sparse data are not taken: X must be a dense table, with one column for each of the schema's")
-    if isinstance(X, Mapping):
+    if isinstance(X, Rows):
+        names, columns = list(X.names), list(X.columns)
+    elif isinstance(X, Mapping):
         names, columns = list(X), list(X.values())
+        _check_indexes(columns)
     elif library == "pandas" and hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
         names, columns = list(X.columns), [X.iloc[:, j] for j in range(X.shape[1])]
     elif library == "polars" and hasattr(X, "get_columns"):
@@ -255,6 +283,22 @@ def table_columns(X: Any) -> tuple[list[Any] | None, list[Any]]:
         return None, _columns_of_rows(X)
     named = [isinstance(name, str) for name in names]
     return (names if any(named) else None), columns
+
+
+def _check_indexes(columns: list[Any]) -> None:
+    """Refuse columns of different indexes, because rows are matched by position."""
+    indexes = [column.index for column in columns if hasattr(column, "iloc") and hasattr(column, "index")]
+    try:
+        same = all(indexes[0].equals(index) for index in indexes[1:])
+    except Exception:
+        same = False
+    # Outside the handler: the original message may show entries.
+    if not same:
+        raise ValueError(
+            "the columns of X have different indexes, and rows are matched by position. Pass pandas.DataFrame(X), "
+            "which matches them by index, or arrays in one order, as column.to_numpy() returns. The budget was not "
+            "charged"
+        )
 
 
 def _columns_of_rows(X: Any) -> list[Any]:

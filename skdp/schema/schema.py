@@ -15,7 +15,7 @@ from ..checks.params import check_integer
 from ..checks.values import shown
 from ..mechanisms import NoiseSource
 from .declared import Category, Column, Number, as_column, count_outside, described, made_up
-from .entries import Entries, read_column, table_columns
+from .entries import Entries, Rows, read_column, table_columns
 from .files import as_json, as_toml, column_of, field_of, from_json, from_toml
 
 _FORMAT = "skdp.Schema"
@@ -402,6 +402,11 @@ def read_table(schema: Schema, X: Any) -> list[Entries]:
     if len({len(entries) for entries in found}) > 1:
         raise ValueError("the columns of X must all have the same length")
     return found
+
+
+def read_rows(schema: Schema, X: Any) -> Rows:
+    """Read the columns of a table, in the order of the schema, into a table of which rows can be taken."""
+    return Rows(tuple(schema), tuple(read_table(schema, X)))
 
 
 def as_text(rows: list[Any]) -> str:

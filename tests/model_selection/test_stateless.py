@@ -81,7 +81,6 @@ CATEGORIES = [["a", "b"]]
     [
         (OneHotEncoder(handle_unknown="ignore", sparse_output=False), "learns its categories"),
         (OneHotEncoder(categories=CATEGORIES, sparse_output=False), "learns its categories"),
-        (OneHotEncoder(categories=CATEGORIES, handle_unknown="ignore"), "sparse_output=False"),
         (
             OneHotEncoder(categories=CATEGORIES, handle_unknown="ignore", min_frequency=2, sparse_output=False),
             "learns its categories",
