@@ -11,8 +11,9 @@ from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.params import check_integer, check_positive
-from ..schema import Category
+from ..schema import Category, Number
 from ..schema.declared import MISSING_CELL as MISSING
+from ..schema.declared import grid_of
 
 Array = NDArray[np.float64]
 
@@ -25,7 +26,8 @@ class AdditiveTermsDisplay:
     """The curves of a private additive model, one panel for each column, with what the law of the noise implies.
 
     Use `from_estimator` to make one. Steps are bins, and points are categories; the point to the right of
-    steps stands for missing values. The dark band is the interval of the
+    steps stands for missing values. Columns that a schema declares with ``scale="log"`` have a logarithmic axis, which
+    is linear around 0 if the lower bound is not positive. The dark band is the interval of the
     noise if the rows that it is computed from stand for the records. The pale one holds whatever the records are.
     Neither covers how well the records stand for others, nor the bias of smoothing, clipping and of the penalty.
 
@@ -47,6 +49,8 @@ class AdditiveTermsDisplay:
         Labels, or the target.
     estimator_name : str, default=None
         For the title.
+    x_scales : list of dict, default=None
+        Arguments of ``Axes.set_xscale``, such as ``{"value": "log"}``, for each panel. If None, all axes are linear.
 
     Attributes
     ----------
@@ -108,6 +112,7 @@ class AdditiveTermsDisplay:
         bin_edges: list[Array | None],
         output_names: list[str],
         estimator_name: str | None = None,
+        x_scales: list[dict[str, Any]] | None = None,
     ) -> None:
         self.terms = terms
         self.noise = noise
@@ -118,6 +123,7 @@ class AdditiveTermsDisplay:
         self.bin_edges = bin_edges
         self.output_names = output_names
         self.estimator_name = estimator_name
+        self.x_scales = x_scales
 
     @classmethod
     def from_estimator(
@@ -174,6 +180,7 @@ class AdditiveTermsDisplay:
         def curves(values: list[Array]) -> list[Array]:
             return [values[j].reshape(-1, outputs) for j in chosen]
 
+        found = [_edges(estimator, j) for j in chosen]
         display = cls(
             terms=curves(estimator.terms_),
             noise=curves(noise),
@@ -181,9 +188,10 @@ class AdditiveTermsDisplay:
             level=level,
             term_names=[names[j] for j in chosen],
             cell_names=[estimator.cell_names_[j] for j in chosen],
-            bin_edges=[_edges(estimator, j) for j in chosen],
+            bin_edges=[edges for edges, _ in found],
             output_names=output_names,
             estimator_name=type(estimator).__name__,
+            x_scales=[scale for _, scale in found],
         )
         return display.plot(**kwargs) if plot else display
 
@@ -236,6 +244,11 @@ class AdditiveTermsDisplay:
         edges, names = self.bin_edges[j], self.cell_names[j]
         # The bin for missing values is behind all others.
         n_steps = 0 if edges is None else len(names) - (names[-1] == MISSING)
+        scale = self.x_scales[j] if self.x_scales is not None and edges is not None else {"value": "linear"}
+        if scale != {"value": "linear"}:
+            ax.set_xscale(**scale)
+            # Labels of negative and positive powers would overlap.
+            ax.locator_params(axis="x", numticks=5)
         bands = [(self.noise[j] * self.reach, 0.35)]
         if bound:
             bands.insert(0, (self.most_noise[j] * self.most_reach, 0.12))
@@ -248,7 +261,10 @@ class AdditiveTermsDisplay:
                 for half, alpha in bands:
                     low, high = (curve - half[:, k])[:n_steps], (curve + half[:, k])[:n_steps]
                     ax.stairs(high, own, baseline=low, fill=True, color=color, alpha=alpha, linewidth=0)
-                places = np.full(len(curve) - n_steps, own[-1] + 0.06 * (own[-1] - own[0]))
+                # A little to the right, on the scale of the axis.
+                to_scale = ax.xaxis.get_transform()
+                start, end = to_scale.transform(own[[0, -1]])
+                places = np.full(len(curve) - n_steps, to_scale.inverted().transform([end + 0.06 * (end - start)])[0])
             else:
                 places = np.arange(len(curve)) + 0.6 * (k - (n_outputs - 1) / 2) / n_outputs
             points, halves = curve[n_steps:], [(half[n_steps:, k], alpha) for half, alpha in bands]
@@ -267,13 +283,23 @@ class AdditiveTermsDisplay:
         ax.tick_params(labelsize="x-small")
 
 
-def _edges(estimator: Any, j: int) -> Array | None:
-    """Return the edges of the bins of a column; None for categories, also if they are ordered."""
+def _edges(estimator: Any, j: int) -> tuple[Array | None, dict[str, Any]]:
+    """Return the edges of the bins of a column, in its own units, and the scale of its axis."""
+    # There are no edges for categories, also if they are ordered.
+    linear = {"value": "linear"}
     table = estimator._used()
-    if table is not None and isinstance(table.schema.get(table.names[j]), Category):
-        return None
+    column = None if table is None else table.schema.get(table.names[j])
     edges: Array | None = estimator.bin_edges_[j]
-    return edges
+    if isinstance(column, Category) or edges is None:
+        return None, linear
+    if not isinstance(column, Number) or column.scale == "linear":
+        return edges, linear
+    grid = grid_of(column)
+    if table.form != "cells":
+        edges = np.clip(grid.unwarp(edges), column.low, column.high)
+    if grid.scale == "log" and edges[0] > 0:
+        return edges, {"value": "log"}
+    return edges, {"value": "symlog", "linthresh": grid.unit}
 
 
 def _place(column: Any, names: list[str]) -> int:

@@ -147,18 +147,19 @@ Column = Number | Category
 
 def limits(column: Number) -> tuple[float, float]:
     """Return the bounds of a column, on its scale."""
-    grid = _grid(column)
+    grid = grid_of(column)
     return float(grid.warp(grid.lower)[0]), float(grid.warp(grid.upper)[0])
 
 
-def _grid(column: Number) -> Grid:
+def grid_of(column: Number) -> Grid:
+    """Return one cell between the bounds of a column, on its scale."""
     scale = "linear" if column.scale == "linear" else "log" if column.low > 0 else "symlog"
     return Grid(np.array([float(column.low)]), np.array([float(column.high)]), 1, scale, float(column.step or 1))
 
 
 def edges_of(column: Number, n_bins: int) -> Array:
     """Return the edges of bins between the bounds of a column, even on its scale."""
-    return replace(_grid(column), n_cells=n_bins).every_edge()[0]
+    return replace(grid_of(column), n_cells=n_bins).every_edge()[0]
 
 
 def read_numbers(column: Number, entries: Entries, warped: bool = True) -> tuple[Array, NDArray[np.bool_]]:
@@ -170,7 +171,7 @@ def read_numbers(column: Number, entries: Entries, warped: bool = True) -> tuple
         raise ValueError(_REFUSED.format(entries.name, "missing values, or entries that are no numbers", "missing"))
     values = np.clip(values, column.low, column.high)
     if warped:
-        values = _grid(column).warp(values)
+        values = grid_of(column).warp(values)
     # Logarithms are rounded.
     return np.where(missing, low / 2 + high / 2, np.clip(values, low, high)), missing
 
@@ -226,7 +227,7 @@ def made_up(column: Column, shares: Array) -> list[Any]:
     if isinstance(column, Category):
         return [column.values[i] for i in (shares * len(column.values)).astype(int).tolist()]
     low, high = limits(column)
-    values = np.clip(_grid(column).unwarp(low + (high - low) * shares), column.low, column.high)
+    values = np.clip(grid_of(column).unwarp(low + (high - low) * shares), column.low, column.high)
     if column.step is not None:
         steps = np.minimum(np.rint((values - column.low) / column.step), (column.high - column.low) // column.step)
         values = column.low + steps * column.step

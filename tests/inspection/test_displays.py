@@ -9,12 +9,15 @@ from sklearn.preprocessing import MaxAbsScaler
 
 from skdp import (
     BudgetAccountant,
+    Category,
     DPAdditiveClassifier,
     DPNaiveBayes,
     FunctionalMechLinReg,
+    Number,
     ObjPertLogReg,
     OutputPertLogReg,
     OutputPertSVC,
+    Schema,
 )
 from skdp.inspection import AdditiveTermsDisplay, CoefficientUncertaintyDisplay, LedgerDisplay, PrivacyUtilityDisplay
 
@@ -239,6 +242,46 @@ def test_a_panel_for_each_column(pyplot, n_classes):
     assert display.most_reach > display.reach
     some = AdditiveTermsDisplay.from_estimator(model, rows, columns=["x2", 0], level=0.5, bound=False)
     assert some.term_names == ["x2", "x0"]
+
+
+LOGARITHMIC = Schema(
+    {
+        "income": Number(100, 1e6, scale="log"),
+        "gain": Number(0, 99_999, scale="log", step=2),
+        "age": Number(18, 90),
+        "size": Category(["s", "m"], ordered=True),
+    },
+    [0, 1],
+)
+
+
+@pytest.mark.parametrize("thresholds", ["uniform", "quantile"])
+def test_columns_with_a_logarithmic_scale_have_such_an_axis(pyplot, thresholds):
+    table = LOGARITHMIC.sample(500, seed=0)
+    labels = np.arange(500) % 2
+    model = DPAdditiveClassifier(schema=LOGARITHMIC, n_bins=8, thresholds=thresholds, rounds=0, delta=1e-6)
+    display = AdditiveTermsDisplay.from_estimator(model.fit(table, labels), columns=list(LOGARITHMIC))
+    assert [ax.get_xscale() for ax in display.axes_] == ["log", "symlog", "linear", "linear"]
+    assert display.x_scales[1] == {"value": "symlog", "linthresh": 2.0}
+    for ax, edges, names, column in zip(
+        display.axes_, display.bin_edges, display.cell_names, LOGARITHMIC.values(), strict=True
+    ):
+        if isinstance(column, Category):
+            assert edges is None
+            continue
+        # Edges are in the units of the column.
+        inner = edges[:9]
+        assert (inner[0], inner[-1]) == pytest.approx((column.low, column.high))
+        assert np.all(np.diff(inner) > 0)
+        if names[-1] == "missing":
+            (point,) = next(line for line in ax.lines if line.get_marker() == "o").get_xdata()
+            to_axis = ax.xaxis.get_transform().transform
+            low, high, place = to_axis(np.array([column.low, column.high, point]))
+            assert place == pytest.approx(high + 0.06 * (high - low))
+        if thresholds == "uniform" and column.scale == "log" and column.low > 0:
+            widths = np.diff(np.log(inner))
+            np.testing.assert_allclose(widths, widths[0])
+        ax.figure.canvas.draw()
 
 
 def test_bands_of_additive_models_narrow_with_the_budget():
