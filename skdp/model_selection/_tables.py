@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from ..checks.sparse import is_sparse
 from ..schema import Category, Schema
 from ..schema.schema import as_schema, read_rows
 
@@ -39,7 +40,9 @@ def rows_of_table(estimator: Any, X: Any) -> Any:
     """Read a dict of columns or a table of PyArrow by the schema of the estimator; return other rows as they are."""
     # Rows are taken from what is returned, which these tables do not offer in the way of arrays.
     of_arrow = type(X).__module__.partition(".")[0] == "pyarrow"
-    if not (of_arrow or isinstance(X, Mapping) or getattr(getattr(X, "dtype", None), "names", None)):
+    # Sparse rows by keys are mappings, too.
+    of_columns = isinstance(X, Mapping) and not is_sparse(X)
+    if not (of_arrow or of_columns or getattr(getattr(X, "dtype", None), "names", None)):
         return X
     schema = schema_of(estimator)
     if schema is None:
