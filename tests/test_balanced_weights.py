@@ -8,6 +8,8 @@ from functools import partial
 from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.linear_model import LogisticRegression
@@ -19,6 +21,7 @@ from skdp import (
     DPRandomTree,
     DPSGDClassifier,
     ObjPertLogReg,
+    Schema,
     allocate,
 )
 from skdp.accounting import GaussianEvent, gaussian_mu
@@ -219,6 +222,27 @@ def test_counts_that_are_all_noise_leave_weights_bounded(n_rows, epsilon):
         )
         found = model.fit(X[:n_rows], y[:n_rows]).class_weight_
         assert np.all((found >= 1 / LARGEST_RATIO) & (found <= 1))
+
+
+@pytest.mark.parametrize("form", [dict, pd.DataFrame, lambda columns: pl.DataFrame(columns, strict=False)])
+def test_balanced_weights_of_a_table_in_any_container(form):
+    rng = np.random.default_rng(0)
+    columns = {"age": rng.uniform(18, 90, 500).tolist(), "job": rng.choice(["clerk", "nurse", None], 500).tolist()}
+    y = np.where(np.array(columns["age"]) > 70, "old", "young")
+    schema = Schema({"age": (18, 90), "job": ["clerk", "nurse"]}, ["young", "old"])
+    model = ObjPertLogReg(schema=schema, epsilon=2.0, delta=1e-5, class_weight="balanced", random_state=0)
+    plain = clone(model).fit(columns, y)
+    found = clone(model).fit(form(columns), y)
+    np.testing.assert_array_equal(found.coef_, plain.coef_)
+    assert found.class_weight_.tolist() == plain.class_weight_.tolist()
+    # The order is that of the sorted labels.
+    assert found.class_weight_[0] == 1 > found.class_weight_[1]
+    assert found.privacy_ == model.privacy_plan()
+    # A label that is not declared is not counted, and leaves the other labels what they are.
+    more = {name: [*values, "x"] for name, values in columns.items()}
+    again = clone(model).fit(form(more), [*y, "middle"])
+    assert again.class_weight_.tolist() == plain.class_weight_.tolist()
+    np.testing.assert_array_equal(again.coef_, plain.coef_)
 
 
 def test_as_many_records_of_each_label_are_kept():

@@ -86,7 +86,7 @@ class ObjPertSVC(ObjectivePerturbation, PrivateLinearSVC):
         Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
         its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
         ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 20.
+        inversely proportional to these counts, of a ratio of at most 100.
     max_weight : float, default=None
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
         `sample_weight` is given, and without effect otherwise.
@@ -185,7 +185,7 @@ class OutputPertSVC(OutputPerturbation, PrivateLinearSVC):
         Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
         its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
         ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 20.
+        inversely proportional to these counts, of a ratio of at most 100.
     max_weight : float, default=None
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
         `sample_weight` is given, and without effect otherwise.

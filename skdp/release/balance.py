@@ -44,7 +44,7 @@ COUNTS = "counts of labels for balanced weights"
 SHARE = 0.04
 
 #: The largest weight is at most so many times the smallest one.
-LARGEST_RATIO = 20.0
+LARGEST_RATIO = 100.0
 
 #: Labels whose released count is below so many standard deviations of its noise have the largest weight.
 _LEAST_DEVIATIONS = 3.0
