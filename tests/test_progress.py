@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.naive_bayes import GaussianNB
 
 from skdp import (
@@ -43,6 +43,12 @@ REPORTING += [
     DPRandomizedSearchCV(_SEARCHED, {"C": [1e-3, 1e-2, 0.1]}, n_iter=2, epsilon=2000.0, delta=1e-5, strategy="split"),
     DPAdditiveClassifier(bounds=(-5.0, 5.0), epsilon=0.1, delta=1e-5),
     SampleAggKMeans(3, bounds=(-20.0, 20.0), n_blocks=7, epsilon=1e6, delta=1e-5),
+]
+#: A release comes before the phases of the estimator.
+REPORTING += [
+    clone(estimator).set_params(class_weight="balanced")
+    for estimator in ONE_EACH
+    if is_classifier(estimator) and {"verbose", "class_weight"} <= set(estimator.get_params(deep=False))
 ]
 every_reporting = pytest.mark.parametrize("estimator", REPORTING, ids=name_of)
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -141,7 +141,10 @@ class PrivateEstimator(DPEstimatorMixin):
         stated = self._stated(guarantee, parameters)
         self._rehearse(parameters, shape, design)
         reserved = {release.label for release in guarantee.releases if isinstance(release.mechanism, Reserved)}
-        progress.set_up(self._phases(guarantee, parameters, design), reserved)
+        # The counts of labels for balanced weights come before the phases of the estimator.
+        first, others = guarantee.releases[:balanced], guarantee.releases[balanced:]
+        phases = self._phases(replace(guarantee, releases=others), parameters, design)
+        progress.set_up([*phases_of(first), *phases], reserved)
         session = ReleaseSession(
             guarantee, accountant=accountant, source=source, estimator=type(self).__name__, progress=progress
         )
