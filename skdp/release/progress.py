@@ -38,7 +38,7 @@ except ImportError:
         return method
 
 
-__all__ = ["Attributes", "CallbackSupportMixin", "Phases", "Progress", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "Progress", "with_callbacks"]
 
 # A report takes some microseconds, even if there is no callback.
 _MOST_REPORTS = 100
