@@ -13,6 +13,7 @@ from tests.trust import (
     perturbation,
     preprocessing,
     searches,
+    tables,
     trees,
 )
 
@@ -22,6 +23,7 @@ SUBJECTS = [
     *functional.SUBJECTS,
     *gradients.SUBJECTS,
     *counts.SUBJECTS,
+    *tables.SUBJECTS,
     *trees.SUBJECTS,
     *preprocessing.SUBJECTS,
     *groups.SUBJECTS,
