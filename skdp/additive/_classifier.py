@@ -27,8 +27,8 @@ from ..solvers.losses import LogLoss, SoftmaxLogLoss
 from ..solvers.regularised import noise_multiplier
 from ._base import MOST_BINS, AdditiveModel, AnyLayout, Parameters
 from ._engines import GradientEngine, ObjectiveEngine, mechanism_of
-from ._fine import check_fine_cells, fine_cells_of, refined
-from ._groups import GroupedLayout
+from ._fine import check_fine_cells, fine_cells_of, refined, split_for_pairs
+from ._groups import FINE_PAIR_CELLS, GroupedLayout
 from ._plans import COUNTS, Before, release_cells
 from ._rounds import Choice, RoundsEngine
 from ._rounds_noise import rounds_noise
@@ -315,7 +315,10 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     ) -> tuple[PrivacyGuarantee, Design]:
         _, C, margin = self._check_own()
         epsilon, delta = parameters.epsilon, parameters.delta
-        layout = GroupedLayout.of(columns, coarse, parameters.smoothness, noise_multiplier(epsilon, delta, 0))
+        finer = [j for j, (n, m) in enumerate(zip(columns.sizes, coarse.sizes, strict=True)) if n > m]
+        columns = split_for_pairs(columns, FINE_PAIR_CELLS, finer)
+        noise = noise_multiplier(epsilon, delta, 0)
+        layout = GroupedLayout.of(columns, coarse, parameters.smoothness, noise, finer)
         before = Before.of(epsilon, delta, columns)
         n_rounds = 2 if self._chooses() else self.rounds
         rounds = RoundsEngine(epsilon, delta, before.share, layout, int(n_rounds), C, margin)
@@ -346,7 +349,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
             count = (cells.total,) if isinstance(used, GradientEngine) else ()
             coef, intercept = used.run(session, own, records.y, *count)
             tables = used.layout.values(coef)
-            tables = layout.in_cells(tables) if isinstance(layout, GroupedLayout) else tables
+            tables = layout.in_cells(tables, used.layout) if isinstance(layout, GroupedLayout) else tables
         steps = isinstance(used, GradientEngine)
         return {
             **self._fitted_terms(tables, intercept, cells, columns, layout, shape.n_classes == 2),
@@ -408,9 +411,10 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
             fits = used.restored(self._coef, self._group_weights, shares, self.n_samples_estimate_)
             return rounds_noise(fits, codes, self.n_samples_estimate_, counts)
         if isinstance(layout, GroupedLayout):
+            assert isinstance(used.layout, Layout)
             by_bin: list[Any] = [np.bincount(bins, weights=own) for bins, own in zip(layout.bins, counts, strict=True)]
             found = self._noise_of(used.layout, layout.in_bins(codes, used.layout), by_bin)
-            return layout.in_cells(found[0]), layout.in_cells(found[1])
+            return tuple(layout.in_cells(own, used.layout) for own in found)
         return super()._noise_in_cells(codes)
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:

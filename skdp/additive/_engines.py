@@ -43,7 +43,8 @@ from ..solvers.objective_perturbation import KAPPA_BITS, effective_weight, plan,
 from ..solvers.regularised import Geometry, checked_weight, linear_rule, noise_multiplier, solve
 from ..solvers.regularised import Parameters as LinearParameters
 from ..solvers.scaling import Scaling
-from ._gradients import CellGradients
+from ._gradients import CellGradients, CentredGradients
+from ._groups import Centred, GroupedLayout
 from ._objective import MOST_CELLS, CellObjective
 from ._terms import Layout
 from ._uncertainty import Pseudo, inverse
@@ -155,14 +156,17 @@ class GradientEngine:
     epsilon: float
     delta: float
     reserved: float  # The part of the budget that other releases use.
-    layout: Layout
+    layout: Layout | GroupedLayout
     loss: GradientLoss
     n_steps: int
     walk: float = MARGIN_WALK
+    clip: float | None = None  # The clipping norm over the norm of rows; automatic if None.
 
     @cached_property
     def descent(self) -> Descent:
         settings = Settings(self.epsilon, self.delta, self.layout.data_norm, momentum=_MOMENTUM, averaged=_AVERAGED)
+        if self.clip is not None and settings.private:
+            settings = replace(settings, max_grad_norm=self.clip * settings.row_norm)
         return Descent(settings, Course(1.0, self.n_steps, None), self.loss, self.layout.n_features, self.walk)
 
     @property
@@ -185,23 +189,42 @@ class GradientEngine:
         release = Release(GRADIENTS, self.mechanism, 1 - self.reserved, _GRADIENT_THEOREM)
         return PrivacyGuarantee(self.epsilon, self.delta, events, (release,))
 
-    def run(self, session: ReleaseSession, codes: Codes, targets: NDArray, count: float) -> tuple[Array, Array]:
-        """Return coefficients and intercepts."""
+    def run(
+        self,
+        session: ReleaseSession,
+        codes: Codes,
+        targets: NDArray,
+        count: float,
+        features: Centred | None = None,
+    ) -> tuple[Array, Array]:
+        """Return coefficients and intercepts; of centred features, if there are any."""
         mechanism = self.mechanism
-        gradients = CellGradients(self.layout, codes, targets, self.loss, self.descent.max_norm)
+        if features is None:
+            assert isinstance(self.layout, Layout)
+            gradients = CellGradients(self.layout, codes, targets, self.loss, self.descent.max_norm)
+        else:
+            # Without noise, nothing is clipped.
+            most = self.descent.max_norm if self.epsilon < math.inf else math.inf
+            gradients = CentredGradients(features, codes, targets, self.loss, most)
         path = Path(self.descent, np.zeros(self.descent.shape), count, mechanism.scale)
         weights = path.follow(gradients, session.steps(GRADIENTS, codes.shape[1]), mechanism)
         return rule_of(weights, self.descent.settings)
 
     def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
         """Return how far the noise moves coefficients, for the curvature of pseudo-records; see `term_noise`."""
-        # Along an eigenvector of the second derivative, the noise of each step decays by a recursion. The result
-        # averages over the remaining noise of all steps.
-        noise, constant = mechanism_of(guarantee, GRADIENTS).scale, self.descent.settings.constant
-        length = eta(self.descent, noise / pseudo.count) / pseudo.count
-        first = self.n_steps - max(1, math.ceil(_AVERAGED * self.n_steps))
         # A number that is added to the curves of all classes changes no loss: along it, noise is never pulled back.
-        bends, vectors = np.linalg.eigh(pseudo.curvature(weights, constant))
+        bends, vectors = np.linalg.eigh(pseudo.curvature(weights, self.descent.settings.constant))
+        sizes = self.sizes_along(bends, pseudo.count)
+        outputs, n_columns = self.descent.shape
+        parts = (vectors * sizes).reshape(-1, n_columns, len(bends))
+        return list(parts) if pseudo.bends else [parts[0]] * outputs
+
+    def sizes_along(self, bends: Array, count: float) -> Array:
+        """Return standard deviations of the result along eigenvectors of the second derivative, for its eigenvalues."""
+        # The noise of each step decays by a recursion. The result averages over the remaining noise of all steps.
+        noise = self.mechanism.scale
+        length = eta(self.descent, noise / count) / count
+        first = self.n_steps - max(1, math.ceil(_AVERAGED * self.n_steps))
         # Longer steps than are stable do not occur, whatever the pseudo-records say.
         bends = np.clip(length * bends, 0.0, 2 * _STABLE * (1 + _MOMENTUM))
         left, moved = np.full(len(bends), -length), np.full(len(bends), -length)
@@ -213,10 +236,8 @@ class GradientEngine:
         total = np.array(sums)
         steps = np.arange(self.n_steps)
         shares = total[self.n_steps - steps] - total[np.maximum(first - steps, 0)]
-        sizes = noise * np.sqrt((shares**2).sum(axis=0)) / (self.n_steps - first)
-        outputs, n_columns = self.descent.shape
-        parts = (vectors * sizes).reshape(-1, n_columns, len(bends))
-        return list(parts) if pseudo.bends else [parts[0]] * outputs
+        sizes: Array = noise * np.sqrt((shares**2).sum(axis=0)) / (self.n_steps - first)
+        return sizes
 
 
 @dataclass(frozen=True, eq=False)

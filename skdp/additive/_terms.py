@@ -95,17 +95,29 @@ def term_of(columns: Columns, which: tuple[int, ...], smoothness: float) -> Term
     maps, parts = [], []
     for j in which:
         size, ordered = columns.sizes[j], columns.ordered[j]
-        cells = min(size, PAIR_CELLS) if ordered and len(which) > 1 else size
-        maps.append(np.append(np.arange(size) * cells // size, cells).astype(np.int32))
-        parts.append(cell_rows(cells, ordered, smoothness))
+        cells = merged(size, PAIR_CELLS if ordered and len(which) > 1 else size)
+        n_cells = int(cells.max(initial=-1)) + 1
+        maps.append(np.append(cells, n_cells).astype(np.int32))
+        parts.append(cell_rows(n_cells, ordered, smoothness))
+    rows = product_rows(parts)
+    return Term(which, tuple(maps), np.vstack([rows, np.zeros((1, rows.shape[1]))]))
+
+
+def merged(size: int, most: int) -> NDArray[np.intp]:
+    """Return the number of the merged cell of each of `size` cells, of which there are `most` at most."""
+    return np.arange(size) * min(size, most) // max(size, 1)
+
+
+def product_rows(parts: list[Array]) -> Array:
+    """Return the products of rows of one column, or of two, of length 1 at most."""
     rows = parts[0]
-    if len(which) > 1:
+    if len(parts) > 1:
         rows = np.einsum("ai,bj->abij", *parts).reshape(len(parts[0]) * len(parts[1]), -1)
     # That no row is longer than 1 is enforced: eigenvectors and square roots are rounded. As in `clip_rows`, there is
     # room for the rounding of lengths and of the division.
     longest = 1 - max(2.0**-40, rows.shape[1] * 2.0**-50)
-    rows = rows * (longest / np.maximum(np.sqrt(squared_norms(rows)), longest))[:, None]
-    return Term(which, tuple(maps), np.vstack([rows, np.zeros((1, rows.shape[1]))]))
+    shortened: Array = rows * (longest / np.maximum(np.sqrt(squared_norms(rows)), longest))[:, None]
+    return shortened
 
 
 @dataclass(frozen=True, eq=False)
