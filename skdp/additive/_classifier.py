@@ -74,7 +74,9 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         Values beyond are in the outer bins.
     interactions : list of tuple, default=None
         Pairs of columns, by position or name, that get a term of their own besides. Ordered columns are merged to 16
-        cells for it. Each pair takes as much of the budget as a column does.
+        cells for it. Where `rounds` is not ignored and not 0, the term also has finer cells: bins of these columns are
+        split into up to 64 cells, which are then their cells in `terms_`, `bin_edges_` and `cell_counts_`. Each pair
+        takes as much of the budget as a column does.
     n_bins : int, default=32
         Number of bins of numeric columns without `bin_edges`. Neighbouring bins are made alike, so that many
         cost little.

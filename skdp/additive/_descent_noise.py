@@ -18,8 +18,8 @@ Array = NDArray[np.float64]
 #: Indicators of more bins than this move by themselves. Together with other features, they would take too long.
 MOST_TOGETHER = 512
 
-# The variance of curves has to exceed that of noise alone by so many standard deviations.
-_SURE_BY = 3.0
+# The variance of curves has to exceed that of noise alone by so many standard deviations, and so many times.
+_SURE_BY, _TIMES = 3.0, 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ def without_noise(moved: Moved, tables: list[Array], intercept: float) -> tuple[
         squares += float(np.sum((matrix.T @ matrix) ** 2) + single @ single + 2 * single @ lengths)
         mean += float(weights @ own)
         variance += float(weights @ (own - weights @ own) ** 2)
-    if variance > noise + _SURE_BY * math.sqrt(2 * squares):
+    if variance > max(noise + _SURE_BY * math.sqrt(2 * squares), _TIMES * noise):
         return 1.0, intercept
     # The variance is 0 where all curves are zeros.
     kept = max(0.0, 1.0 - noise / variance) if variance > 0 else 0.0

@@ -167,7 +167,8 @@ class GradientEngine:
         settings = Settings(self.epsilon, self.delta, self.layout.data_norm, momentum=_MOMENTUM, averaged=_AVERAGED)
         if self.clip is not None and settings.private:
             settings = replace(settings, max_grad_norm=self.clip * settings.row_norm)
-        return Descent(settings, Course(1.0, self.n_steps, None), self.loss, self.layout.n_features, self.walk)
+        centred = isinstance(self.layout, GroupedLayout)
+        return Descent(settings, Course(1.0, self.n_steps, None), self.loss, self.layout.n_features, self.walk, centred)
 
     @property
     def step_mu(self) -> float:

@@ -243,13 +243,15 @@ class Centred:
     weights: Array
 
     @classmethod
-    def of(cls, layout: GroupedLayout, probabilities: list[Array], weights: Array) -> Centred:
+    def of(
+        cls, layout: GroupedLayout, probabilities: list[Array], weights: Array, least: float = LEAST_SQUARE
+    ) -> Centred:
         """Return the features whose mean squared length is at most `layout.data_norm` squared."""
         # Groups of which nearly all records share a bin are not scaled up further, because lengths of rows before they
         # are centred count in the certificate.
         shares = _by_bin(layout, probabilities)
         squares = mean_squares(layout, probabilities)
-        weights = weights * (layout.data_norm**2 / float(weights @ np.maximum(squares, LEAST_SQUARE)))
+        weights = weights * (layout.data_norm**2 / float(weights @ np.maximum(squares, least)))
         rows: list[Array | None] = []
         scales = []
         for group, own, weight in zip(layout.groups, shares, weights, strict=True):
@@ -258,9 +260,10 @@ class Centred:
         return cls(layout, probabilities, tuple(rows), tuple(scales), tuple(shares), weights)
 
     @classmethod
-    def by_default(cls, layout: GroupedLayout, probabilities: list[Array]) -> Centred:
+    def by_default(cls, layout: GroupedLayout, probabilities: list[Array], least: float = LEAST_SQUARE) -> Centred:
         """Return the features for the default weights of groups."""
-        return cls.of(layout, probabilities, default_weights(layout, mean_squares(layout, probabilities)))
+        weights = default_weights(layout, mean_squares(layout, probabilities), least)
+        return cls.of(layout, probabilities, weights, least)
 
     @cached_property
     def squares(self) -> list[Array]:
@@ -384,9 +387,9 @@ def mean_squares(layout: GroupedLayout, probabilities: list[Array]) -> Array:
     return np.array(out)
 
 
-def default_weights(layout: GroupedLayout, squares: Array) -> Array:
+def default_weights(layout: GroupedLayout, squares: Array, least: float = LEAST_SQUARE) -> Array:
     """Return weights in proportion to the default ones, over the root of the mean squares."""
-    weights = np.array([group.share for group in layout.groups]) / np.sqrt(np.maximum(squares, LEAST_SQUARE))
+    weights = np.array([group.share for group in layout.groups]) / np.sqrt(np.maximum(squares, least))
     return weights / weights.sum()
 
 

@@ -45,6 +45,10 @@ _WALK = 0.2
 # The clipping norm over the norm of rows: for much noise, and what is added to it without noise.
 _CLIP, _MORE_CLIP = 0.2, 0.1
 
+# Least mean square of a group's rows that weights of groups take into account. Where nearly all records share a bin,
+# the noise in other bins must not be scaled up.
+_LEAST_SQUARE = 0.2
+
 
 def _predictions(tables: list[Array], codes: Codes, intercept: float) -> Array:
     """Return the prediction of each record, which does not depend on the others."""
@@ -96,8 +100,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         Edges of bins for columns that are to have their own, by position or name: increasing, the outer ones included.
         Values beyond are in the outer bins.
     interactions : list of tuple, default=None
-        Pairs of columns, by position or name, that get a term of their own besides. Ordered columns are merged to 16
-        cells for it. Each pair takes as much of the budget as a column does.
+        Pairs of columns, by position or name, that get a term of their own besides. With a positive `delta`, the term
+        has cells of two sizes: ordered columns are merged to 16 cells, and split into up to 64 cells, which are then
+        the cells of these columns in `terms_`, `bin_edges_` and `cell_counts_`. With ``delta=0``, they are merged to 16
+        cells. Each pair takes as much of the budget as a column does.
     n_bins : int, default=32
         Number of bins of numeric columns without `bin_edges`. Neighbouring bins are made alike, so that many
         cost little.
@@ -174,9 +180,9 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     sums of gradients with noise, or with ``delta=0`` noisy second moments of the features of cells. Last come six sums
     of products of predictions and targets, for two per cent of the budget (a fifth with ``delta=0``), which correct the
     mean and the size of the curves. With a positive `delta`, curves that show no more than the noise of the steps are
-    shrunk before that. Features of cells are public,
-    and of length 1 for each term, so that no row is longer than the square root of the number of terms. Everything else
-    is computed from that. The proofs are in :ref:`additive_models`. Not covered: that `fit` raises an error for values
+    shrunk before that. With a positive `delta`, released counts centre the features of cells, and each record's
+    gradient is clipped. With ``delta=0``, these features are public, and of length 1 for each term. Everything else is
+    computed from that. The proofs are in :ref:`additive_models`. Not covered: that `fit` raises an error for values
     that are not finite, and how long it takes.
 
     References
@@ -273,7 +279,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             tables, intercept = [values[:, 0] for values in engine.layout.values(coef)], float(start[0])
         else:
             assert isinstance(layout, GroupedLayout)
-            features = Centred.by_default(layout, layout.probabilities(cells.counts, noise))
+            features = Centred.by_default(layout, layout.probabilities(cells.counts, noise), _LEAST_SQUARE)
             coef, start = engine.run(session, codes, scaled, cells.total, features)
             tables, intercept = [values[:-1] for values in features.tables(coef[0])], float(start[0])
             if last is not None:
@@ -327,7 +333,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         if not isinstance(layout, GroupedLayout):
             return super()._noise_in_cells(codes)
         noise = math.sqrt(coordinate_variance(mechanism_of(self.privacy_, COUNTS)))
-        features = Centred.by_default(layout, layout.probabilities(self.cell_counts_, noise))
+        features = Centred.by_default(layout, layout.probabilities(self.cell_counts_, noise), _LEAST_SQUARE)
         bent, flat = (Moved.of(self._engine, features, codes, count, bends).in_cells() for bends in (True, False))
         return [abs(self._unit) * own for own in bent], [abs(self._unit) * own for own in flat]
 
