@@ -297,8 +297,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
 
         unit = targets.half * line.slope
         shifted = np.array([targets.centre + unit * intercept + targets.half * line.shift])
-        tables = [unit * values[:, None] for values in tables]
-        terms = self._fitted_terms(tables, shifted, cells, design.columns, layout, True)
+        of_columns = [unit * values[:, None] for values in tables]
+        if isinstance(layout, Layout):
+            of_columns = layout.values(unit * coef)
+        terms = self._fitted_terms(of_columns, shifted, cells, design.columns, layout, True)
         return {
             **terms,
             "intercept_": float(terms["intercept_"][0]),
