@@ -348,8 +348,10 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
             weights = np.stack([fit.features.weights for fit in fits])
         else:
             own = layout.in_bins(codes, used.layout) if isinstance(layout, GroupedLayout) else codes
-            count = (cells.total,) if isinstance(used, GradientEngine) else ()
-            coef, intercept = used.run(session, own, records.y, *count)
+            if isinstance(used, GradientEngine):
+                coef, intercept = used.within(cells.counts, cells.total).run(session, own, records.y, cells.total)
+            else:
+                coef, intercept = used.run(session, own, records.y)
             tables = used.layout.values(coef)
             tables = layout.in_cells(tables, used.layout) if isinstance(layout, GroupedLayout) else tables
         steps = isinstance(used, GradientEngine)
@@ -425,6 +427,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         scores = pseudo.features @ self._coef.T + self._offset
         most = np.inf
         if isinstance(used, GradientEngine):
+            used = used.within(self.cell_counts_, self.n_samples_estimate_)
             most = used.descent.max_norm / used.descent.settings.row_norm
         bends = curvatures(scores[:, 0] if len(self.classes_) == 2 else scores, self.margin_, float(most))
         return used.spread(pseudo, self._coef, used.plan(), bends)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize, special
 
 from ..accounting import (
     GaussianEvent,
@@ -44,7 +45,7 @@ from ..solvers.regularised import Geometry, checked_weight, linear_rule, noise_m
 from ..solvers.regularised import Parameters as LinearParameters
 from ..solvers.scaling import Scaling
 from ._gradients import CellGradients, CentredGradients
-from ._groups import Centred, GroupedLayout
+from ._groups import MEAN_CURVATURE, Centred, GroupedLayout
 from ._objective import MOST_CELLS, CellObjective
 from ._terms import Layout
 from ._uncertainty import Pseudo, inverse
@@ -62,6 +63,13 @@ _MOMENTUM, _AVERAGED = 0.95, 0.5
 
 # Part of the longest stable step that is surely not exceeded.
 _STABLE = 0.99
+
+#: Limit on the noise in the difference of two classes' predictors, as far as curvature of the loss does not undo it.
+LIMIT = 0.9
+
+# Momentum makes a step longer by the inverse of this. Steps are shorter than the longest ones by this power of e at
+# most.
+_REST, _POWERS = 1 - _MOMENTUM, 30.0
 
 _GRADIENT_THEOREM = Theorem("Additive models", 3)
 
@@ -161,10 +169,35 @@ class GradientEngine:
     n_steps: int
     walk: float = MARGIN_WALK
     clip: float | None = None  # The clipping norm over the norm of rows; automatic if None.
+    rate: float | None = None  # Length of a step on the mean gradient; automatic if None.
+
+    def within(self, counts: list[Array], count: float) -> GradientEngine:
+        """Return the engine with the longest steps whose noise in predictors is within `LIMIT`, by released counts."""
+        assert isinstance(self.layout, Layout)
+        longest = eta(replace(self.descent, walk=math.inf), 0.0)
+        if self.epsilon == math.inf:
+            return replace(self, rate=longest)
+        spectrum, noise, time = self.layout.spectrum(counts), self.mechanism.scale / count, self.n_steps / _REST
+        limit = LIMIT / math.sqrt(min(self.loss.outputs, 2))
+
+        def excess(logarithm: float) -> float:
+            # Along an eigenvector, steps add up noise, and a curvature of the loss takes it back.
+            rate = math.exp(logarithm)
+            added = (rate * noise) ** 2 * time / _REST * spectrum
+            undone = 2 * MEAN_CURVATURE * rate * time * spectrum
+            return math.sqrt(float(np.sum(added * special.exprel(-undone)))) - limit
+
+        most = math.log(longest)
+        least = most - _POWERS
+        if excess(most) <= 0:
+            return replace(self, rate=longest)
+        return replace(self, rate=math.exp(optimize.brentq(excess, least, most) if excess(least) < 0 else least))
 
     @cached_property
     def descent(self) -> Descent:
         settings = Settings(self.epsilon, self.delta, self.layout.data_norm, momentum=_MOMENTUM, averaged=_AVERAGED)
+        if self.rate is not None:
+            settings = replace(settings, eta0=self.rate)
         if self.clip is not None and settings.private:
             settings = replace(settings, max_grad_norm=self.clip * settings.row_norm)
         centred = isinstance(self.layout, GroupedLayout)
@@ -224,7 +257,7 @@ class GradientEngine:
         """Return standard deviations of the result along eigenvectors of the second derivative, for its eigenvalues."""
         # The noise of each step decays by a recursion. The result averages over the remaining noise of all steps.
         noise = self.mechanism.scale
-        length = eta(self.descent, noise / count) / count
+        length = (eta(self.descent, noise / count) if self.rate is None else self.rate) / count
         first = self.n_steps - max(1, math.ceil(_AVERAGED * self.n_steps))
         # Longer steps than are stable do not occur, whatever the pseudo-records say.
         bends = np.clip(length * bends, 0.0, 2 * _STABLE * (1 + _MOMENTUM))

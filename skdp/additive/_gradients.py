@@ -20,6 +20,7 @@ from ..sensitivity import augmented_norm, step_of, truncate
 from ..solvers.clipped_gradients import EXACT_ROWS, ClippedGradients
 from ..solvers.losses import GradientLoss
 from ._groups import Centred
+from ._joint import Bundles
 from ._terms import ROW_BITS, Layout
 
 Array = NDArray[np.float64]
@@ -43,7 +44,7 @@ class CellGradients(ClippedGradients):
             self._most = min(self._most, self._most_derivative)
 
     def _follow(self, codes: Codes, targets: NDArray, loss: GradientLoss) -> None:
-        self._codes = codes
+        self._bundles = Bundles(codes, self._sizes())
         self._rows = targets
         self._targets = None if loss.signed else targets
         self._signs = np.where(targets == 1, -1.0, 1.0) if loss.signed else None
@@ -66,8 +67,9 @@ class CellGradients(ClippedGradients):
         part = slice(start, start + count)
         z = np.empty((self._loss.outputs, count))
         z[:] = self._constant * weights[:, -1:]
-        codes = [own[part] for own in self._codes]
-        for own, table in zip(codes, self._tables(weights), strict=True):
+        bundles = self._bundles
+        codes = [own[part] for own in bundles.codes]
+        for own, table in zip(codes, bundles.tables(self._tables(weights)), strict=True):
             for output, values in zip(z, table, strict=True):
                 output += values.take(own)
         if self._signs is not None:
@@ -85,9 +87,9 @@ class CellGradients(ClippedGradients):
             z *= self._signs[part]
         sums: list[Any] = [
             np.stack([np.bincount(own, weights=output, minlength=size) for output in z])
-            for own, size in zip(codes, self._sizes(), strict=True)
+            for own, size in zip(codes, bundles.sizes, strict=True)
         ]
-        total: Array = np.hstack([self._of_cells(sums), self._constant * z.sum(axis=1, keepdims=True)])
+        total: Array = np.hstack([self._of_cells(bundles.by_term(sums)), self._constant * z.sum(axis=1, keepdims=True)])
         total *= self._unit
         return total
 

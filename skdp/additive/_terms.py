@@ -31,6 +31,9 @@ PAIR_CELLS = 16
 #: multiplier.
 ROUGHNESS = 0.5
 
+# Covariances of more features than this are taken to have equal eigenvalues, for which the noise is largest.
+_MOST_EIGENVALUES = 256
+
 #: Entries of rows are rounded towards 0 to this many bits, so that no row grows beyond its length.
 ROW_BITS = 20
 
@@ -165,6 +168,27 @@ class Layout:
             np.take(term.rows, own, axis=0, out=out[:, where])
         return out
 
+    def spectrum(self, counts: list[Array]) -> Array:
+        """Return eigenvalues of the covariance of features, as if terms were independent, from released counts."""
+        out = []
+        for term in self.terms:
+            shares = [
+                np.bincount(own[:-1], _shares(counts[j]), minlength=int(own[-1]))
+                for own, j in zip(term.maps, term.columns, strict=True)
+            ]
+            weights = shares[0] if len(shares) == 1 else np.outer(*shares).ravel()
+            rows = np.sqrt(weights)[:, None] * (term.rows[:-1] - weights @ term.rows[:-1])
+            if term.width <= _MOST_EIGENVALUES:
+                out.append(np.maximum(np.linalg.eigvalsh(rows.T @ rows), 0.0))
+            else:
+                out.append(np.full(term.width, float((rows**2).sum()) / term.width))
+        return np.concatenate(out)
+
     def values(self, weights: Array) -> list[Array]:
         """Return what each cell of each term adds to the predictors, of shape (n_cells, outputs)."""
         return [term.rows[:-1] @ weights[:, where].T for term, where in zip(self.terms, self.slices, strict=True)]
+
+
+def _shares(counts: Array) -> Array:
+    kept = np.maximum(counts, 0.0)
+    return kept / kept.sum() if kept.sum() > 0 else np.full(len(kept), 1 / max(len(kept), 1))
