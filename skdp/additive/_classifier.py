@@ -27,8 +27,8 @@ from ..solvers.losses import LogLoss, SoftmaxLogLoss
 from ..solvers.regularised import noise_multiplier
 from ._base import MOST_BINS, AdditiveModel, AnyLayout, Parameters
 from ._engines import GradientEngine, ObjectiveEngine, mechanism_of
-from ._fine import check_fine_cells, fine_cells_of, refined
-from ._groups import GroupedLayout
+from ._fine import check_fine_cells, fine_cells_of, refined, split_for_pairs
+from ._groups import FINE_PAIR_CELLS, GroupedLayout
 from ._plans import COUNTS, Before, release_cells
 from ._rounds import Choice, RoundsEngine
 from ._rounds_noise import rounds_noise
@@ -74,7 +74,9 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         Values beyond are in the outer bins.
     interactions : list of tuple, default=None
         Pairs of columns, by position or name, that get a term of their own besides. Ordered columns are merged to 16
-        cells for it. Each pair takes as much of the budget as a column does.
+        cells for it. Where `rounds` is not ignored and not 0, the term also has finer cells: bins of these columns are
+        split into up to 64 cells, which are then their cells in `terms_`, `bin_edges_` and `cell_counts_`. Each pair
+        takes as much of the budget as a column does.
     n_bins : int, default=32
         Number of bins of numeric columns without `bin_edges`. Neighbouring bins are made alike, so that many
         cost little.
@@ -315,7 +317,10 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     ) -> tuple[PrivacyGuarantee, Design]:
         _, C, margin = self._check_own()
         epsilon, delta = parameters.epsilon, parameters.delta
-        layout = GroupedLayout.of(columns, coarse, parameters.smoothness, noise_multiplier(epsilon, delta, 0))
+        finer = [j for j, (n, m) in enumerate(zip(columns.sizes, coarse.sizes, strict=True)) if n > m]
+        columns = split_for_pairs(columns, FINE_PAIR_CELLS, finer)
+        noise = noise_multiplier(epsilon, delta, 0)
+        layout = GroupedLayout.of(columns, coarse, parameters.smoothness, noise, finer)
         before = Before.of(epsilon, delta, columns)
         n_rounds = 2 if self._chooses() else self.rounds
         rounds = RoundsEngine(epsilon, delta, before.share, layout, int(n_rounds), C, margin)
@@ -343,10 +348,12 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
             weights = np.stack([fit.features.weights for fit in fits])
         else:
             own = layout.in_bins(codes, used.layout) if isinstance(layout, GroupedLayout) else codes
-            count = (cells.total,) if isinstance(used, GradientEngine) else ()
-            coef, intercept = used.run(session, own, records.y, *count)
+            if isinstance(used, GradientEngine):
+                coef, intercept = used.within(cells.counts, cells.total).run(session, own, records.y, cells.total)
+            else:
+                coef, intercept = used.run(session, own, records.y)
             tables = used.layout.values(coef)
-            tables = layout.in_cells(tables) if isinstance(layout, GroupedLayout) else tables
+            tables = layout.in_cells(tables, used.layout) if isinstance(layout, GroupedLayout) else tables
         steps = isinstance(used, GradientEngine)
         return {
             **self._fitted_terms(tables, intercept, cells, columns, layout, shape.n_classes == 2),
@@ -408,9 +415,10 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
             fits = used.restored(self._coef, self._group_weights, shares, self.n_samples_estimate_)
             return rounds_noise(fits, codes, self.n_samples_estimate_, counts)
         if isinstance(layout, GroupedLayout):
+            assert isinstance(used.layout, Layout)
             by_bin: list[Any] = [np.bincount(bins, weights=own) for bins, own in zip(layout.bins, counts, strict=True)]
             found = self._noise_of(used.layout, layout.in_bins(codes, used.layout), by_bin)
-            return layout.in_cells(found[0]), layout.in_cells(found[1])
+            return tuple(layout.in_cells(own, used.layout) for own in found)
         return super()._noise_in_cells(codes)
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:
@@ -419,6 +427,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         scores = pseudo.features @ self._coef.T + self._offset
         most = np.inf
         if isinstance(used, GradientEngine):
+            used = used.within(self.cell_counts_, self.n_samples_estimate_)
             most = used.descent.max_norm / used.descent.settings.row_norm
         bends = curvatures(scores[:, 0] if len(self.classes_) == 2 else scores, self.margin_, float(most))
         return used.spread(pseudo, self._coef, used.plan(), bends)

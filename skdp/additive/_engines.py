@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize, special
 
 from ..accounting import (
     GaussianEvent,
@@ -43,7 +44,8 @@ from ..solvers.objective_perturbation import KAPPA_BITS, effective_weight, plan,
 from ..solvers.regularised import Geometry, checked_weight, linear_rule, noise_multiplier, solve
 from ..solvers.regularised import Parameters as LinearParameters
 from ..solvers.scaling import Scaling
-from ._gradients import CellGradients
+from ._gradients import CellGradients, CentredGradients
+from ._groups import MEAN_CURVATURE, Centred, GroupedLayout
 from ._objective import MOST_CELLS, CellObjective
 from ._terms import Layout
 from ._uncertainty import Pseudo, inverse
@@ -61,6 +63,13 @@ _MOMENTUM, _AVERAGED = 0.95, 0.5
 
 # Part of the longest stable step that is surely not exceeded.
 _STABLE = 0.99
+
+#: Limit on the noise in the difference of two classes' predictors, as far as curvature of the loss does not undo it.
+LIMIT = 0.9
+
+# Momentum makes a step longer by the inverse of this. Steps are shorter than the longest ones by this power of e at
+# most.
+_REST, _POWERS = 1 - _MOMENTUM, 30.0
 
 _GRADIENT_THEOREM = Theorem("Additive models", 3)
 
@@ -155,15 +164,44 @@ class GradientEngine:
     epsilon: float
     delta: float
     reserved: float  # The part of the budget that other releases use.
-    layout: Layout
+    layout: Layout | GroupedLayout
     loss: GradientLoss
     n_steps: int
     walk: float = MARGIN_WALK
+    clip: float | None = None  # The clipping norm over the norm of rows; automatic if None.
+    rate: float | None = None  # Length of a step on the mean gradient; automatic if None.
+
+    def within(self, counts: list[Array], count: float) -> GradientEngine:
+        """Return the engine with the longest steps whose noise in predictors is within `LIMIT`, by released counts."""
+        assert isinstance(self.layout, Layout)
+        longest = eta(replace(self.descent, walk=math.inf), 0.0)
+        if self.epsilon == math.inf:
+            return replace(self, rate=longest)
+        spectrum, noise, time = self.layout.spectrum(counts), self.mechanism.scale / count, self.n_steps / _REST
+        limit = LIMIT / math.sqrt(min(self.loss.outputs, 2))
+
+        def excess(logarithm: float) -> float:
+            # Along an eigenvector, steps add up noise, and a curvature of the loss takes it back.
+            rate = math.exp(logarithm)
+            added = (rate * noise) ** 2 * time / _REST * spectrum
+            undone = 2 * MEAN_CURVATURE * rate * time * spectrum
+            return math.sqrt(float(np.sum(added * special.exprel(-undone)))) - limit
+
+        most = math.log(longest)
+        least = most - _POWERS
+        if excess(most) <= 0:
+            return replace(self, rate=longest)
+        return replace(self, rate=math.exp(optimize.brentq(excess, least, most) if excess(least) < 0 else least))
 
     @cached_property
     def descent(self) -> Descent:
         settings = Settings(self.epsilon, self.delta, self.layout.data_norm, momentum=_MOMENTUM, averaged=_AVERAGED)
-        return Descent(settings, Course(1.0, self.n_steps, None), self.loss, self.layout.n_features, self.walk)
+        if self.rate is not None:
+            settings = replace(settings, eta0=self.rate)
+        if self.clip is not None and settings.private:
+            settings = replace(settings, max_grad_norm=self.clip * settings.row_norm)
+        centred = isinstance(self.layout, GroupedLayout)
+        return Descent(settings, Course(1.0, self.n_steps, None), self.loss, self.layout.n_features, self.walk, centred)
 
     @property
     def step_mu(self) -> float:
@@ -185,23 +223,42 @@ class GradientEngine:
         release = Release(GRADIENTS, self.mechanism, 1 - self.reserved, _GRADIENT_THEOREM)
         return PrivacyGuarantee(self.epsilon, self.delta, events, (release,))
 
-    def run(self, session: ReleaseSession, codes: Codes, targets: NDArray, count: float) -> tuple[Array, Array]:
-        """Return coefficients and intercepts."""
+    def run(
+        self,
+        session: ReleaseSession,
+        codes: Codes,
+        targets: NDArray,
+        count: float,
+        features: Centred | None = None,
+    ) -> tuple[Array, Array]:
+        """Return coefficients and intercepts; of centred features, if there are any."""
         mechanism = self.mechanism
-        gradients = CellGradients(self.layout, codes, targets, self.loss, self.descent.max_norm)
+        if features is None:
+            assert isinstance(self.layout, Layout)
+            gradients = CellGradients(self.layout, codes, targets, self.loss, self.descent.max_norm)
+        else:
+            # Without noise, nothing is clipped.
+            most = self.descent.max_norm if self.epsilon < math.inf else math.inf
+            gradients = CentredGradients(features, codes, targets, self.loss, most)
         path = Path(self.descent, np.zeros(self.descent.shape), count, mechanism.scale)
         weights = path.follow(gradients, session.steps(GRADIENTS, codes.shape[1]), mechanism)
         return rule_of(weights, self.descent.settings)
 
     def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
         """Return how far the noise moves coefficients, for the curvature of pseudo-records; see `term_noise`."""
-        # Along an eigenvector of the second derivative, the noise of each step decays by a recursion. The result
-        # averages over the remaining noise of all steps.
-        noise, constant = mechanism_of(guarantee, GRADIENTS).scale, self.descent.settings.constant
-        length = eta(self.descent, noise / pseudo.count) / pseudo.count
-        first = self.n_steps - max(1, math.ceil(_AVERAGED * self.n_steps))
         # A number that is added to the curves of all classes changes no loss: along it, noise is never pulled back.
-        bends, vectors = np.linalg.eigh(pseudo.curvature(weights, constant))
+        bends, vectors = np.linalg.eigh(pseudo.curvature(weights, self.descent.settings.constant))
+        sizes = self.sizes_along(bends, pseudo.count)
+        outputs, n_columns = self.descent.shape
+        parts = (vectors * sizes).reshape(-1, n_columns, len(bends))
+        return list(parts) if pseudo.bends else [parts[0]] * outputs
+
+    def sizes_along(self, bends: Array, count: float) -> Array:
+        """Return standard deviations of the result along eigenvectors of the second derivative, for its eigenvalues."""
+        # The noise of each step decays by a recursion. The result averages over the remaining noise of all steps.
+        noise = self.mechanism.scale
+        length = (eta(self.descent, noise / count) if self.rate is None else self.rate) / count
+        first = self.n_steps - max(1, math.ceil(_AVERAGED * self.n_steps))
         # Longer steps than are stable do not occur, whatever the pseudo-records say.
         bends = np.clip(length * bends, 0.0, 2 * _STABLE * (1 + _MOMENTUM))
         left, moved = np.full(len(bends), -length), np.full(len(bends), -length)
@@ -213,10 +270,8 @@ class GradientEngine:
         total = np.array(sums)
         steps = np.arange(self.n_steps)
         shares = total[self.n_steps - steps] - total[np.maximum(first - steps, 0)]
-        sizes = noise * np.sqrt((shares**2).sum(axis=0)) / (self.n_steps - first)
-        outputs, n_columns = self.descent.shape
-        parts = (vectors * sizes).reshape(-1, n_columns, len(bends))
-        return list(parts) if pseudo.bends else [parts[0]] * outputs
+        sizes: Array = noise * np.sqrt((shares**2).sum(axis=0)) / (self.n_steps - first)
+        return sizes
 
 
 @dataclass(frozen=True, eq=False)

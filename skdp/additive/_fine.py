@@ -1,8 +1,8 @@
-"""Public cells of ordered columns that are finer than their bins: from a step, from logarithms, or from edges."""
+"""Public cells of ordered columns that are finer than their bins: from steps, logarithms, edges, or equal parts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -50,7 +50,7 @@ def check_fine_cells(value: Any) -> Fine:
 def refined(columns: Columns, fine: Fine, unit: float, most: int, names: NDArray | None, named: bool) -> Columns:
     """Return the columns in cells that are finer than their bins, wherever these are public."""
     place = positions_of([("fine_cells", [name for name, _ in fine])], columns.n_features, names, named)
-    found, declared = [], dict(columns.declared)
+    found = []
     for name, own in fine:
         j = place[name]
         kind = columns.kinds[j]
@@ -69,7 +69,29 @@ def refined(columns: Columns, fine: Fine, unit: float, most: int, names: NDArray
         if len(edges) > most:
             raise ValueError(f"fine_cells may have at most {most} cells for a column; {name!r} has more")
         found.append((j, edges))
-        if j in declared:
+    return _with_cells(columns, found)
+
+
+def split_for_pairs(columns: Columns, most: int, finer: Collection[int] = ()) -> Columns:
+    """Return the columns with the bins of those in pairs split evenly, into `most` cells of a column at most."""
+    # Columns that are `finer` than their bins stay as they are.
+    found = []
+    for j in sorted({j for pair in columns.pairs for j in pair}.difference(finer)):
+        kind = columns.kinds[j]
+        if isinstance(kind, np.ndarray):
+            # A last bin may hold missing values.
+            n_bins = columns.declared.get(j, len(kind) - 1)
+            parts = max(1, most // n_bins)
+            places = np.arange(n_bins * parts + 1) / parts
+            found.append((j, np.union1d(np.interp(places, np.arange(n_bins + 1), kind[: n_bins + 1]), kind)))
+    return _with_cells(columns, found)
+
+
+def _with_cells(columns: Columns, found: list[tuple[int, Array]]) -> Columns:
+    declared = dict(columns.declared)
+    for j, edges in found:
+        kind = columns.kinds[j]
+        if j in declared and isinstance(kind, np.ndarray):
             declared[j] += len(edges) - len(kind)
     return replace(columns.with_edges(found), declared=declared)
 

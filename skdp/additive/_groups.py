@@ -2,13 +2,15 @@ r"""Groups of public features for the terms of a model whose records have weight
 
 A column of ordered cells has up to three groups of features: steps at the edges of its bins, one indicator for each
 bin, and one indicator for each of its cells, if these are finer than the bins. A column of categories has one group of
-indicators, and a pair of columns has one group of products. Released counts place the mean of each group at 0 and
-tell how long its rows are, so that a weight can be chosen for each group.
+indicators. A pair of columns has one group of products, and one of indicators of finer cells, if there are any.
+Released counts place the mean of each group at 0 and tell how long its rows are, so that a weight can be chosen for
+each group.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 from ..schema.columns import Codes, Columns
 from ..sensitivity import augmented_norm
 from ..solvers.regularised import INTERCEPT_CONSTANT
-from ._terms import ROUGHNESS, Layout, Term, steps, term_of
+from ._terms import PAIR_CELLS, ROUGHNESS, Layout, Term, cell_rows, merged, product_rows, steps
 
 Array = NDArray[np.float64]
 Cells = NDArray[np.intp]
@@ -30,6 +32,9 @@ STEPS, FINE = 0.7, 0.6
 
 #: Weight of an ordered column that has cells finer than its bins. Other columns have the weight 1.
 FINE_UNITS = 2.0
+
+#: Finer cells of one column in a pair, at most, and the part of the pair's weight that they have.
+FINE_PAIR_CELLS, FINE_PAIR = 64, 0.5
 
 #: Least mean square of a group's rows that default weights take into account.
 LEAST_SQUARE = 0.02
@@ -82,8 +87,11 @@ class GroupedLayout:
         return tuple(len(term.rows) - 1 for term in self.terms)
 
     @classmethod
-    def of(cls, columns: Columns, coarse: Columns, smoothness: float | None, noise: float) -> GroupedLayout:
+    def of(
+        cls, columns: Columns, coarse: Columns, smoothness: float | None, noise: float, fine: Collection[int] = ()
+    ) -> GroupedLayout:
         """Return the groups for columns, and for the same ones in bins that their cells are parts of."""
+        # Columns that are not in `fine` have finer cells for pairs only.
         part = STEPS if smoothness is None else smoothness
         terms, groups = [], []
         bins = [_bins_of_cells(columns, coarse, j) for j in range(columns.n_features)]
@@ -93,19 +101,18 @@ class GroupedLayout:
                 groups.append(Group(j, bins[j], n_cells, 1.0))
                 continue
             units = 1.0
-            if n_bins < n_cells:
-                fine = FINE / (1 + noise / 4)
-                groups.append(Group(j, np.arange(n_cells), n_cells, FINE_UNITS * fine))
-                units = FINE_UNITS * (1 - fine)
+            if j in fine:
+                part_of_cells = FINE / (1 + noise / 4)
+                groups.append(Group(j, np.arange(n_cells), n_cells, FINE_UNITS * part_of_cells))
+                units = FINE_UNITS * (1 - part_of_cells)
             of_steps = part if n_bins > 2 else 1.0
             groups.append(Group(j, bins[j], n_bins, units * of_steps, steps(n_bins)))
             groups.append(Group(j, bins[j], n_bins, units * (1 - of_steps)))
+        rough = 1 - ROUGHNESS / (1 + noise) if smoothness is None else smoothness
         for pair in coarse.pairs:
-            term = term_of(coarse, pair, 1 - ROUGHNESS / (1 + noise) if smoothness is None else smoothness)
-            maps = tuple(own[np.append(bins[j], -1)] for own, j in zip(term.maps, pair, strict=True))
-            rows = term.rows[:-1]
-            groups.append(Group(len(terms), np.arange(len(rows)), len(rows), 1.0, rows))
-            terms.append(Term(pair, maps, term.rows))
+            term, own = _pair(columns, bins, pair, rough, len(terms))
+            terms.append(term)
+            groups += own
         return cls(tuple(terms), tuple(group for group in groups if group.share > 0), tuple(bins))
 
     @cached_property
@@ -151,10 +158,17 @@ class GroupedLayout:
         own = [np.append(bins, term.shape[0]).astype(np.int32)[cells] for bins, term, cells in columns]
         return plain.codes(np.stack(own))
 
-    def in_cells(self, values: list[Array]) -> list[Array]:
-        """Return values of cells from those of the bins; pairs of columns have bins only."""
-        single = [own[bins] for own, bins in zip(values, self.bins, strict=False)]
-        return single + values[len(self.bins) :]
+    def in_cells(self, values: list[Array], plain: Layout) -> list[Array]:
+        """Return values of cells from those of the layout of the bins."""
+        out = []
+        for own, term, other in zip(values, self.terms, plain.terms, strict=True):
+            places: Any = 0
+            for j, cells, of_bins in zip(term.columns, term.maps, other.maps, strict=True):
+                # Of the bins in a cell of a pair, the first one counts.
+                first = np.unique(cells[:-1], return_index=True)[1]
+                places = np.add.outer(places * int(of_bins[-1]), of_bins[self.bins[j][first]])
+            out.append(own[np.ravel(places)])
+        return out
 
     def probabilities(self, counts: list[Array], noise: float) -> list[Array]:
         """Return shares of records in the cells of the terms, from released counts with noise of this size."""
@@ -181,6 +195,32 @@ def _bins_of_cells(columns: Columns, coarse: Columns, j: int) -> Cells:
     return coarse.cells(j, cells[:-1])
 
 
+def _pair(
+    columns: Columns, bins: list[Cells], pair: tuple[int, int], smoothness: float, place: int
+) -> tuple[Term, list[Group]]:
+    """Return the term of a pair of columns, and its groups: products of merged cells, and cells that are finer."""
+    maps, wholes, rows = [], [], []
+    for j in pair:
+        cells, ordered = np.arange(columns.sizes[j]), columns.ordered[j]
+        if ordered and len(cells) > FINE_PAIR_CELLS:
+            cells = merged(int(bins[j].max()) + 1, FINE_PAIR_CELLS)[bins[j]]
+        n_cells = int(cells.max(initial=-1)) + 1
+        whole = merged(n_cells, PAIR_CELLS) if ordered else np.arange(n_cells)
+        maps.append(np.append(cells, n_cells).astype(np.int32))
+        wholes.append(whole)
+        rows.append(cell_rows(int(whole.max(initial=-1)) + 1, ordered, smoothness))
+    size = len(wholes[0]) * len(wholes[1])
+    places: Any = (wholes[0][:, None] * len(rows[1]) + wholes[1]).ravel()
+    products = product_rows(rows)
+    fine = FINE_PAIR if size > len(products) else 0.0
+    term = Term(pair, tuple(maps), np.empty((size + 1, 0)))
+    groups = [
+        Group(place, places, len(products), 1 - fine, products),
+        Group(place, np.arange(size), size, fine),
+    ]
+    return term, groups
+
+
 def _shares(counts: Array, noise: float) -> Array:
     kept = np.maximum(counts, 0.0)
     if len(kept) > 20:
@@ -203,19 +243,27 @@ class Centred:
     weights: Array
 
     @classmethod
-    def of(cls, layout: GroupedLayout, probabilities: list[Array], weights: Array) -> Centred:
+    def of(
+        cls, layout: GroupedLayout, probabilities: list[Array], weights: Array, least: float = LEAST_SQUARE
+    ) -> Centred:
         """Return the features whose mean squared length is at most `layout.data_norm` squared."""
         # Groups of which nearly all records share a bin are not scaled up further, because lengths of rows before they
         # are centred count in the certificate.
         shares = _by_bin(layout, probabilities)
         squares = mean_squares(layout, probabilities)
-        weights = weights * (layout.data_norm**2 / float(weights @ np.maximum(squares, LEAST_SQUARE)))
+        weights = weights * (layout.data_norm**2 / float(weights @ np.maximum(squares, least)))
         rows: list[Array | None] = []
         scales = []
         for group, own, weight in zip(layout.groups, shares, weights, strict=True):
             scales.append(group.factor * math.sqrt(weight))
             rows.append(None if group.rows is None else (group.rows - own @ group.rows) * math.sqrt(weight))
         return cls(layout, probabilities, tuple(rows), tuple(scales), tuple(shares), weights)
+
+    @classmethod
+    def by_default(cls, layout: GroupedLayout, probabilities: list[Array], least: float = LEAST_SQUARE) -> Centred:
+        """Return the features for the default weights of groups."""
+        weights = default_weights(layout, mean_squares(layout, probabilities), least)
+        return cls.of(layout, probabilities, weights, least)
 
     @cached_property
     def squares(self) -> list[Array]:
@@ -313,9 +361,14 @@ class Centred:
         """Return the features of records, from their cells in the terms, without the constant."""
         out = np.zeros((codes.shape[1], self.layout.n_features))
         for k, (group, where) in enumerate(zip(self.layout.groups, self.layout.slices, strict=True)):
-            rows = self.bin_rows(k)
-            out[:, where] = np.vstack([rows[group.bins], np.zeros((1, group.width))])[codes[group.term]]
+            out[:, where] = self.rows_of_records(k, codes[group.term])
         return out
+
+    def rows_of_records(self, k: int, codes: NDArray[np.int32]) -> Array:
+        """Return the features of a group, from the records' cells in its term."""
+        group, rows = self.layout.groups[k], self.bin_rows(k)
+        found: Array = np.vstack([rows, np.zeros((1, group.width))])[np.append(group.bins, group.size)[codes]]
+        return found
 
 
 def _by_bin(layout: GroupedLayout, probabilities: list[Array]) -> list[Array]:
@@ -334,9 +387,9 @@ def mean_squares(layout: GroupedLayout, probabilities: list[Array]) -> Array:
     return np.array(out)
 
 
-def default_weights(layout: GroupedLayout, squares: Array) -> Array:
+def default_weights(layout: GroupedLayout, squares: Array, least: float = LEAST_SQUARE) -> Array:
     """Return weights in proportion to the default ones, over the root of the mean squares."""
-    weights = np.array([group.share for group in layout.groups]) / np.sqrt(np.maximum(squares, LEAST_SQUARE))
+    weights = np.array([group.share for group in layout.groups]) / np.sqrt(np.maximum(squares, least))
     return weights / weights.sum()
 
 

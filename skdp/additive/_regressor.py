@@ -17,17 +17,22 @@ from sklearn.base import RegressorMixin
 
 from ..accounting import PrivacyCost
 from ..checks.data import regression_data, single_target
+from ..mechanisms import coordinate_variance
 from ..release.estimator import Records, Shape, TargetsMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.columns import Codes, Columns
 from ..solvers.calibration import Calibration, Line, Window
 from ..solvers.losses import Huber
+from ..solvers.regularised import noise_multiplier
 from ..solvers.scaling import Scaling
-from ._base import AdditiveModel, Parameters
-from ._engines import GradientEngine, MomentEngine
-from ._plans import Before, release_cells
-from ._terms import Layout
-from ._uncertainty import Pseudo, pseudo_records
+from ._base import AdditiveModel, AnyLayout, Parameters
+from ._descent_noise import Moved, without_noise
+from ._engines import GradientEngine, MomentEngine, mechanism_of
+from ._fine import split_for_pairs
+from ._groups import FINE_PAIR_CELLS, Centred, GroupedLayout
+from ._plans import COUNTS, Before, release_cells
+from ._terms import ROUGHNESS, Layout
+from ._uncertainty import Pseudo
 
 Array = NDArray[np.float64]
 
@@ -35,50 +40,23 @@ Array = NDArray[np.float64]
 _MOST_RESIDUAL = 2.0
 
 # Limit on the total noise in predictions. It is less than for a linear model, which has fewer features.
-_WALK = 0.4
+_WALK = 0.2
 
-# Standard deviations by which the variance of curves has to exceed that of noise alone.
-_SURE_BY = 3.0
+# The clipping norm over the norm of rows: for much noise, and what is added to it without noise.
+_CLIP, _MORE_CLIP = 0.2, 0.1
+
+# Least mean square of a group's rows that weights of groups take into account. Where nearly all records share a bin,
+# the noise in other bins must not be scaled up.
+_LEAST_SQUARE = 0.2
 
 
-def _predictions(layout: Layout, codes: Codes, coef: Array, intercept: Array) -> Array:
+def _predictions(tables: list[Array], codes: Codes, intercept: float) -> Array:
     """Return the prediction of each record, which does not depend on the others."""
-    out = np.full(codes.shape[1], float(intercept[0]))
-    for own, values in zip(codes, layout.values(coef), strict=True):
+    out = np.full(codes.shape[1], intercept)
+    for own, values in zip(codes, tables, strict=True):
         # What is in no cell adds nothing.
-        out += np.append(values[:, 0], 0.0).take(own)
+        out += np.append(values, 0.0).take(own)
     return out
-
-
-def _cell_weights(layout: Layout, counts: list[Array]) -> list[Array]:
-    """Return the released shares of records in each term's cells; those of the cells of a pair are not known."""
-    out = []
-    for term in layout.terms:
-        own = np.maximum(counts[term.columns[0]], 0.0) if len(term.columns) == 1 else np.ones(len(term.rows) - 1)
-        out.append(own / own.sum() if own.sum() > 0 else np.full(len(own), 1 / len(own)))
-    return out
-
-
-def _without_noise(
-    layout: Layout, coef: Array, intercept: Array, spread: Array, counts: list[Array]
-) -> tuple[Array, Array]:
-    """Shrink all curves by the part of their variance that noise explains, unless they clearly show more than noise."""
-    noise = squares = variance = 0.0
-    means = np.zeros(len(intercept))
-    parts = zip(layout.terms, layout.slices, layout.values(coef), _cell_weights(layout, counts), strict=True)
-    for term, where, values, weights in parts:
-        root, rows, mean = np.sqrt(weights)[:, None], term.rows[:-1], weights @ values
-        moved = root * (rows - weights @ rows) @ spread[where]
-        covariance = moved @ moved.T
-        noise += float(np.trace(covariance))
-        squares += float(np.sum(covariance**2))
-        variance += float(np.sum((root * (values - mean)) ** 2))
-        means += mean
-    if variance > noise + _SURE_BY * math.sqrt(2 * squares):
-        return coef, intercept
-    # The variance is 0 where all curves are zeros.
-    kept = max(0.0, 1.0 - noise / variance) if variance > 0 else 0.0
-    return kept * coef, intercept + (1 - kept) * means
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +65,7 @@ class Design:
 
     targets: Scaling
     columns: Columns
-    layout: Layout
+    layout: AnyLayout
     engine: GradientEngine | MomentEngine
     last: Calibration | None
 
@@ -122,8 +100,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         Edges of bins for columns that are to have their own, by position or name: increasing, the outer ones included.
         Values beyond are in the outer bins.
     interactions : list of tuple, default=None
-        Pairs of columns, by position or name, that get a term of their own besides. Ordered columns are merged to 16
-        cells for it. Each pair takes as much of the budget as a column does.
+        Pairs of columns, by position or name, that get a term of their own besides. With a positive `delta`, the term
+        has cells of two sizes: ordered columns are merged to 16 cells, and split into up to 64 cells, which are then
+        the cells of these columns in `terms_`, `bin_edges_` and `cell_counts_`. With ``delta=0``, they are merged to 16
+        cells. Each pair takes as much of the budget as a column does.
     n_bins : int, default=32
         Number of bins of numeric columns without `bin_edges`. Neighbouring bins are made alike, so that many
         cost little.
@@ -200,9 +180,9 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     sums of gradients with noise, or with ``delta=0`` noisy second moments of the features of cells. Last come six sums
     of products of predictions and targets, for two per cent of the budget (a fifth with ``delta=0``), which correct the
     mean and the size of the curves. With a positive `delta`, curves that show no more than the noise of the steps are
-    shrunk before that. Features of cells are public,
-    and of length 1 for each term, so that no row is longer than the square root of the number of terms. Everything else
-    is computed from that. The proofs are in :ref:`additive_models`. Not covered: that `fit` raises an error for values
+    shrunk before that. With a positive `delta`, released counts centre the features of cells, and each record's
+    gradient is clipped. With ``delta=0``, these features are public, and of length 1 for each term. Everything else is
+    computed from that. The proofs are in :ref:`additive_models`. Not covered: that `fit` raises an error for values
     that are not finite, and how long it takes.
 
     References
@@ -273,61 +253,91 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         targets = Scaling.of_target(self._declared("bounds_y"), True)
         columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
-        layout, before = self._prepared(parameters, columns)
+        columns, layout, before = self._prepared_for(parameters, columns)
         engine, last = self._engine_for(parameters, layout, before)
         return before.and_then(engine.plan(), last), Design(targets, columns, layout, engine, last)
+
+    def _prepared_for(self, parameters: Parameters, columns: Columns) -> tuple[Columns, AnyLayout, Before]:
+        if parameters.delta == 0:
+            return columns, *self._prepared(parameters, columns)
+        cells = split_for_pairs(columns, FINE_PAIR_CELLS)
+        noise = noise_multiplier(parameters.epsilon, parameters.delta, 0)
+        smoothness = 1 - ROUGHNESS / (1 + noise) if parameters.smoothness is None else parameters.smoothness
+        layout = GroupedLayout.of(cells, columns, smoothness, noise)
+        return cells, layout, Before.of(parameters.epsilon, parameters.delta, cells)
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
     ) -> dict[str, Any]:
         targets, layout, engine, last = design.targets, design.layout, design.engine, design.last
+        noise = math.sqrt(coordinate_variance(session.mechanism(COUNTS)))
         cells = release_cells(session, design.columns, records.X, records.shape.names, labels=False)
         scaled = targets.scaled(records.y)
         codes = layout.codes(cells.codes)
-        found, intercept = engine.run(session, codes, scaled, cells.total)
-        coef = found
+        if isinstance(engine, MomentEngine):
+            coef, start = engine.run(session, codes, scaled, cells.total)
+            tables, intercept = [values[:, 0] for values in engine.layout.values(coef)], float(start[0])
+        else:
+            assert isinstance(layout, GroupedLayout)
+            features = Centred.by_default(layout, layout.probabilities(cells.counts, noise), _LEAST_SQUARE)
+            coef, start = engine.run(session, codes, scaled, cells.total, features)
+            tables, intercept = [values[:-1] for values in features.tables(coef[0])], float(start[0])
+            if last is not None:
+                moved = Moved.of(engine, features, None, cells.total, bends=True)
+                kept, intercept = without_noise(moved, tables, intercept)
+                tables = [kept * values for values in tables]
         line = Line()
         if last is not None:
-            if parameters.delta > 0:
-                # With delta=0, the mean is used instead where noise hides the curves.
-                pseudo = Pseudo(layout.features(layout.codes(pseudo_records(cells.counts))), cells.total)
-                (spread,) = engine.spread(pseudo, found, session.guarantee, None)
-                coef, intercept = _without_noise(layout, found, intercept, spread, cells.counts)
-            predictions = _predictions(layout, codes, coef, intercept)
+            predictions = _predictions(tables, codes, intercept)
             # What is in no cell of a column adds nothing.
-            curves = [np.append(values[:, 0], 0.0) for values in layout.values(coef)]
-            lower, upper = (float(intercept[0] + sum(pick(own) for own in curves)) for pick in (np.min, np.max))
+            curves = [np.append(values, 0.0) for values in tables]
+            lower, upper = (float(intercept + sum(pick(own) for own in curves)) for pick in (np.min, np.max))
+            # With delta=0, the mean is used instead where noise hides the curves.
             line = last.line(session, predictions, scaled, Window.of(lower, upper), trusted=parameters.delta > 0)
 
         unit = targets.half * line.slope
-        shifted = targets.centre + unit * intercept + targets.half * line.shift
-        terms = self._fitted_terms(layout.values(unit * coef), shifted, cells, design.columns, layout, True)
+        shifted = np.array([targets.centre + unit * intercept + targets.half * line.shift])
+        of_columns = [unit * values[:, None] for values in tables]
+        if isinstance(layout, Layout):
+            of_columns = layout.values(unit * coef)
+        terms = self._fitted_terms(of_columns, shifted, cells, design.columns, layout, True)
         return {
             **terms,
             "intercept_": float(terms["intercept_"][0]),
             "_engine": engine,
             "_coef": unit * coef,
             "_offset": shifted,
-            "_engine_coef": found,
+            "_engine_coef": coef,
             "_unit": unit,
         }
 
     def _fixed_cost(self) -> PrivacyCost | None:
         parameters = self._check_parameters()
-        layout, before = self._prepared(parameters, self._any_columns(parameters))
+        _, layout, before = self._prepared_for(parameters, self._any_columns(parameters))
         engine, last = self._engine_for(parameters, layout, before)
         return before.and_then(engine.plan(), last).cost
 
     def _engine_for(
-        self, parameters: Parameters, layout: Layout, before: Before
+        self, parameters: Parameters, layout: AnyLayout, before: Before
     ) -> tuple[GradientEngine | MomentEngine, Calibration | None]:
         """Return the engine, and the release after it; without noise, there is nothing to correct."""
         epsilon, delta = parameters.epsilon, parameters.delta
         last = Calibration.of(epsilon, delta) if parameters.private else None
         reserved = before.share + (0.0 if last is None else last.release.share)
-        if delta == 0:
+        if isinstance(layout, Layout):
             return MomentEngine(epsilon, reserved, layout), last
-        return GradientEngine(epsilon, delta, reserved, layout, Huber(_MOST_RESIDUAL), parameters.n_steps, _WALK), last
+        loss = Huber(_MOST_RESIDUAL)
+        clip = _CLIP + _MORE_CLIP / (1 + noise_multiplier(epsilon, delta, 0))
+        return GradientEngine(epsilon, delta, reserved, layout, loss, parameters.n_steps, _WALK, clip), last
+
+    def _noise_in_cells(self, codes: Codes) -> tuple[list[Array], list[Array]]:
+        layout, count = self._layout, self.n_samples_estimate_
+        if not isinstance(layout, GroupedLayout):
+            return super()._noise_in_cells(codes)
+        noise = math.sqrt(coordinate_variance(mechanism_of(self.privacy_, COUNTS)))
+        features = Centred.by_default(layout, layout.probabilities(self.cell_counts_, noise), _LEAST_SQUARE)
+        bent, flat = (Moved.of(self._engine, features, codes, count, bends).in_cells() for bends in (True, False))
+        return [abs(self._unit) * own for own in bent], [abs(self._unit) * own for own in flat]
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:
         spread = self._engine.spread(pseudo, self._engine_coef, self.privacy_, None)

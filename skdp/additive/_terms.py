@@ -31,6 +31,9 @@ PAIR_CELLS = 16
 #: multiplier.
 ROUGHNESS = 0.5
 
+# Covariances of more features than this are taken to have equal eigenvalues, for which the noise is largest.
+_MOST_EIGENVALUES = 256
+
 #: Entries of rows are rounded towards 0 to this many bits, so that no row grows beyond its length.
 ROW_BITS = 20
 
@@ -95,17 +98,29 @@ def term_of(columns: Columns, which: tuple[int, ...], smoothness: float) -> Term
     maps, parts = [], []
     for j in which:
         size, ordered = columns.sizes[j], columns.ordered[j]
-        cells = min(size, PAIR_CELLS) if ordered and len(which) > 1 else size
-        maps.append(np.append(np.arange(size) * cells // size, cells).astype(np.int32))
-        parts.append(cell_rows(cells, ordered, smoothness))
+        cells = merged(size, PAIR_CELLS if ordered and len(which) > 1 else size)
+        n_cells = int(cells.max(initial=-1)) + 1
+        maps.append(np.append(cells, n_cells).astype(np.int32))
+        parts.append(cell_rows(n_cells, ordered, smoothness))
+    rows = product_rows(parts)
+    return Term(which, tuple(maps), np.vstack([rows, np.zeros((1, rows.shape[1]))]))
+
+
+def merged(size: int, most: int) -> NDArray[np.intp]:
+    """Return the number of the merged cell of each of `size` cells, of which there are `most` at most."""
+    return np.arange(size) * min(size, most) // max(size, 1)
+
+
+def product_rows(parts: list[Array]) -> Array:
+    """Return the products of rows of one column, or of two, of length 1 at most."""
     rows = parts[0]
-    if len(which) > 1:
+    if len(parts) > 1:
         rows = np.einsum("ai,bj->abij", *parts).reshape(len(parts[0]) * len(parts[1]), -1)
     # That no row is longer than 1 is enforced: eigenvectors and square roots are rounded. As in `clip_rows`, there is
     # room for the rounding of lengths and of the division.
     longest = 1 - max(2.0**-40, rows.shape[1] * 2.0**-50)
-    rows = rows * (longest / np.maximum(np.sqrt(squared_norms(rows)), longest))[:, None]
-    return Term(which, tuple(maps), np.vstack([rows, np.zeros((1, rows.shape[1]))]))
+    shortened: Array = rows * (longest / np.maximum(np.sqrt(squared_norms(rows)), longest))[:, None]
+    return shortened
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +168,27 @@ class Layout:
             np.take(term.rows, own, axis=0, out=out[:, where])
         return out
 
+    def spectrum(self, counts: list[Array]) -> Array:
+        """Return eigenvalues of the covariance of features, as if terms were independent, from released counts."""
+        out = []
+        for term in self.terms:
+            shares = [
+                np.bincount(own[:-1], _shares(counts[j]), minlength=int(own[-1]))
+                for own, j in zip(term.maps, term.columns, strict=True)
+            ]
+            weights = shares[0] if len(shares) == 1 else np.outer(*shares).ravel()
+            rows = np.sqrt(weights)[:, None] * (term.rows[:-1] - weights @ term.rows[:-1])
+            if term.width <= _MOST_EIGENVALUES:
+                out.append(np.maximum(np.linalg.eigvalsh(rows.T @ rows), 0.0))
+            else:
+                out.append(np.full(term.width, float((rows**2).sum()) / term.width))
+        return np.concatenate(out)
+
     def values(self, weights: Array) -> list[Array]:
         """Return what each cell of each term adds to the predictors, of shape (n_cells, outputs)."""
         return [term.rows[:-1] @ weights[:, where].T for term, where in zip(self.terms, self.slices, strict=True)]
+
+
+def _shares(counts: Array) -> Array:
+    kept = np.maximum(counts, 0.0)
+    return kept / kept.sum() if kept.sum() > 0 else np.full(len(kept), 1 / max(len(kept), 1))

@@ -35,6 +35,9 @@ _STEP = 0.75
 # around the minimum for hundreds of steps.
 _HUBER_STEP = 0.5
 
+# One step in so many is of the intercept alone, where features have mean 0.
+_ALONE = 20
+
 #: Limits on the total noise in predictors: in margins, and in half ranges of targets. Predictions beyond the range are
 #: of no use, unlike large logits.
 MARGIN_WALK, TARGET_WALK = 6.0, 0.7
@@ -82,6 +85,7 @@ class Descent:
     loss: GradientLoss
     n_features: int
     walk: float = MARGIN_WALK  # Limit on the total noise in predictors of the longest row, for the default step.
+    centred: bool = False  # Whether features have mean 0, so that only the constant feature moves the mean.
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -123,6 +127,11 @@ class Path:
         self._velocity = np.zeros_like(start)
         self._schedule = settings.learning_rate
         self._rate = eta(descent, noise / count) if settings.eta0 is None else settings.eta0
+        # Where features have mean 0, the intercept moves alone at first. Otherwise the others would follow the mean.
+        self._alone = course.n_steps // _ALONE if descent.centred else 0
+        walk = math.sqrt(self._alone) * noise / count * settings.constant
+        longest = 1 / settings.constant**2 if descent.centred else 0.0
+        self._first_rate = min(longest, descent.walk / walk) if walk > 0 else longest
         self._count = count
         self._n_steps = course.n_steps
         self._taken = 0
@@ -137,6 +146,11 @@ class Path:
 
     def step(self, gradient: Array) -> None:
         """Take a step of heavy ball descent, and one of the penalty's own (proximal, hence stable for every length)."""
+        if self._taken < self._alone:
+            self.weights[:, -1] -= self._first_rate / self._count * gradient[:, -1]
+            self.weights = boxed(self.weights, self._box)[0]
+            self._taken += 1
+            return
         rate = self._rate * self._decay()
         velocity = self._velocity
         velocity *= self._momentum

@@ -227,7 +227,7 @@ def test_contributions_add_up():
     assert model.contributions(X).shape == (len(X), 6)
     np.testing.assert_allclose(model.contributions(X).sum(axis=1) + model.intercept_[0], model.decision_function(X))
     assert model.term_names_[4:] == ["age x town", "income x rooms"]
-    assert model.terms_[4].shape == (16, 3)
+    assert model.terms_[4].shape == (64, 3)
     iris = load_iris(return_X_y=True)
     bounds = [4, 2, 1, 0], [8, 5, 7, 3]
     several = DPAdditiveClassifier(delta=1e-5, bounds=bounds, classes=[0, 1, 2]).fit(*iris)

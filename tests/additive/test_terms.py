@@ -8,13 +8,16 @@ import pytest
 from scipy import integrate, special
 
 from skdp.accounting import GAUSSIAN_RATIO, gaussian_mu
-from skdp.additive import _engines, _plans, _terms
-from skdp.additive._gradients import CellGradients
+from skdp.additive import _descent_noise, _engines, _plans, _terms
+from skdp.additive._descent_noise import Moved
+from skdp.additive._fine import split_for_pairs
+from skdp.additive._gradients import CellGradients, CentredGradients
+from skdp.additive._groups import Centred, GroupedLayout
 from skdp.additive._terms import Layout
 from skdp.schema.categories import Categories
 from skdp.schema.columns import Columns
 from skdp.schema.grid import Grid
-from skdp.sensitivity import clip_rows
+from skdp.sensitivity import ClippedRows, clip_rows
 from skdp.solvers.clipped_gradients import ClippedGradients
 from skdp.solvers.losses import Huber, LogLoss, SoftmaxLogLoss
 
@@ -165,6 +168,96 @@ def test_a_record_moves_a_sum_by_its_own_gradient_exactly(derivative):
         one = CellGradients(layout, full, target, derivative, max_norm)
         largest = max(largest, float(np.linalg.norm(one.total(one.at(weights * 0)))))
     assert 0.9 * max_norm <= largest <= max_norm
+
+
+def centred_data(loss, n, seed=0):
+    """A pair on two resolutions, an indicator of many cells, and counts that most records disagree with."""
+    rng = np.random.default_rng(seed)
+    coarse = columns((4, 40, 3), ((0, 1), (1, 2)))
+    cells = split_for_pairs(coarse, 64)
+    layout = GroupedLayout.of(cells, coarse, 0.8, 3.0)
+    counts = [rng.uniform(0, 50, size) ** 2 for size in cells.sizes]
+    features = Centred.by_default(layout, layout.probabilities(counts, 5.0))
+    codes = layout.codes(random_codes(rng, n, cells.sizes))
+    targets = rng.uniform(-1, 1, n) if isinstance(loss, Huber) else rng.integers(4, size=n)
+    if loss.signed:
+        targets = rng.integers(2, size=n)
+    weights = rng.normal(size=(loss.outputs, layout.n_features + 1))
+    return features, codes, targets, weights
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda d: type(d).__name__)
+@pytest.mark.parametrize("max_norm", [0.05, math.inf])
+def test_sums_of_centred_features_are_those_over_dense_rows(loss, max_norm):
+    features, codes, targets, weights = centred_data(loss, 300)
+    ours = CentredGradients(features, codes, targets, loss, max_norm)
+    rows = np.column_stack([features.features(codes), np.full(300, features.layout.constant)])
+    longest = float(np.linalg.norm(rows, axis=1).max())
+    dense = ClippedGradients(ClippedRows(rows, longest), targets, loss, 1e6 if max_norm == math.inf else max_norm)
+    found, expected = ours.total(ours.at(weights)), dense.total(dense.at(weights))
+    np.testing.assert_allclose(found, expected, atol=2e-3 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda d: type(d).__name__)
+def test_a_record_moves_a_sum_of_centred_features_by_its_own_gradient_exactly(loss):
+    features, codes, targets, weights = centred_data(loss, 9000)
+    max_norm = 0.2
+    whole = CentredGradients(features, codes, targets, loss, max_norm)
+    point = whole.at(weights)
+    total = whole.total(point)
+    for k in (0, 17, 8191, 8192, 8999):
+        keep = np.arange(9000) != k
+        without = CentredGradients(features, codes[:, keep], targets[keep], loss, max_norm)
+        alone = CentredGradients(features, codes[:, [k]], targets[[k]], loss, max_norm)
+        moved = total - without.total(point)
+        np.testing.assert_array_equal(moved, alone.total(point))
+        assert np.linalg.norm(moved) <= max_norm
+    lengths = []
+    for k in range(200):
+        alone = CentredGradients(features, codes[:, [k]], targets[[k]], loss, max_norm)
+        lengths.append(float(np.linalg.norm(alone.total(point))))
+    # Records are clipped by their own lengths, so that many attain the bound, and none exceeds it.
+    assert max(lengths) <= max_norm
+    assert np.mean(np.array(lengths) > 0.99 * max_norm) > 0.2
+
+
+def test_cells_of_pairs_on_two_resolutions_are_parts_of_merged_ones():
+    coarse = columns((4, 40, 100), ((0, 1), (1, 2)), categorical=())
+    cells = split_for_pairs(coarse, 64)
+    assert cells.sizes == (64, 40, 100)
+    layout = GroupedLayout.of(cells, coarse, 0.8, 3.0)
+    assert [term.shape for term in layout.terms[3:]] == [(64, 40), (40, 64)]
+    first, fine = (group for group in layout.groups if group.term == 3)
+    assert first.size == 256
+    assert first.rows is not None
+    assert fine.rows is None
+    assert (first.share, fine.share) == (0.5, 0.5)
+    places = first.bins.reshape(64, 40)
+    np.testing.assert_array_equal(places // 16, np.broadcast_to(np.arange(64)[:, None] // 4, (64, 40)))
+    np.testing.assert_array_equal(places % 16, np.broadcast_to(np.arange(40) * 16 // 40, (64, 40)))
+    # What a cell of a pair adds without weights of records is what the bins of its columns add.
+    plain = Layout.of(coarse, 0.8)
+    values = [np.arange(len(term.rows) - 1.0)[:, None] for term in plain.terms]
+    found = layout.in_cells(values, plain)
+    every = np.stack(np.meshgrid(np.arange(64), np.arange(40), np.arange(100), indexing="ij")).reshape(3, -1)
+    codes = layout.codes(every.astype(np.int32))
+    in_bins = plain.codes(np.stack([layout.bins[j][own] for j, own in enumerate(every)]).astype(np.int32))
+    for own, cell, expected, place in zip(found[:4], codes, values, in_bins, strict=False):
+        np.testing.assert_array_equal(own[cell], expected[place])
+
+
+def test_without_noise_wide_terms_move_as_one():
+    """The deviations of wide indicators, one by one, are about those of all features together."""
+    features, codes, _, _ = centred_data(Huber(2.0), 3000)
+    engine = _engines.GradientEngine(1.0, 1e-5, 0.04, features.layout, Huber(2.0), 100, 0.2, 0.2)
+    found = Moved.of(engine, features, codes, 3000.0, bends=True)
+    assert found.alone
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_descent_noise, "MOST_TOGETHER", 10**6)
+        whole = Moved.of(engine, features, codes, 3000.0, bends=True)
+    assert not whole.alone
+    for own, expected in zip(found.in_cells(), whole.in_cells(), strict=True):
+        assert np.median(own / expected) == pytest.approx(1.0, abs=0.25)
 
 
 # --- the margin -----------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.additive import _classifier, _engines, _plans, _rounds
-from skdp.additive._gradients import CellGradients
+from skdp.additive._gradients import CellGradients, CentredGradients
 from skdp.additive._groups import Centred
 from skdp.additive._weighted import WeightedLogLoss, WeightedObjective
 from skdp.solvers import moments
@@ -236,6 +236,25 @@ def long_gradients():
     )
 
 
+def long_gradients_of_centred_features():
+    return replaced(
+        CentredGradients,
+        "__init__",
+        lambda init: (
+            lambda self, features, codes, targets, loss, norm: init(self, features, codes, targets, loss, 10 * norm)
+        ),
+    )
+
+
+def lengths_forgotten():
+    """Clip all records by the root of the mean square of their lengths."""
+
+    def whole(true):
+        return lambda self, lengths, max_norm: true(self, np.full(len(lengths), self._layout.norm), max_norm)
+
+    return replaced(CentredGradients, "_bounds_of", whole)
+
+
 def half_of_the_moments():
     return replaced(moments, "moments_l2", lambda true: lambda *args: true(*args) / 2)
 
@@ -323,7 +342,11 @@ SUBJECTS = [
         fits=40,
         floor=0.8,
         runs={(1.0, 1e-5): RUNS_AT_1},
-        mutants=COURSE,
+        mutants={
+            **COURSE,
+            "no clip": long_gradients_of_centred_features,
+            "lengths of records forgotten": lengths_forgotten,
+        },
     ),
     Subject(
         "DPAdditiveRegressor-moments",

@@ -1,0 +1,80 @@
+"""Lengths of gradient steps for classes, and sums over the cells of several terms at once."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skdp import DPAdditiveClassifier
+from skdp.additive._engines import LIMIT, GradientEngine
+from skdp.additive._groups import MEAN_CURVATURE
+from skdp.additive._joint import Bundles
+from skdp.additive._terms import Layout
+from skdp.solvers.losses import LogLoss, SoftmaxLogLoss
+
+CLASSIFIER = DPAdditiveClassifier(delta=1e-5, bounds=(0, 1), n_bins=16, categories={1: 3}, interactions=[(0, 2)])
+
+
+def layout():
+    return Layout.of(CLASSIFIER._check_parameters().table(4, None), 0.8)
+
+
+def engine(loss, epsilon):
+    return GradientEngine(epsilon, 1e-5, 0.02, layout(), loss, 300)
+
+
+COUNTS = [np.linspace(0, 400, 16), np.array([900.0, -3.0, 2300.0]), np.full(16, 200.0), np.eye(16)[3] * 3200]
+
+
+@pytest.mark.parametrize("loss", [LogLoss(), SoftmaxLogLoss(5)], ids=["two", "five"])
+@pytest.mark.parametrize("epsilon", [0.05, 0.3, 1.0])
+def test_noise_in_scores_is_within_the_limit(loss, epsilon):
+    found = engine(loss, epsilon).within(COUNTS, 3200.0)
+    spectrum = found.layout.spectrum(COUNTS)
+    sizes = found.sizes_along(MEAN_CURVATURE * 3200.0 * spectrum, 3200.0)
+    noise = math.sqrt(spectrum @ sizes**2) * math.sqrt(min(loss.outputs, 2))
+    # The result is an average of iterates, which has less noise than the last one.
+    assert noise <= LIMIT
+    assert noise > 0.4 * LIMIT
+
+
+def test_steps_are_the_longest_stable_ones_where_noise_is_small():
+    lengths = [
+        engine(SoftmaxLogLoss(5), epsilon).within(COUNTS, 3200.0).rate for epsilon in (0.1, 1.0, 100.0, math.inf)
+    ]
+    assert lengths[0] < lengths[1] < lengths[2]
+    assert lengths[2] == lengths[3]
+
+
+def test_counts_that_are_noise_alone_give_steps():
+    for counts in ([np.zeros(16), -np.ones(3), np.zeros(16), -np.ones(16)], [1e300 * own for own in COUNTS]):
+        rate = engine(SoftmaxLogLoss(5), 1e-6).within(counts, 1.0).rate
+        assert 0 < rate < math.inf
+
+
+def test_eigenvalues_are_those_of_independent_records():
+    plain = layout()
+    shares = [np.maximum(own, 0) / np.maximum(own, 0).sum() for own in COUNTS]
+    rng = np.random.default_rng(0)
+    codes = np.stack([rng.choice(len(own), 200_000, p=own) for own in shares]).astype(np.int32)
+    covariance = np.cov(plain.features(plain.codes(codes)).T)
+    for where, part in zip(
+        plain.slices, np.split(plain.spectrum(COUNTS), [s.stop for s in plain.slices[:-1]]), strict=True
+    ):
+        np.testing.assert_allclose(part, np.linalg.eigvalsh(covariance[where, where]), atol=0.01)
+
+
+def test_bundles_add_up_what_their_terms_do():
+    rng = np.random.default_rng(1)
+    sizes = [7, 5000, 30, 2, 64, 100, 3]
+    codes = np.stack([rng.integers(size, size=1000) for size in sizes]).astype(np.int32)
+    bundles = Bundles(codes, sizes)
+    assert len(bundles.sizes) < len(sizes)
+    assert all(size <= 4096 or size == 5000 for size in bundles.sizes)
+    tables = [rng.integers(-9, 9, (2, size)).astype(float) for size in sizes]
+    found = sum(table[:, own] for table, own in zip(bundles.tables(tables), bundles.codes, strict=True))
+    np.testing.assert_array_equal(found, sum(table[:, own] for table, own in zip(tables, codes, strict=True)))
+    weights = rng.integers(-9, 9, 1000).astype(float)
+    sums = [np.bincount(own, weights, n)[None] for own, n in zip(bundles.codes, bundles.sizes, strict=True)]
+    for own, size, total in zip(codes, sizes, bundles.by_term(sums), strict=True):
+        np.testing.assert_array_equal(total[0], np.bincount(own, weights, size))
