@@ -24,7 +24,7 @@ from ..release.theorems import Theorem
 from ..schema.columns import Codes
 from ..sensitivity import clip_rows
 from ..solvers.certified import certified_minimizer
-from ..solvers.descent import GRADIENTS, Course
+from ..solvers.descent import GRADIENTS, SamplingSchedule
 from ..solvers.linear_descent import MARGIN_WALK, Descent, Path, Settings, eta, rule_of
 from ..solvers.losses import GradientLoss, LogLoss, MultinomialLogLoss
 from ..solvers.moments import INTERCEPT_CONSTANT as MOMENT_CONSTANT
@@ -201,7 +201,9 @@ class GradientEngine:
         if self.clip is not None and settings.private:
             settings = replace(settings, max_grad_norm=self.clip * settings.row_norm)
         centred = isinstance(self.layout, GroupedLayout)
-        return Descent(settings, Course(1.0, self.n_steps, None), self.loss, self.layout.n_features, self.walk, centred)
+        return Descent(
+            settings, SamplingSchedule(1.0, self.n_steps, None), self.loss, self.layout.n_features, self.walk, centred
+        )
 
     @property
     def step_mu(self) -> float:

@@ -54,7 +54,7 @@ _TYPES: dict[str, str] = {
     "skdp.schema.encoding": "Encoding",
     "skdp.schema.grid": "Grid",
     "skdp.schema.schema": "Schema",
-    "skdp.solvers.descent": "Course",
+    "skdp.solvers.descent": "SamplingSchedule",
     "skdp.solvers.linear_descent": "Descent Settings",
     "skdp.solvers.losses": "Huber HuberHinge LogLoss",
     "skdp.solvers.moments": "Block Geometry Weights",

@@ -19,7 +19,7 @@ from ..release.progress import CallbackSupportMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..sensitivity import clip_rows, row_products
 from ..solvers.calibration import Window
-from ..solvers.descent import GRADIENTS, Course
+from ..solvers.descent import GRADIENTS, SamplingSchedule
 from ..solvers.linear_descent import MARGIN_WALK, Descent, Path, Settings, rule_of, weights_of
 from ..solvers.losses import GradientLoss
 from ..solvers.sparse_gradients import clipped_gradients
@@ -45,7 +45,7 @@ class Parameters:
     """The checked parameters of a fit, and where it starts, all public."""
 
     settings: Settings
-    course: Course
+    schedule: SamplingSchedule
     targets: Any = None  # The `Scaling` of a regressor.
     classes: NDArray | None = None  # The declared label set of a classifier.
     start: Array | None = None  # Weights of the earlier fits that this one goes on from.
@@ -100,7 +100,7 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             momentum=check_positive(estimator.momentum, "momentum", least=0, most=0.9999),
             averaged=average,
         )
-        course = Course.of(
+        schedule = SamplingSchedule.of(
             batch_size=estimator.batch_size,
             n_steps=estimator.n_steps,
             epochs=estimator.epochs,
@@ -108,7 +108,7 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             default_rate=1.0,
             default_steps=_STEPS,
         )
-        return Parameters(settings, course)
+        return Parameters(settings, schedule)
 
     def _after(self, parameters: Parameters, coef: Array, intercept: Array) -> Parameters:
         """Return the parameters of a fit that goes on from a rule for scaled targets, and from ``privacy_``."""
@@ -116,13 +116,13 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         return replace(parameters, start=start, earlier=self.privacy_)
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Descent]:
-        settings, course = parameters.settings, parameters.course
+        settings, schedule = parameters.settings, parameters.schedule
         loss = self._loss_of(parameters, shape.n_classes)
-        if self.batch_size is None and course.expected_n is not None:
-            work = course.expected_n * shape.n_features * loss.outputs * course.n_steps
+        if self.batch_size is None and schedule.expected_n is not None:
+            work = schedule.expected_n * shape.n_features * loss.outputs * schedule.n_steps
             if work > _MOST_WORK:
-                course = replace(course, rate=_RATE)
-        descent = Descent(settings, course, loss, shape.n_features, self._walk)
+                schedule = replace(schedule, rate=_RATE)
+        descent = Descent(settings, schedule, loss, shape.n_features, self._walk)
         return descent.plan(), descent
 
     def _stated(self, guarantee: PrivacyGuarantee, parameters: Parameters) -> PrivacyGuarantee:
@@ -131,14 +131,14 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Descent
     ) -> dict[str, Any]:
-        settings, course, shape = parameters.settings, design.course, records.shape
+        settings, schedule, shape = parameters.settings, design.schedule, records.shape
         rows = clip_rows(records.X, settings.data_norm, settings.constant)
         values = records.y if parameters.targets is None else parameters.targets.scaled(records.y)
-        gradients = clipped_gradients(rows, values, design.loss, design.max_norm, course.rate == 1)
+        gradients = clipped_gradients(rows, values, design.loss, design.max_norm, schedule.rate == 1)
         mechanism = session.mechanism(GRADIENTS)
         assert isinstance(mechanism, SampledGaussianMechanism)
 
-        count = course.rate * course.records(session, records.X.shape[0])
+        count = schedule.rate * schedule.records(session, records.X.shape[0])
         start = np.zeros(design.shape) if parameters.start is None else parameters.start
         path = Path(design, start, count, mechanism.scale)
         privacy = self._stated(session.guarantee, parameters)
@@ -146,7 +146,7 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         # A callback may be handed these functions. Therefore they do not close over the records.
         def fitted(weights: Array) -> dict[str, Any]:
             rule = self._rule(*rule_of(weights, settings), parameters, shape)
-            return {**rule, "n_steps_": course.n_steps, "privacy_": privacy}
+            return {**rule, "n_steps_": schedule.n_steps, "privacy_": privacy}
 
         def reached() -> dict[str, Any]:
             return fitted(path.result())

@@ -39,7 +39,7 @@ from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import clip_rows, row_products, step_of, truncate
 from ..solvers.calibration import Calibration, Line
-from ..solvers.descent import GRADIENTS, Course
+from ..solvers.descent import GRADIENTS, SamplingSchedule
 from ..solvers.linear_rule import LogOdds
 from ..solvers.losses import MOST_CLASSES, Huber, LogLoss, NetworkLoss, SoftmaxLogLoss
 from ..solvers.scaling import Scaling
@@ -92,7 +92,7 @@ class Parameters:
     solver: str
     alpha: float
     clipping: Clipping
-    course: Course
+    schedule: SamplingSchedule
     learning_rate: float | None
     momentum: float
     average: float
@@ -102,13 +102,13 @@ class Parameters:
 
     def plan(self, layout: Layout, last: Calibration | None) -> PrivacyGuarantee:
         after = None if last is None else (last.release, cast(GaussianEvent, last.event))
-        return self.course.plan(self.epsilon, self.delta, self.clipping.norm, layout.size, _THEOREM, after)
+        return self.schedule.plan(self.epsilon, self.delta, self.clipping.norm, layout.size, _THEOREM, after)
 
     def descent(self, noise: float, loss: NetworkLoss) -> Descent:
         """Return what is done with gradients that have noise of a given standard deviation, on average over records."""
         rate, labels = self.learning_rate, loss.out_activation != "identity"
         if rate is None:
-            n_steps = self.course.n_steps
+            n_steps = self.schedule.n_steps
             rate = (
                 adam_rate(noise / self.clipping.norm, n_steps, labels)
                 if self.solver == "adam"
@@ -234,7 +234,7 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
                 self._auto_grad_norm if norm == "auto" else norm,
                 check_choice(self.clipping, "clipping", CLIPPINGS) == "automatic",
             ),
-            course=Course.of(
+            schedule=SamplingSchedule.of(
                 batch_size=self.batch_size,
                 n_steps=self.n_steps,
                 epochs=self.epochs,
@@ -275,13 +275,13 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     ) -> dict[str, Any]:
         """Carry out the plan, and return the fitted attributes."""
         loss, layout = design.loss, design.layout
-        course = parameters.course
+        schedule = parameters.schedule
         mechanism = session.mechanism(GRADIENTS)
         assert isinstance(mechanism, SampledGaussianMechanism)
         start = initial_weights(layout, initial_normals(layout.size, session.stream("initial weights")))
         rows, row_step = scaled_rows(X, parameters.data_norm)
-        share = 1 / (course.rate * course.records(session, len(X)))
-        descent = parameters.descent(mechanism.scale * share, loss).start(layout, start, course.n_steps)
+        share = 1 / (schedule.rate * schedule.records(session, len(X)))
+        descent = parameters.descent(mechanism.scale * share, loss).start(layout, start, schedule.n_steps)
         sums = GradientSums(
             rows, row_step, targets, layout, parameters.activation, loss, parameters.clipping, mechanism.step
         )

@@ -25,7 +25,7 @@ _MOST_STEPS = 10**9
 
 
 @dataclass(frozen=True)
-class Course:
+class SamplingSchedule:
     """The sampling schedule: sampling probability, number of steps and declared number of records, all public."""
 
     rate: float  # Probability that a record is in the sample of a step.
@@ -42,7 +42,7 @@ class Course:
         expected_n: Any,
         default_rate: float,
         default_steps: int,
-    ) -> Course:
+    ) -> SamplingSchedule:
         """Check the parameters that a user sets, and return the schedule."""
         # As a float, `batch_size` is the rate itself; as an integer, the expected number of rows. An epoch is 1 / rate
         # steps.

@@ -17,7 +17,7 @@ from ..release.theorems import Theorem
 from ..sensitivity import augmented_norm
 from .calibration import Calibration
 from .clipped_gradients import MOST_WEIGHT, ClippedGradients, boxed
-from .descent import Course
+from .descent import SamplingSchedule
 from .losses import GradientLoss
 from .regularised import INTERCEPT_CONSTANT
 
@@ -78,10 +78,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Descent:
-    """A course of steps, but for the data: everything here is public."""
+    """A descent, but for the data: everything here is public."""
 
     settings: Settings
-    course: Course
+    schedule: SamplingSchedule
     loss: GradientLoss
     n_features: int
     walk: float = MARGIN_WALK  # Limit on the total noise in predictors of the longest row, for the default step.
@@ -98,13 +98,13 @@ class Descent:
         most = self.loss.lipschitz * (1 + 2.0**-30) * self.settings.row_norm
         if self.settings.max_grad_norm is not None:
             return min(self.settings.max_grad_norm, most)
-        return _CLIP * self.loss.large * self.settings.row_norm if self.settings.private else most
+        return _CLIP * self.loss.usual_norm * self.settings.row_norm if self.settings.private else most
 
     def plan(self) -> PrivacyGuarantee:
         """Return the guarantee of the descent."""
         settings, size, line = self.settings, math.prod(self.shape), self.calibration
         last = None if line is None else (line.release, cast(GaussianEvent, line.event))
-        return self.course.plan(settings.epsilon, settings.delta, self.max_norm, size, _THEOREM, last)
+        return self.schedule.plan(settings.epsilon, settings.delta, self.max_norm, size, _THEOREM, last)
 
     @property
     def calibration(self) -> Calibration | None:
@@ -119,7 +119,7 @@ class Path:
     """The iterates, which are functions of releases and public parameters."""
 
     def __init__(self, descent: Descent, start: Array, count: float, noise: float) -> None:
-        settings, course = descent.settings, descent.course
+        settings, schedule = descent.settings, descent.schedule
         # Beyond it, gradients do not change any more, and averages may not be numbers.
         self._box = MOST_WEIGHT / settings.row_norm
         self.weights = boxed(start, self._box)[0]
@@ -128,14 +128,14 @@ class Path:
         self._schedule = settings.learning_rate
         self._rate = eta(descent, noise / count) if settings.eta0 is None else settings.eta0
         # Where features have mean 0, the intercept moves alone at first. Otherwise the others would follow the mean.
-        self._alone = course.n_steps // _ALONE if descent.centred else 0
+        self._alone = schedule.n_steps // _ALONE if descent.centred else 0
         walk = math.sqrt(self._alone) * noise / count * settings.constant
         longest = 1 / settings.constant**2 if descent.centred else 0.0
         self._first_rate = min(longest, descent.walk / walk) if walk > 0 else longest
         self._count = count
-        self._n_steps = course.n_steps
+        self._n_steps = schedule.n_steps
         self._taken = 0
-        self._averaged_from = course.n_steps - max(1, math.ceil(settings.averaged * course.n_steps))
+        self._averaged_from = schedule.n_steps - max(1, math.ceil(settings.averaged * schedule.n_steps))
         self._total = np.zeros_like(start)
 
         l1 = {"l1": 1.0, "elasticnet": settings.l1_ratio}.get(settings.penalty or "", 0.0)
@@ -207,7 +207,7 @@ def eta(descent: Descent, noise: float) -> float:
     rest, norm = 1 - settings.momentum, settings.row_norm
     part = _HUBER_STEP if settings.loss == "huber" else _STEP
     length = part * 2 * (1 + settings.momentum) / (descent.loss.curvature * norm**2)
-    walk = math.sqrt(descent.course.n_steps) * noise * norm
+    walk = math.sqrt(descent.schedule.n_steps) * noise * norm
     return min(length, rest * descent.walk / walk) if walk > 0 else length
 
 

@@ -101,7 +101,7 @@ class GradientLoss(Loss):
     signed: bool = False  # If True, rows are multiplied by minus the record's sign: derivatives are positive.
 
     @property
-    def large(self) -> float:
+    def usual_norm(self) -> float:
         """Norm of a large derivative, which the default clipping norm is a fraction of."""
         return self.lipschitz
 
@@ -377,7 +377,7 @@ class Huber(_ResidualLoss, GradientLoss, NetworkLoss):
         self.lipschitz = threshold * math.sqrt(outputs)
 
     @property
-    def large(self) -> float:
+    def usual_norm(self) -> float:
         # The residual of half the range of the targets, if that is less.
         return min(self.lipschitz, 1.0)
 

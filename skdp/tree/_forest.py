@@ -115,14 +115,14 @@ def _warn_of_counts(
     totals = {columns[0]: (float(own.sum()), spread * root) for columns, (own, spread) in found.items() if columns}
     known = dict(totals)
     for j, n_declared in declared.items():
-        told, held = forest.declared_leaves(j, n_declared)
-        if len(told):
-            sums, n_held = counts[told].sum(axis=2), [(forest.reachable()[told] & own).sum() for own in (held, ~held)]
-            spreads = [noise * root * math.sqrt(n) / len(told) for n in n_held]
-            known[j] = float((sums * held).sum()) / len(told), spreads[0]
+        apart, held = forest.declared_leaves(j, n_declared)
+        if len(apart):
+            sums, n_held = counts[apart].sum(axis=2), [(forest.reachable()[apart] & own).sum() for own in (held, ~held)]
+            spreads = [noise * root * math.sqrt(n) / len(apart) for n in n_held]
+            known[j] = float((sums * held).sum()) / len(apart), spreads[0]
             if every is not None and math.hypot(every[1] * root, spreads[1]) < spreads[0]:
                 # The number of all records less those in the other leaves, of which there are few.
-                others = float((sums * ~held).sum()) / len(told)
+                others = float((sums * ~held).sum()) / len(apart)
                 known[j] = float(every[0].sum()) - others, math.hypot(every[1] * root, spreads[1])
     parts = [column_part(j if names is None else str(names[j]), *own) for j, own in known.items()]
     if every is not None:

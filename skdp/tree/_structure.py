@@ -83,8 +83,8 @@ class Forest:
         declared[:, 1:] = np.cumsum(np.argsort(places, axis=1) < n_declared, axis=1)
         ends = [np.clip(np.floor(end) + 1, 0, places.shape[1]).astype(np.intp) for end in (low, high)]
         held = np.take_along_axis(declared, ends[1], axis=1) - np.take_along_axis(declared, ends[0], axis=1)
-        told = ~((held > 0) & (held < ends[1] - ends[0]) & self.reachable()[trees]).any(axis=1)
-        return trees[told], held[told] > 0
+        apart = ~((held > 0) & (held < ends[1] - ends[0]) & self.reachable()[trees]).any(axis=1)
+        return trees[apart], held[apart] > 0
 
     @staticmethod
     def level(nodes: NDArray, level: int) -> NDArray:

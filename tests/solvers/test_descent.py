@@ -10,17 +10,17 @@ from skdp.exceptions import ReleaseError
 from skdp.mechanisms import LEAST_RATE, NoiseSource
 from skdp.release.session import ReleaseSession
 from skdp.release.theorems import Theorem
-from skdp.solvers.descent import COUNT, COUNT_SHARE, GRADIENTS, Course
+from skdp.solvers.descent import COUNT, COUNT_SHARE, GRADIENTS, SamplingSchedule
 
 DEFAULTS = {"batch_size": None, "n_steps": None, "epochs": None, "expected_n": None}
 
 
-def course(**changes):
-    return Course.of(**{**DEFAULTS, **changes}, default_rate=0.25, default_steps=40)
+def schedule(**changes):
+    return SamplingSchedule.of(**{**DEFAULTS, **changes}, default_rate=0.25, default_steps=40)
 
 
 def test_defaults():
-    assert course() == Course(0.25, 40, None)
+    assert schedule() == SamplingSchedule(0.25, 40, None)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_defaults():
     ],
 )
 def test_what_a_user_asks_for(changes, rate, n_steps):
-    found = course(**changes)
+    found = schedule(**changes)
     assert (found.rate, found.n_steps) == (pytest.approx(rate), n_steps)
 
 
@@ -57,19 +57,19 @@ def test_what_a_user_asks_for(changes, rate, n_steps):
 )
 def test_bad_requests(changes, match):
     with pytest.raises(ValueError, match=match):
-        course(**changes)
+        schedule(**changes)
 
 
 @pytest.mark.parametrize("changes", [{"batch_size": True}, {"batch_size": "all"}, {"n_steps": 1.5}])
 def test_requests_of_another_type(changes):
     with pytest.raises((TypeError, ValueError), match=next(iter(changes))):
-        course(**changes)
+        schedule(**changes)
 
 
 @pytest.mark.parametrize("rate", [0.05, 1.0])
 @pytest.mark.parametrize("expected_n", [None, 500.0])
 def test_the_plan_spends_what_is_stated(rate, expected_n):
-    plan = Course(rate, 60, expected_n).plan(0.7, 1e-6, 2.0, 9, Theorem("Trees", 1))
+    plan = SamplingSchedule(rate, 60, expected_n).plan(0.7, 1e-6, 2.0, 9, Theorem("Trees", 1))
     assert [r.label for r in plan.releases] == ([COUNT] if expected_n is None else []) + [GRADIENTS]
     assert sum(r.share for r in plan.releases) == pytest.approx(1.0)
     delta = plan.privacy_loss_distribution(value_discretization_interval=2e-4).get_delta_for_epsilon(0.7)
@@ -84,19 +84,19 @@ def test_the_plan_spends_what_is_stated(rate, expected_n):
 
 
 def test_without_privacy():
-    plan = Course(0.5, 10, None).plan(math.inf, 1e-5, 2.0, 3, Theorem("Trees", 1))
+    plan = SamplingSchedule(0.5, 10, None).plan(math.inf, 1e-5, 2.0, 3, Theorem("Trees", 1))
     assert plan.releases[-1].mechanism.scale == 0
     session = ReleaseSession(plan, accountant=None, source=NoiseSource(0), estimator="Test")
-    assert Course(0.5, 10, None).records(session, 77) == 77
+    assert SamplingSchedule(0.5, 10, None).records(session, 77) == 77
 
 
 def test_the_number_of_records():
-    declared = Course(0.5, 10, 300.0)
+    declared = SamplingSchedule(0.5, 10, 300.0)
     plan = declared.plan(1.0, 1e-5, 1.0, 2, Theorem("Trees", 1))
     session = ReleaseSession(plan, accountant=None, source=NoiseSource(0), estimator="Test")
     assert declared.records(session, 77) == 300.0
 
-    released = Course(0.5, 10, None)
+    released = SamplingSchedule(0.5, 10, None)
     plan = released.plan(1.0, 1e-5, 1.0, 2, Theorem("Trees", 1))
     scale = plan.releases[0].mechanism.scale
     counts = {}
@@ -109,7 +109,7 @@ def test_the_number_of_records():
 
 
 def test_steps_happen_once():
-    plan = Course(0.5, 4, 10.0).plan(1.0, 1e-5, 1.0, 2, Theorem("Trees", 1))
+    plan = SamplingSchedule(0.5, 4, 10.0).plan(1.0, 1e-5, 1.0, 2, Theorem("Trees", 1))
     session = ReleaseSession(plan, accountant=None, source=NoiseSource(0), estimator="Test")
     with pytest.raises(ReleaseError, match="nothing"):
         session.steps("nothing", 10)
@@ -119,7 +119,7 @@ def test_steps_happen_once():
 
 
 def test_only_a_mechanism_of_steps_goes_in_steps():
-    plan = Course(0.5, 4, None).plan(1.0, 1e-5, 1.0, 2, Theorem("Trees", 1))
+    plan = SamplingSchedule(0.5, 4, None).plan(1.0, 1e-5, 1.0, 2, Theorem("Trees", 1))
     session = ReleaseSession(plan, accountant=None, source=NoiseSource(0), estimator="Test")
     with pytest.raises(ReleaseError, match="not planned in steps"):
         session.steps(COUNT, 10)

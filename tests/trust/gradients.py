@@ -15,7 +15,7 @@ from skdp.neural_network._gradients import Clipping, GradientSums
 from skdp.solvers import calibration
 from skdp.solvers import descent as _descent
 from skdp.solvers.clipped_gradients import ClippedGradients
-from skdp.solvers.descent import COUNT_SHARE, GRADIENTS, Course
+from skdp.solvers.descent import COUNT_SHARE, GRADIENTS, SamplingSchedule
 from tests.trust.measured import HOPELESS, loss_of
 from tests.trust.subjects import (
     APPROXIMATE,
@@ -104,7 +104,9 @@ def count_not_paid():
 
 def half_sensitivity():
     return replaced(
-        Course, "plan", lambda true: lambda self, e, d, sensitivity, *rest: true(self, e, d, sensitivity / 2, *rest)
+        SamplingSchedule,
+        "plan",
+        lambda true: lambda self, e, d, sensitivity, *rest: true(self, e, d, sensitivity / 2, *rest),
     )
 
 
