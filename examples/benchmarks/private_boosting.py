@@ -63,15 +63,16 @@ def scores(train, labels, test, sizes, epsilon, setting, ridge, seed):
     own, out = np.zeros(len(train)), np.zeros(len(test))
     for _ in range(n_rounds):
         p = expit(own)
-        moves = []
+        move, other = np.zeros(len(own)), np.zeros(len(out))
         for _ in range(n_trees):
             here, there = cells(rng, depth, sizes, train, test)
             slope, bend = np.bincount(here, p - labels, n_leaves), np.bincount(here, p * (1 - p) / 2, n_leaves)
             slope = slope + noise * rng.standard_normal(n_leaves)
             bend = 2 * (bend + noise * rng.standard_normal(n_leaves))
             values = np.clip(-slope / (np.maximum(bend, 0) + ridge * noise + 1), -3, 3)
-            moves.append((values[here], values[there]))
-        own, out = (now + step / n_trees * sum(part) for now, part in zip((own, out), zip(*moves), strict=True))
+            move += values[here]
+            other += values[there]
+        own, out = own + step / n_trees * move, out + step / n_trees * other
     return out
 
 
