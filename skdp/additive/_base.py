@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
@@ -37,6 +38,9 @@ THRESHOLDS = ("uniform", "quantile")
 
 #: Cells of the grid of which private edges are.
 GRID_SIZE = 1024
+
+# Rows whose features are written down at once.
+_ROWS = 2**12
 
 #: Bins, and cells, of a column, at most.
 MOST_BINS = 4096
@@ -248,6 +252,47 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         pseudo = Pseudo(layout.features(codes), self.n_samples_estimate_)
         without = Pseudo(pseudo.features[:1], pseudo.count, bends=False)
         return term_noise(layout, counts, self._spread(pseudo)), term_noise(layout, counts, self._spread(without))
+
+    def noise_std(self, X: Any) -> Array:
+        """Return how far the noise of the fit moves the score of each row, as a standard deviation.
+
+        Intervals of two of them around a score hold the score of a fit without noise for most rows. They do not cover
+        what other records would have said, nor the bias of penalties, of clipping and of bins. It is an estimate to
+        first order: for records whose columns are independent, with the released counts. It is too small or too large
+        where columns say the same. The counts and the learned weights of columns are taken as given.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        deviations : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            In units of ``decision_function``, or of the target for regression; the latter for three classes or more.
+
+        Notes
+        -----
+        **Privacy.** It is computed from released numbers and from X. It uses no budget.
+        """
+        codes = self._codes(X)
+        find = self._noise_in_scores(self._layout.codes(pseudo_records(self.cell_counts_)))
+        parts = [find(codes[:, start : start + _ROWS]) for start in range(0, codes.shape[1], _ROWS)]
+        found = np.concatenate([np.empty((0, np.size(self.intercept_))), *parts])
+        return found[:, 0] if found.shape[1] == 1 else found
+
+    def _noise_in_scores(self, records: Codes) -> Callable[[Codes], Array]:
+        """Return a function from rows to standard deviations of their scores, for the curvature of these records."""
+        return self._noise_of_rows(self._layout, records, self._engine.constant)
+
+    def _noise_of_rows(self, layout: Layout, records: Codes, constant: float) -> Callable[[Codes], Array]:
+        spread = self._spread(Pseudo(layout.features(records), self.n_samples_estimate_))
+
+        def find(codes: Codes) -> Array:
+            rows = np.column_stack([layout.features(codes), np.full(codes.shape[1], constant)])
+            return np.stack([np.linalg.norm(rows @ one, axis=1) for one in spread], axis=-1)
+
+        return find
 
     @property
     def term_names_(self) -> list[str]:

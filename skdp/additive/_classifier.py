@@ -8,6 +8,7 @@ features of the cells. The model is computed from that.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -30,8 +31,8 @@ from ._engines import GradientEngine, ObjectiveEngine, mechanism_of
 from ._fine import check_fine_cells, fine_cells_of, refined, split_for_pairs
 from ._groups import FINE_PAIR_CELLS, GroupedLayout
 from ._plans import COUNTS, Before, release_cells
-from ._rounds import Choice, RoundsEngine
-from ._rounds_noise import rounds_noise
+from ._rounds import Choice, Fitted, RoundsEngine
+from ._rounds_noise import noise_in_scores, rounds_noise
 from ._scores import curvatures, logits
 from ._terms import Layout
 from ._uncertainty import Pseudo
@@ -410,16 +411,30 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     def _noise_in_cells(self, codes: Codes) -> tuple[list[Array], list[Array]]:
         layout, counts, used = self._layout, self.cell_counts_, self._found_by
         if isinstance(used, RoundsEngine):
-            noise = math.sqrt(coordinate_variance(mechanism_of(self.privacy_, COUNTS)))
-            shares = used.layout.probabilities(counts, noise)
-            fits = used.restored(self._coef, self._group_weights, shares, self.n_samples_estimate_)
-            return rounds_noise(fits, codes, self.n_samples_estimate_, counts)
+            return rounds_noise(self._restored(used), codes, self.n_samples_estimate_, counts)
         if isinstance(layout, GroupedLayout):
             assert isinstance(used.layout, Layout)
             by_bin: list[Any] = [np.bincount(bins, weights=own) for bins, own in zip(layout.bins, counts, strict=True)]
             found = self._noise_of(used.layout, layout.in_bins(codes, used.layout), by_bin)
             return tuple(layout.in_cells(own, used.layout) for own in found)
         return super()._noise_in_cells(codes)
+
+    def _noise_in_scores(self, records: Codes) -> Callable[[Codes], Array]:
+        layout, used = self._layout, self._found_by
+        if isinstance(used, RoundsEngine):
+            return noise_in_scores(self._restored(used), records, self.n_samples_estimate_)
+        if isinstance(layout, GroupedLayout):
+            plain = used.layout
+            assert isinstance(plain, Layout)
+            find = self._noise_of_rows(plain, layout.in_bins(records, plain), used.constant)
+            return lambda codes: find(layout.in_bins(codes, plain))
+        return self._noise_of_rows(layout, records, used.constant)
+
+    def _restored(self, used: RoundsEngine) -> list[Fitted]:
+        """Return the features and coefficients of the rounds, from released numbers."""
+        noise = math.sqrt(coordinate_variance(mechanism_of(self.privacy_, COUNTS)))
+        shares = used.layout.probabilities(self.cell_counts_, noise)
+        return used.restored(self._coef, self._group_weights, shares, self.n_samples_estimate_)
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:
         used = self._found_by

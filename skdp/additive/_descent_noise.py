@@ -68,6 +68,23 @@ class Moved:
                 alone = np.hypot(alone, self.features.scales[k] * sizes[layout.groups[k].bins])
         return matrix, alone
 
+    def in_scores(self, codes: Codes) -> Array:
+        """Return standard deviations of the scores of rows, as a column."""
+        layout = self.features.layout
+        moved, start = layout.constant * self.matrix[-1], 0
+        for k in self.together:
+            group = layout.groups[k]
+            rows = self.features.rows_of_records(k, codes[group.term])
+            moved = moved + rows @ self.matrix[start : start + group.width]
+            start += group.width
+        variance = (moved**2).sum(axis=-1)
+        for k, sizes in self.alone.items():
+            group = layout.groups[k]
+            in_cells = np.append(self.features.scales[k] * sizes[group.bins], 0.0)
+            variance = variance + in_cells[codes[group.term]] ** 2
+        found: Array = np.sqrt(variance)[:, None]
+        return found
+
     def in_cells(self) -> list[Array]:
         """Return standard deviations of the values of each term's cells, which are centred, of shape (n_cells, 1)."""
         out = []

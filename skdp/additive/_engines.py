@@ -103,6 +103,11 @@ class ObjectiveEngine:
             return geometry
         return replace(geometry, loss=LogLoss(self.offset))
 
+    @property
+    def constant(self) -> float:
+        """The constant feature."""
+        return self.geometry.constant
+
     @cached_property
     def offset(self) -> float:
         """The margin; there is none for several classes."""
@@ -206,6 +211,11 @@ class GradientEngine:
         )
 
     @property
+    def constant(self) -> float:
+        """The constant feature."""
+        return self.descent.settings.constant
+
+    @property
     def step_mu(self) -> float:
         """Sensitivity over noise in one step."""
         if self.epsilon == math.inf:
@@ -289,6 +299,11 @@ class MomentEngine:
         norm = self.layout.data_norm
         constant = MOMENT_CONSTANT * norm
         return MomentGeometry(self.layout.n_features, 1, norm, constant, 1.0, 1.0)
+
+    @property
+    def constant(self) -> float:
+        """The constant feature."""
+        return self.geometry.constant
 
     @cached_property
     def planned(self) -> tuple[PrivacyGuarantee, Block]:

@@ -8,6 +8,7 @@ of the cells and of the targets; and last, how predictions and targets go togeth
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -334,10 +335,21 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         layout, count = self._layout, self.n_samples_estimate_
         if not isinstance(layout, GroupedLayout):
             return super()._noise_in_cells(codes)
-        noise = math.sqrt(coordinate_variance(mechanism_of(self.privacy_, COUNTS)))
-        features = Centred.by_default(layout, layout.probabilities(self.cell_counts_, noise), _LEAST_SQUARE)
+        features = self._features(layout)
         bent, flat = (Moved.of(self._engine, features, codes, count, bends).in_cells() for bends in (True, False))
         return [abs(self._unit) * own for own in bent], [abs(self._unit) * own for own in flat]
+
+    def _features(self, layout: GroupedLayout) -> Centred:
+        """Return the centred features of the fit, from released numbers."""
+        noise = math.sqrt(coordinate_variance(mechanism_of(self.privacy_, COUNTS)))
+        return Centred.by_default(layout, layout.probabilities(self.cell_counts_, noise), _LEAST_SQUARE)
+
+    def _noise_in_scores(self, records: Codes) -> Callable[[Codes], Array]:
+        layout = self._layout
+        if not isinstance(layout, GroupedLayout):
+            return super()._noise_in_scores(records)
+        moved = Moved.of(self._engine, self._features(layout), records, self.n_samples_estimate_, bends=True)
+        return lambda codes: abs(self._unit) * moved.in_scores(codes)
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:
         spread = self._engine.spread(pseudo, self._engine_coef, self.privacy_, None)

@@ -1,0 +1,68 @@
+"""Standard deviations of scores: against those over many fits, for every way to find the curves."""
+
+import numpy as np
+import pytest
+
+from skdp import DPAdditiveClassifier, DPAdditiveRegressor
+
+TABLE = {"bounds": (0, 1), "n_bins": 6, "epsilon": 3.0, "delta": 1e-5}
+
+
+def rows(n=4000):
+    rng = np.random.default_rng(0)
+    X = rng.random((n, 3))
+    score = 3 * X[:, 0] - 2 * (X[:, 1] > 0.5) + rng.logistic(size=n) / 2
+    return X, score
+
+
+CLASSES = {
+    "rounds": {"classes": [0, 1]},
+    "one objective": {"classes": [0, 1], "rounds": 0},
+    "steps": {"classes": [0, 1], "solver": "gradient", "n_steps": 100},
+    "three classes": {"classes": [0, 1, 2], "n_steps": 100},
+    "pure": {"classes": [0, 1], "delta": 0.0, "epsilon": 10.0},
+}
+
+
+@pytest.mark.sample(every=6)
+@pytest.mark.parametrize("parameters", CLASSES.values(), ids=CLASSES.keys())
+def test_scores_of_classes_move_by_so_much(parameters):
+    X, score = rows()
+    y = np.digitize(score, [0.5, 1.5][: len(parameters["classes"]) - 1])
+    fits = [DPAdditiveClassifier(**{**TABLE, **parameters}, random_state=seed).fit(X, y) for seed in range(40)]
+    check(fits, X[:500], [own.decision_function(X[:500]) for own in fits])
+
+
+@pytest.mark.sample(every=6)
+@pytest.mark.parametrize("parameters", [{}, {"interactions": [(0, 1)]}], ids=["columns", "pair"])
+def test_predictions_of_numbers_move_by_so_much(parameters):
+    X, score = rows()
+    common = {**TABLE, **parameters, "bounds_y": (-4, 6)}
+    fits = [DPAdditiveRegressor(**common, random_state=seed).fit(X, score) for seed in range(40)]
+    check(fits, X[:500], [own.predict(X[:500]) for own in fits])
+
+
+def check(fits, X, scores):
+    actual = np.std(scores, axis=0, ddof=1)
+    estimates = [own.noise_std(X) for own in fits[:5]]
+    for estimate in estimates:
+        assert estimate.shape == actual.shape
+        assert np.all(estimate > 0)
+        # Forty fits tell a standard deviation to 11 %. Counts are noisy too, and the curvature is an estimate.
+        assert 0.6 < np.sqrt(np.mean(actual**2) / np.mean(estimate**2)) < 1.6
+    if actual.ndim == 1:
+        # Rows in rare cells move more than others.
+        assert np.corrcoef(actual.ravel(), np.mean(estimates, axis=0).ravel())[0, 1] > 0
+
+
+def test_rows_in_blocks_are_those_at_once(monkeypatch):
+    from skdp.additive import _base
+
+    X, score = rows(1000)
+    model = DPAdditiveClassifier(**TABLE, classes=[0, 1], random_state=0).fit(X, score > 0)
+    whole = model.noise_std(X)
+    monkeypatch.setattr(_base, "_ROWS", 100)
+    np.testing.assert_allclose(model.noise_std(X), whole, rtol=1e-12)
+    assert model.noise_std(X[:0]).shape == (0,)
+    without = DPAdditiveClassifier(**{**TABLE, "epsilon": np.inf}, classes=[0, 1]).fit(X, score > 0)
+    np.testing.assert_array_equal(without.noise_std(X[:5]), 0.0)
