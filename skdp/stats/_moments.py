@@ -159,7 +159,7 @@ def variances(design: Design, sums: Array, power: float = 1.0) -> tuple[Quotient
         fourth = (m[4] - 4 * mean * m[3] + 6 * mean**2 * m[2] - 4 * mean**3 * m[1] + mean**4 * m[0]) / count
         record = min(max(fourth - own**2, 0.0), own * (1 + abs(mean)) ** 2)
         b = m[0] if m[0] > _FEWEST * noise else 0.0
-        found.append(Quotient(a, b, design.mechanism, top, p[0], record, 0.0, 1.0, True, _EVEN, power=power))
+        found.append(Quotient(a, b, design.mechanism, top, p[0], record, 0.0, 1.0, "proportional", _EVEN, power=power))
     return tuple(found)
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from ..accounting import Budget, PrivacyEvent, PureEvent
-from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoNoise, l1_mechanism, l2_mechanism, pure_share
+from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoNoise, StabilityThreshold, l1_mechanism, l2_mechanism, pure_share
 from ..sensitivity import group_sensitivity
 
 Array = NDArray[np.float64]
@@ -54,17 +54,30 @@ class Law:
         found = [_unit_quantile(level, round(one, 6), unit) for one in share.ravel().tolist()]
         return total * np.reshape(found, share.shape)
 
+    def tail(self, x: float, normal: float = 0.0) -> float:
+        """Return the probability that the sum of this law and an independent normal variable exceeds `x`."""
+        total = math.sqrt(self.variance + normal**2)
+        if total == 0:
+            return float(x < 0)
+        if not self.parts:
+            return float(ndtr(-x / total))
+        unit = tuple((a / total, k) for a, k in self.parts)
+        place = min(abs(x) / total, _PERIOD / 4)
+        beyond = max(0.5 - float(np.sin(_T * place) @ _weights((self.normal**2 + normal**2) / total**2, unit)) / 2, 0.0)
+        return beyond if x >= 0 else 1 - beyond
+
+
+def _weights(normal: float, parts: tuple[tuple[float, float], ...]) -> Array:
+    """Return by what the sines of multiples of x are weighted in the probability of [-x, x]."""
+    log = -normal * _T**2 / 2 - sum(k * np.log1p((a * _T) ** 2) for a, k in parts)
+    return np.asarray(np.exp(log) / _T * (4 / _PERIOD))
+
 
 @lru_cache(maxsize=4096)
 def _unit_quantile(level: float, share: float, parts: tuple[tuple[float, float], ...]) -> float:
     """Return the quantile of the absolute value where a share of the unit variance is normal."""
-    log = -share * _T**2 / 2 - sum(k * np.log1p((1 - share) * (a * _T) ** 2) for a, k in parts)
-    weights = np.exp(log) / _T * (4 / _PERIOD)
-
-    def inside(x: float) -> float:
-        return float(np.sin(_T * x) @ weights) - level
-
-    return float(brentq(inside, 0.0, _PERIOD / 4, xtol=1e-6))
+    weights = _weights(share, tuple((a * math.sqrt(1 - share), k) for a, k in parts))
+    return float(brentq(lambda x: float(np.sin(_T * x) @ weights) - level, 0.0, _PERIOD / 4, xtol=1e-6))
 
 
 def combination(mechanism: Mechanism, coefficients: Any) -> Law:
@@ -72,7 +85,7 @@ def combination(mechanism: Mechanism, coefficients: Any) -> Law:
     own = np.abs(np.ravel(coefficients))
     if isinstance(mechanism, NoNoise):
         return Law()
-    if isinstance(mechanism, DiscreteLaplaceMechanism):
+    if isinstance(mechanism, DiscreteLaplaceMechanism | StabilityThreshold):
         return Law(parts=tuple((float(a) * mechanism.scale, 1.0) for a in own if a))
     length = float(np.linalg.norm(own)) * mechanism.scale
     if mechanism.name == "Gaussian":

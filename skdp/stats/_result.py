@@ -152,7 +152,8 @@ class Quotient:
     record: float
     least: float
     most: float
-    proportional: bool = False  # Whether the standard deviation of a record's part is in proportion to the quotient.
+    # How the variance of a record's part depends on the quotient: "fixed", "proportional" to its square, or "binomial".
+    kind: str = "fixed"
     default: float = 0.0  # What the value is drawn to where b is not larger than its noise.
     shift: float = 0.0
     scale: float = 1.0
@@ -188,27 +189,33 @@ class Quotient:
         return self._in_units(low), self._in_units(high)
 
     def _ends(self, level: float, total: bool) -> tuple[float, float]:
+        if self.b <= 0:
+            return self.least, self.most
         count = max(self.b, 1.0)
         at = min(max(self.a / count, self.least), self.most)
         sampled = 0.0
-        if total:
+        if total and self.kind == "binomial":
+            sampled = at * (1 - at) * count
+        elif total:
             wider = stdtrit(max(count - 1, 1.0), (1 + level) / 2) / ndtri((1 + level) / 2)
             sampled = self.record * count * min(float(wider), 10.0) ** 2
         law = self.law(at)
         variance = law.variance
         half = float(law.half_width(level, np.sqrt(sampled)))
-        if half == 0:
+        if half == 0 and not (total and self.kind == "binomial"):
             return at, at
-        z = half**2 / (variance + sampled)
+        z = half**2 / (variance + sampled) if half else float(ndtri((1 + level) / 2)) ** 2
         # The variance of a - q b is a polynomial of degree 2 in q, which three values determine.
         v0, v1, v2 = (self.law(q).variance for q in (0.0, 1.0, -1.0))
         square, slope = (v1 + v2) / 2 - v0, (v1 - v2) / 2
-        if self.proportional and at > 0:
+        if self.kind == "proportional" and at > 0:
             square, sampled = square + sampled / at**2, 0.0
+        elif self.kind == "binomial" and total:
+            square, slope, sampled = square - count, slope + count, 0.0
         lead = self.b**2 - z * square
         middle = self.a * self.b + z * slope / 2
         rest = self.a**2 - z * (v0 + sampled)
         root = middle**2 - lead * rest
-        if self.b <= 0 or lead <= 0 or root < 0:
+        if lead <= 0 or root < 0:
             return self.least, self.most
         return (middle - np.sqrt(root)) / lead, (middle + np.sqrt(root)) / lead
