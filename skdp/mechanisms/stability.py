@@ -116,6 +116,13 @@ class StabilityCounts(StabilityThreshold):
     :math:`n + K`. For every set of outputs, the probabilities differ by a factor of :math:`e^a` at most, except for the
     largest or the least value, which has probability :math:`P(k) \le \delta`. To leave out counts of at most the
     threshold is post-processing, and leaves out every label that does not occur.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive and finite.
+    delta : float
+        In (0, 1).
     """
 
     name = "truncated discrete Laplace, counts above a threshold"

@@ -2,9 +2,9 @@ r"""Sums of polynomials of bounded values, of which one record changes little.
 
 A value is scaled to :math:`v \in [-1, 1]`. Two bases of the polynomials of degree :math:`D` are used.
 
-Bernstein's polynomials :math:`b_k = \binom Dk x^k (1-x)^{D-k}` with :math:`x = (1+v)/2` are not negative and add up to 1.
-A record therefore adds a vector of L1 norm exactly 1 to their sums, whatever the degree. These sums hold the number of
-records, and all power sums up to degree :math:`D`.
+Bernstein's polynomials :math:`b_k = \binom Dk x^k (1-x)^{D-k}` with :math:`x = (1+v)/2` are not negative, and their sum
+is 1. A record therefore adds a vector of L1 norm exactly 1 to their sums, for any degree. These sums hold the number
+of records, and all power sums up to degree :math:`D`.
 
 Chebyshev's polynomials :math:`T_k` lie in [-1, 1], and :math:`T_k(1) = 1`. With weights :math:`w_k`, a record adds a
 vector of L2 norm :math:`\sqrt{\sum_k w_k^2}` at most, which :math:`v = 1` attains.

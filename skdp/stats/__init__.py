@@ -1,6 +1,7 @@
 """Statistics of private records, with intervals, from the same budget as models."""
 
-from ._descriptive import count, mean, std, sum, var  # noqa: A004
+from ._describe import DescribeDisplay, Description, describe
+from ._descriptive import count, mean, std, sum, var
 from ._distribution import chi2_contingency, ecdf
 from ._groups import GroupBy, TestResult, group_by, ttest_ind
 from ._products import correlation, covariance, linear_trend
@@ -9,6 +10,8 @@ from ._result import Estimate
 from ._tables import contingency, histogram, histogram2d, histogramdd, proportion, value_counts
 
 __all__ = [
+    "DescribeDisplay",
+    "Description",
     "Estimate",
     "GroupBy",
     "TestResult",
@@ -17,6 +20,7 @@ __all__ = [
     "correlation",
     "count",
     "covariance",
+    "describe",
     "ecdf",
     "group_by",
     "histogram",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -25,40 +27,85 @@ from ..schema.schema import Schema, as_schema, columns_in_order
 
 Array = NDArray[np.float64]
 
-_COMMON = {
-    "columns": """columns : str or list of str, default=None
-    Names of columns of the schema. One name gives single numbers, a list gives arrays. If None, all columns of the
-    kind that the statistic takes.""",
-    "schema": """schema : Schema, default=None
-    Public facts about the columns of a table. X is then the table itself. Missing values follow the schema: they
-    are left out where the column has ``missing="cell"``, and refused where it has ``missing="error"``.""",
-    "bounds": """bounds : tuple (lower, upper), default=None
-    Public bounds, numbers or one for each column, for an array X without a schema. Values beyond are clipped.""",
-    "epsilon": """epsilon : float, default=1.0
-    Privacy budget of this call, positive. ``inf`` adds no noise and gives no privacy.""",
-    "delta": """delta : float, default=0.0
-    Privacy budget of this call, in [0, 1). If it is positive, Gaussian noise may be used. It is used where it is
-    smaller than the noise that needs no delta, which depends on public numbers only.""",
-    "rows_per_group": """rows_per_group : int, default=None
-    How many records of a group (all rows of one person, for instance) count at most, drawn at random. The guarantee
-    is then for adding or removing all records of a group. If None, each record is protected by itself.""",
-    "groups": """groups : array-like of shape (n_samples,), default=None
-    The group of each row, by a number or a text; for `rows_per_group`.""",
-    "accountant": """accountant : BudgetAccountant, default=None
-    Budget that is charged before anything is computed from the data.""",
-    "random_state": """random_state : int, RandomState, Generator or None, default=None
-    If None, noise comes from the operating system's cryptographic generator. Any other value makes noise that can be
-    reproduced and subtracted: use it for tests only.""",
+# The parameters that all statistics have, with their defaults and what their documentation says.
+_SHARED: dict[str, tuple[Any, str]] = {
+    "columns": (
+        None,
+        """str or list of str, default=None
+        Names of columns of the schema. One name gives single numbers, a list gives arrays. If None, all columns of the
+        kind that the statistic takes.""",
+    ),
+    "schema": (
+        None,
+        """Schema, default=None
+        Public facts about the columns of a table. X is then the table itself. Missing values follow the schema: they
+        are left out where the column has ``missing="cell"``, and refused where it has ``missing="error"``.""",
+    ),
+    "bounds": (
+        None,
+        """tuple (lower, upper), default=None
+        Public bounds, numbers or one for each column, for an array X without a schema. Values beyond are clipped.""",
+    ),
+    "epsilon": (
+        1.0,
+        """float, default=1.0
+        Privacy budget of this call, positive. ``inf`` adds no noise and gives no privacy.""",
+    ),
+    "delta": (
+        0.0,
+        """float, default=0.0
+        Privacy budget of this call, in [0, 1). With a positive delta, Gaussian noise is used where it is smaller than
+        the noise that needs no delta. The choice depends on public numbers only.""",
+    ),
+    "rows_per_group": (
+        None,
+        """int, default=None
+        How many records of a group (all rows of one person, for instance) count at most, drawn at random. The guarantee
+        is then for adding or removing all records of a group. If None, each record is protected by itself.""",
+    ),
+    "groups": (
+        None,
+        """array-like of shape (n_samples,), default=None
+        The group of each row, by a number or a text; for `rows_per_group`.""",
+    ),
+    "accountant": (
+        None,
+        """BudgetAccountant, default=None
+        Budget that is charged before anything is computed from the data.""",
+    ),
+    "random_state": (
+        None,
+        """int, RandomState, Generator or None, default=None
+        If None, noise comes from the operating system's cryptographic generator. Any other value makes noise that can
+        be reproduced and subtracted: use it for tests only.""",
+    ),
 }
 
 
-def statistic(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Write the shared parameters into the docstring of a function, and keep NumPy's messages about data out of it."""
-    doc, indent = function.__doc__ or "", "\n    "
-    for name, text in _COMMON.items():
-        doc = doc.replace(f"%({name})s", text.replace("\n", indent))
-    function.__doc__ = doc
-    return discreet(function)
+def statistic(*, bounds: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a public function of a function of a `Call`: with the shared parameters, and discreet."""
+    shared = {name: default for name, (default, _) in _SHARED.items() if bounds or name != "bounds"}
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        own = list(signature(function).parameters.values())[1:]
+        kinds = [Parameter(name, Parameter.KEYWORD_ONLY, default=default) for name, default in shared.items()]
+        public = signature(function).replace(parameters=[Parameter("X", Parameter.POSITIONAL_OR_KEYWORD), *own, *kinds])
+
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            bound = public.bind(*args, **kwargs)
+            bound.apply_defaults()
+            given = dict(bound.arguments)
+            common = {name: given.pop(name) for name in shared}
+            return function(begin(function.__name__, given.pop("X"), **common), **given)
+
+        doc = function.__doc__ or ""
+        lines = [f"{name} : {_SHARED[name][1]}" for name in shared if f"\n    {name} : " not in doc]
+        call.__doc__ = doc.replace("%(shared)s", "\n    ".join(lines))
+        call.__signature__ = public  # type: ignore[attr-defined]
+        return discreet(call)
+
+    return decorate
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,9 +177,10 @@ class Call:
 def begin(
     name: str,
     X: Any,
-    columns: Any,
-    schema: Any,
-    bounds: Any,
+    *,
+    columns: Any = None,
+    schema: Any = None,
+    bounds: Any = None,
     epsilon: Any,
     delta: Any,
     rows_per_group: Any,

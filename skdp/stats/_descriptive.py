@@ -14,7 +14,7 @@ from ..checks.params import check_choice
 from ..mechanisms import within_reach
 from ..release.session import Release, Reserved
 from ..sensitivity import POLYNOMIAL_BITS, exact_sum, polynomial_values
-from ._call import Call, Numbers, begin, numbers_of, statistic
+from ._call import Call, Numbers, numbers_of, statistic
 from ._moments import LABEL, THEOREM, Design, in_units, means, moment_design, variances
 from ._noise import Sensitivity, combination, quietest, with_and_without_delta
 from ._quantiles import (
@@ -28,7 +28,6 @@ from ._quantiles import (
     released_range,
     width_of_counts,
 )
-from ._ranks import THEOREM as RANKS
 from ._result import Around, Estimate
 
 Array = NDArray[np.float64]
@@ -42,20 +41,8 @@ _OF_COUNT, _OF_RANGE = 0.03, (0.02, 0.04, 0.08, 0.16, 0.25)
 _MARGIN = 1 - 2.0**-40
 
 
-@statistic
-def count(
-    X: Any,
-    *,
-    columns: Any = None,
-    schema: Any = None,
-    bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
-) -> Estimate:
+@statistic(bounds=False)
+def count(call: Call) -> Estimate:
     r"""Estimate the number of records, or of records with a value in columns of numbers.
 
     Parameters
@@ -64,15 +51,7 @@ def count(
         Rows. With `columns`, a table with the columns of `schema`.
     columns : str or list of str, default=None
         Names of columns of numbers, of which the values that are not missing are counted. If None, rows are counted.
-    %(schema)s
-    bounds : None
-        Ignored; it is there because all statistics of this package have the same parameters.
-    %(epsilon)s
-    %(delta)s
-    %(rows_per_group)s
-    %(groups)s
-    %(accountant)s
-    %(random_state)s
+    %(shared)s
 
     Returns
     -------
@@ -90,8 +69,7 @@ def count(
     >>> 990 < stats.count([[1.0]] * 1000, epsilon=1.0, random_state=0).value < 1010
     True
     """
-    call = begin("count", X, columns, schema, None, epsilon, delta, rows_per_group, groups, accountant, random_state)
-    if columns is None:
+    if call.chosen is None:
         rows = np.zeros((_number_of_rows(call), 1))
         numbers = Numbers(rows, np.zeros(1), np.ones(1), False, (), True)
     else:
@@ -121,19 +99,9 @@ def _shaped(values: NDArray, numbers: Numbers) -> Any:
     return values[0].item() if numbers.single else values
 
 
-@statistic
-def sum(  # noqa: A001
-    X: Any,
-    *,
-    columns: Any = None,
-    schema: Any = None,
-    bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
+@statistic()
+def sum(
+    call: Call,
 ) -> Estimate:
     r"""Estimate sums of columns.
 
@@ -141,15 +109,7 @@ def sum(  # noqa: A001
     ----------
     X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`.
-    %(columns)s
-    %(schema)s
-    %(bounds)s
-    %(epsilon)s
-    %(delta)s
-    %(rows_per_group)s
-    %(groups)s
-    %(accountant)s
-    %(random_state)s
+    %(shared)s
 
     Returns
     -------
@@ -167,7 +127,6 @@ def sum(  # noqa: A001
     >>> 2900 < stats.sum([3.0] * 1000, bounds=(0, 10), epsilon=1.0, random_state=0).value < 3100
     True
     """
-    call = begin("sum", X, columns, schema, bounds, epsilon, delta, rows_per_group, groups, accountant, random_state)
     numbers = numbers_of(call)
     most, d = np.maximum(np.abs(numbers.lower), np.abs(numbers.upper)), numbers.width
     rounding = 2.0 ** -(POLYNOMIAL_BITS + 1)
@@ -187,6 +146,8 @@ def sum(  # noqa: A001
 
     exact = exact_sum(block, values, block_rows=2**14) * 2.0**-POLYNOMIAL_BITS
     found = most * session.release("sums", within_reach(mechanism, exact))
+    # Sums of values of one sign have that sign.
+    found = np.clip(found, np.where(numbers.lower >= 0, 0.0, -np.inf), np.where(numbers.upper <= 0, 0.0, np.inf))
     law = combination(mechanism, 1.0)
     spread = Scaled(_shaped(found, numbers), law, _shaped(most, numbers))
     error = _shaped(most * math.sqrt(law.variance), numbers)
@@ -205,20 +166,11 @@ class Scaled:
         return self.value + self.unit * low, self.value + self.unit * high
 
 
-@statistic
+@statistic()
 def mean(
-    X: Any,
+    call: Call,
     *,
     method: str = "direct",
-    columns: Any = None,
-    schema: Any = None,
-    bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
 ) -> Estimate:
     r"""Estimate means of columns.
 
@@ -231,15 +183,7 @@ def mean(
         budget finds a range that holds nearly all values, and noise is in proportion to that range. Choose it where the
         bounds may be several times as wide as the data. It falls back to ``"direct"`` with nearly all of the budget if
         the noisy number of records is too small to find a range.
-    %(columns)s
-    %(schema)s
-    %(bounds)s
-    %(epsilon)s
-    %(delta)s
-    %(rows_per_group)s
-    %(groups)s
-    %(accountant)s
-    %(random_state)s
+    %(shared)s
 
     Returns
     -------
@@ -268,39 +212,18 @@ def mean(
     3.0
     """
     method = check_choice(method, "method", METHODS)
-    call = begin("mean", X, columns, schema, bounds, epsilon, delta, rows_per_group, groups, accountant, random_state)
     return _two_steps(call, numbers_of(call)) if method == "two-step" else _moments(call, 2, 0.0)
 
 
-@statistic
-def var(
-    X: Any,
-    *,
-    columns: Any = None,
-    schema: Any = None,
-    bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
-) -> Estimate:
+@statistic()
+def var(call: Call) -> Estimate:
     r"""Estimate variances of columns.
 
     Parameters
     ----------
     X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`.
-    %(columns)s
-    %(schema)s
-    %(bounds)s
-    %(epsilon)s
-    %(delta)s
-    %(rows_per_group)s
-    %(groups)s
-    %(accountant)s
-    %(random_state)s
+    %(shared)s
 
     Returns
     -------
@@ -318,39 +241,18 @@ def var(
     >>> round(stats.var([2.0, 3.0, 4.0] * 10_000, bounds=(0, 10), epsilon=1.0, random_state=0).value, 1)
     0.7
     """
-    call = begin("var", X, columns, schema, bounds, epsilon, delta, rows_per_group, groups, accountant, random_state)
     return _moments(call, 4, 1.0)
 
 
-@statistic
-def std(
-    X: Any,
-    *,
-    columns: Any = None,
-    schema: Any = None,
-    bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
-) -> Estimate:
+@statistic()
+def std(call: Call) -> Estimate:
     r"""Estimate standard deviations of columns.
 
     Parameters
     ----------
     X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`.
-    %(columns)s
-    %(schema)s
-    %(bounds)s
-    %(epsilon)s
-    %(delta)s
-    %(rows_per_group)s
-    %(groups)s
-    %(accountant)s
-    %(random_state)s
+    %(shared)s
 
     Returns
     -------
@@ -367,7 +269,6 @@ def std(
     >>> round(stats.std([2.0, 3.0, 4.0] * 10_000, bounds=(0, 10), epsilon=1.0, random_state=0).value, 1)
     0.8
     """
-    call = begin("std", X, columns, schema, bounds, epsilon, delta, rows_per_group, groups, accountant, random_state)
     return _moments(call, 4, 0.5)
 
 
@@ -393,14 +294,15 @@ def moment_estimate(design: Design, sums: Array, numbers: Numbers, plan: Any, po
     shape = () if numbers.single else (numbers.width,)
     own_means = means(design, sums)
     found = in_units(own_means, numbers.centre, numbers.half, shape)
-    details = {"count": sums[:, 0].reshape(shape)}
+    details: dict[str, Any] = {"count": sums[:, 0].reshape(shape)}
     if power:
         details["mean"] = found[0]
         found = in_units(variances(design, sums, power), np.zeros(1), numbers.half ** (2 * power), shape)
-    value, error, spread = found
+    value: Any = found[0]
+    error: Any = found[1]
     if not shape:
         value, error, details = float(value), float(error), {name: float(one) for name, one in details.items()}
-    return Estimate(value, error, plan, numbers.names, details, spread)
+    return Estimate(value, error, plan, numbers.names, details, found[2])
 
 
 def _two_steps(call: Call, numbers: Numbers) -> Estimate:
@@ -411,8 +313,10 @@ def _two_steps(call: Call, numbers: Numbers) -> Estimate:
         return moment_design(budget, share, 2, numbers.width, 1, numbers.may_lack, call.unit.rows)
 
     def build(budget: Budget) -> Any:
-        return budget, count_mechanism(budget, _OF_COUNT, width_of_counts(numbers), call.unit.rows), moments(
-            budget, rest
+        return (
+            budget,
+            count_mechanism(budget, _OF_COUNT, width_of_counts(numbers), call.unit.rows),
+            moments(budget, rest),
         )
 
     budget, of_count, direct = with_and_without_delta(call.budget, build, lambda found: found[2].cost)
@@ -424,7 +328,7 @@ def _two_steps(call: Call, numbers: Numbers) -> Estimate:
     )
     session, values = call.open(plan, numbers.values)
     n = float(np.min(session.release("number of records", counted(numbers, values))))
-    share = 0.0
+    share, mechanism = 0.0, None  # type: float, Any
     for part in _OF_RANGE:
         mechanism = range_part(budget, part, numbers, call.unit.rows)[0]
         if n >= 2 * LEAST_RECORDS * mechanism.scale or (part == _OF_RANGE[-1] and n >= LEAST_RECORDS * mechanism.scale):

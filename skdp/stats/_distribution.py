@@ -15,7 +15,7 @@ from ..accounting import Budget
 from ..checks.params import check_integer
 from ..release.theorems import Theorem
 from ..sensitivity import sum_over_rows
-from ._call import begin, cells_in, numbers_of, statistic
+from ._call import Call, cells_in, numbers_of, statistic
 from ._groups import TestResult
 from ._noise import Sensitivity, combination, quietest, with_and_without_delta
 from ._result import Each, Estimate, Quotient
@@ -28,20 +28,11 @@ TREE = Theorem("Statistics", 5)
 _MOST_DEPTH = 16
 
 
-@statistic
+@statistic()
 def ecdf(
-    X: Any,
+    call: Call,
     *,
     depth: int = 8,
-    columns: Any = None,
-    schema: Any = None,
-    bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
 ) -> Estimate:
     r"""Estimate the distribution function of a column, at all edges of a grid.
 
@@ -52,15 +43,7 @@ def ecdf(
     depth : int, default=8
         The grid has ``2**depth`` cells of equal width between the bounds. The error of the function grows with the
         depth by a power of it only, and not with the number of cells.
-    %(columns)s
-    %(schema)s
-    %(bounds)s
-    %(epsilon)s
-    %(delta)s
-    %(rows_per_group)s
-    %(groups)s
-    %(accountant)s
-    %(random_state)s
+    %(shared)s
 
     Returns
     -------
@@ -83,12 +66,11 @@ def ecdf(
     --------
     >>> import numpy as np
     >>> from skdp import stats
-    >>> found = stats.ecdf(np.arange(10_000) / 1e4, bounds=(0, 1), depth=2, random_state=0)
+    >>> found = stats.ecdf(np.arange(10_000) / 1e4, bounds=(0, 1), depth=1, random_state=0)
     >>> found.value.round(1).tolist()
-    [0.0, 0.2, 0.5, 0.8, 1.0]
+    [0.0, 0.5, 1.0]
     """
     depth = check_integer(depth, "depth", least=1, most=_MOST_DEPTH)
-    call = begin("ecdf", X, columns, schema, bounds, epsilon, delta, rows_per_group, groups, accountant, random_state)
     numbers = numbers_of(call)
     if numbers.width != 1:
         raise ValueError(f"ecdf takes one column, got {numbers.width}")
@@ -130,7 +112,9 @@ def ecdf(
     shares = np.array([0.0, *(rule.value for rule in rules[1:-1]), 1.0])
     value = isotonic_regression(shares, y_min=0.0, y_max=1.0)
     error = np.array([0.0, *(rule.standard_error for rule in rules[1:-1]), 0.0])
-    return Estimate(value, error, plan, (), {"edges": edges, "count": float(from_below[0][0])}, Each(rules, (size + 1,)))
+    return Estimate(
+        value, error, plan, (), {"edges": edges, "count": float(from_below[0][0])}, Each(rules, (size + 1,))
+    )
 
 
 def _from_leaves(noisy: Array, depth: int) -> tuple[list[Array], Array]:
@@ -183,36 +167,15 @@ def _quadratic(residual: Array, n: float, rows: Array, columns: Array, variance:
     return float(inner @ np.linalg.lstsq(covariance, inner, rcond=None)[0])
 
 
-@statistic
-def chi2_contingency(
-    X: Any,
-    *,
-    columns: Any = None,
-    schema: Any = None,
-    bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
-) -> TestResult:
+@statistic(bounds=False)
+def chi2_contingency(call: Call) -> TestResult:
     r"""Test whether two columns of categories are independent.
 
     Parameters
     ----------
     X : table
         With the columns of `schema`.
-    %(columns)s
-    %(schema)s
-    bounds : None
-        Ignored; it is there because all statistics of this package have the same parameters.
-    %(epsilon)s
-    %(delta)s
-    %(rows_per_group)s
-    %(groups)s
-    %(accountant)s
-    %(random_state)s
+    %(shared)s
 
     Returns
     -------
@@ -228,8 +191,8 @@ def chi2_contingency(
 
     References
     ----------
-    .. [1] M. Gaboardi, H. Lim, R. Rogers and S. Vadhan, "Differentially Private Chi-Squared Hypothesis Testing: Goodness
-       of Fit and Independence Testing", ICML 2016.
+    .. [1] M. Gaboardi, H. Lim, R. Rogers and S. Vadhan, "Differentially Private Chi-Squared Hypothesis Testing:
+       Goodness of Fit and Independence Testing", ICML 2016.
 
     Examples
     --------
@@ -239,9 +202,6 @@ def chi2_contingency(
     >>> stats.chi2_contingency(X, schema=schema, random_state=0).pvalue < 1e-6
     True
     """
-    call = begin(
-        "chi2_contingency", X, columns, schema, None, epsilon, delta, rows_per_group, groups, accountant, random_state
-    )
     cells = cells_in(call)
     if len(cells.names) != 2:
         raise ValueError(f"columns must name two columns of categories, got {len(cells.names)}")
@@ -258,6 +218,4 @@ def chi2_contingency(
     df = (sizes[0] - 1) * (sizes[1] - 1)
     value = _quadratic(table - n * np.outer(rows, columns_), n, rows, columns_, variance)
     details = {"table": counts, "labels": cells.labels, "count": n}
-    return TestResult(
-        value, float(stats.chi2.sf(value, df)), df, plan, details, _Independence(n, variance, df)
-    )
+    return TestResult(value, float(stats.chi2.sf(value, df)), df, plan, details, _Independence(n, variance, df))

@@ -137,8 +137,18 @@ class GroupBy:
         budget releases the groups whose noisy counts exceed a threshold (statistics, theorem 3).
         """
         asked = _check_statistics(statistics)
-        given = (list(asked), self.schema, None, epsilon, delta, self.rows_per_group, self.groups)
-        call = begin("group_by", self.X, *given, accountant, random_state)
+        call = begin(
+            "group_by",
+            self.X,
+            columns=list(asked),
+            schema=self.schema,
+            epsilon=epsilon,
+            delta=delta,
+            rows_per_group=self.rows_per_group,
+            groups=self.groups,
+            accountant=accountant,
+            random_state=random_state,
+        )
         degree = 4 if any({"var", "std"} & set(own) for own in asked.values()) else 2
         design, sums, names, plan = group_moments(call, self.by, degree)
         numbers = numbers_of(call)
@@ -224,7 +234,7 @@ def _product_names(labels: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
 class TestResult:
     """Result of a private test.
 
-    Attributes
+    Parameters
     ----------
     statistic : float
         The test statistic.
@@ -236,6 +246,8 @@ class TestResult:
         What the call gives away at most.
     details : dict
         Further released numbers.
+    alternatives : object
+        Computes the power.
 
     Examples
     --------
@@ -253,7 +265,7 @@ class TestResult:
     df: float
     privacy_: PrivacyGuarantee
     details: dict[str, Any] = field(default_factory=dict)
-    _power: Any = field(default=None, repr=False)
+    alternatives: Any = field(default=None, repr=False)
 
     def power(self, effect: Any, alpha: float = 0.05) -> float:
         """Return the probability that a test of this noise and this many records rejects the hypothesis.
@@ -271,7 +283,7 @@ class TestResult:
         power : float
             Computed from released numbers.
         """
-        return float(self._power.power(effect, alpha))
+        return float(self.alternatives.power(effect, alpha))
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,20 +296,10 @@ class _Difference:
         return self.law.tail(limit - effect, self.normal) + self.law.tail(limit + effect, self.normal)
 
 
-@statistic
+@statistic(bounds=False)
 def ttest_ind(
-    X: Any,
+    call: Call,
     by: str,
-    *,
-    columns: Any = None,
-    schema: Any = None,
-    bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
 ) -> TestResult:
     r"""Test whether the means of a column are equal in two groups.
 
@@ -309,15 +311,7 @@ def ttest_ind(
         Name of a column with two declared categories. Records with other or missing entries are left out.
     columns : str, default=None
         Name of the column of numbers. It may be left out if there is only one.
-    %(schema)s
-    bounds : None
-        Ignored; it is there because all statistics of this package have the same parameters.
-    %(epsilon)s
-    %(delta)s
-    %(rows_per_group)s
-    %(groups)s
-    %(accountant)s
-    %(random_state)s
+    %(shared)s
 
     Returns
     -------
@@ -342,7 +336,6 @@ def ttest_ind(
     >>> stats.ttest_ind(X, "sex", schema=schema, random_state=0).pvalue < 1e-6
     True
     """
-    call = begin("ttest_ind", X, columns, schema, None, epsilon, delta, rows_per_group, groups, accountant, random_state)
     names = call.names(Number)[0]
     column: Any = None if not isinstance(by, str) or call.schema is None else call.schema.get(by)
     if not isinstance(column, Category) or len(column.values) != 2:
@@ -357,9 +350,7 @@ def ttest_ind(
     parts = [rule.law(mean) for rule, mean in zip((first, second), at, strict=True)]
     law = Law(
         normal=half * math.hypot(*(part.normal / own for part, own in zip(parts, n, strict=True))),
-        parts=tuple(
-            (half * a / own, k) for part, own in zip(parts, n.tolist(), strict=True) for a, k in part.parts
-        ),
+        parts=tuple((half * a / own, k) for part, own in zip(parts, n.tolist(), strict=True) for a, k in part.parts),
     )
     sampled = np.array([first.record, second.record]) / n
     normal = half * math.sqrt(float(sampled.sum()))
@@ -370,4 +361,3 @@ def ttest_ind(
     pvalue = min(1.0, 2 * law.tail(abs(difference), normal))
     details = {"difference": difference, "standard_error": spread, "count": n}
     return TestResult(value, pvalue, df, plan, details, _Difference(law, normal))
-

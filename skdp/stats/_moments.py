@@ -69,7 +69,7 @@ class Design:
     @property
     def powers(self) -> Array:
         """Return the map from sums of polynomials to power sums."""
-        return np.linalg.inv(self.matrix)
+        return np.asarray(np.linalg.inv(self.matrix), dtype=np.float64)
 
     @property
     def cost(self) -> float:
@@ -167,9 +167,7 @@ def in_units(rules: Sequence[Any], shift: Array, scale: Array, shape: tuple[int,
     """Return values and standard errors of quotients in units of the columns, with their intervals."""
     n = len(rules)
     shifts, scales = (np.resize(each, n).tolist() for each in (shift, scale))
-    own = tuple(
-        replace(rule, shift=one, scale=unit) for rule, one, unit in zip(rules, shifts, scales, strict=True)
-    )
+    own = tuple(replace(rule, shift=one, scale=unit) for rule, one, unit in zip(rules, shifts, scales, strict=True))
     values = np.array([rule.value for rule in own])
     errors = np.array([rule.standard_error for rule in own])
     return values.reshape(shape), errors.reshape(shape), Each(own, shape)

@@ -15,7 +15,7 @@ from ..release.session import PrivacyGuarantee
 from ..release.theorems import Theorem
 from ..schema.grid import scaled
 from ..sensitivity import exact_sum, moments_l1, moments_l2, rounded_norm
-from ._call import Numbers, begin, numbers_of, statistic
+from ._call import Call, Numbers, numbers_of, statistic
 from ._noise import Sensitivity, combination, norm_mechanism, pure_mechanism, with_and_without_delta
 from ._result import Each, Estimate, Quotient
 
@@ -29,7 +29,7 @@ _BITS = 18
 
 
 class Moments:
-    """Released second moments of the rows (1, v) with v in [-1, 1]: centred products, each with the law of its noise."""
+    """Released second moments of rows (1, v) with v in [-1, 1], and centred products with the law of their noise."""
 
     def __init__(self, released: Array, mechanism: Mechanism, size: int) -> None:
         self.mechanism = mechanism
@@ -87,8 +87,7 @@ def released_moments(call: Any, numbers: Numbers) -> tuple[Moments, PrivacyGuara
     """Release second moments of the records without missing values."""
     d = numbers.width
     size = (d + 1) * (d + 2) // 2
-    # Rows (1, v) on a lattice, with the weight 1.375 < sqrt(2) of products off the diagonal. The L2 norm is then at most
-    # that of svec, and the L1 norm that of the upper triangle.
+    # Products off the diagonal have the weight 1.375 < sqrt(2) where the L2 norm counts, which is at most that of svec.
     norm = rounded_norm(math.sqrt(d + 1), d + 1, 2.0**-_BITS)
     moves = Sensitivity(moments_l1(norm, d + 1.0, 0.0, 0.0), moments_l2(norm, 0.0, 0.0), size)
 
@@ -119,20 +118,8 @@ def _cost(mechanism: Mechanism) -> float:
     return combination(mechanism, 1.0).variance / _weight(mechanism) ** 2
 
 
-@statistic
-def covariance(
-    X: Any,
-    *,
-    columns: Any = None,
-    schema: Any = None,
-    bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
-) -> Estimate:
+@statistic()
+def covariance(call: Call) -> Estimate:
     r"""Estimate the covariance matrix of columns.
 
     Parameters
@@ -140,15 +127,7 @@ def covariance(
     X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`. Records with a missing value in one of the
         columns are left out.
-    %(columns)s
-    %(schema)s
-    %(bounds)s
-    %(epsilon)s
-    %(delta)s
-    %(rows_per_group)s
-    %(groups)s
-    %(accountant)s
-    %(random_state)s
+    %(shared)s
 
     Returns
     -------
@@ -167,26 +146,11 @@ def covariance(
     >>> stats.covariance([[1.0, 2.0], [3.0, 5.0]] * 500, bounds=(0, 10), random_state=0).value.shape
     (2, 2)
     """
-    call = begin(
-        "covariance", X, columns, schema, bounds, epsilon, delta, rows_per_group, groups, accountant, random_state
-    )
     return _matrix(call, correlation=False)
 
 
-@statistic
-def correlation(
-    X: Any,
-    *,
-    columns: Any = None,
-    schema: Any = None,
-    bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
-) -> Estimate:
+@statistic()
+def correlation(call: Call) -> Estimate:
     r"""Estimate the correlation matrix of columns.
 
     Parameters
@@ -194,15 +158,7 @@ def correlation(
     X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`. Records with a missing value in one of the
         columns are left out.
-    %(columns)s
-    %(schema)s
-    %(bounds)s
-    %(epsilon)s
-    %(delta)s
-    %(rows_per_group)s
-    %(groups)s
-    %(accountant)s
-    %(random_state)s
+    %(shared)s
 
     Returns
     -------
@@ -221,9 +177,6 @@ def correlation(
     >>> found.value.round(1).tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
-    call = begin(
-        "correlation", X, columns, schema, bounds, epsilon, delta, rows_per_group, groups, accountant, random_state
-    )
     return _matrix(call, correlation=True)
 
 
@@ -251,7 +204,7 @@ def _correlated(moments: Moments, j: int, k: int) -> Quotient:
     (top, a), (first, b), (second, c) = (moments.terms(*pair) for pair in ((j, k), (j, j), (k, k)))
     noise = math.sqrt(combination(moments.mechanism, b).variance), math.sqrt(combination(moments.mechanism, c).variance)
     if j == k or not moments.count or first < 2 * noise[0] or second < 2 * noise[1]:
-        # The bottom counts as 0, so that the interval is as wide as it can be; of a column with itself, it is one point.
+        # The bottom counts as 0, so that the interval is as wide as it can be. With itself, a column has one point.
         at = 1.0 if j == k else 0.0
         return Quotient(at, 0.0, moments.mechanism, 0 * a, 0 * a, 0.0, at if j == k else -1.0, 1.0, "fixed", at)
     bottom = math.sqrt(first * second)
@@ -263,20 +216,8 @@ def _correlated(moments: Moments, j: int, k: int) -> Quotient:
     return Quotient(top / unit, moments.n, moments.mechanism, a / unit, slope / unit, record, -1.0, 1.0)
 
 
-@statistic
-def linear_trend(
-    X: Any,
-    *,
-    columns: Any = None,
-    schema: Any = None,
-    bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
-) -> Estimate:
+@statistic()
+def linear_trend(call: Call) -> Estimate:
     r"""Estimate the slope of the least-squares line of a column on another column.
 
     Parameters
@@ -284,15 +225,7 @@ def linear_trend(
     X : array-like or table
         Two columns of numbers between `bounds`, or a table with the columns of `schema`: the column that explains, and
         the column that is explained.
-    %(columns)s
-    %(schema)s
-    %(bounds)s
-    %(epsilon)s
-    %(delta)s
-    %(rows_per_group)s
-    %(groups)s
-    %(accountant)s
-    %(random_state)s
+    %(shared)s
 
     Returns
     -------
@@ -312,9 +245,6 @@ def linear_trend(
     >>> round(stats.linear_trend(rows, bounds=(0, 10), epsilon=1.0, random_state=0).value, 1)
     0.5
     """
-    call = begin(
-        "linear_trend", X, columns, schema, bounds, epsilon, delta, rows_per_group, groups, accountant, random_state
-    )
     numbers = numbers_of(call)
     if numbers.width != 2:
         raise ValueError(f"X must have two columns, the one that explains first, got {numbers.width}")

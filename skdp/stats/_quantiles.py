@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from ..accounting import Budget, PrivacyEvent
 from ..checks.params import check_boolean, real_numbers
 from ..mechanisms import Mechanism
-from ..release.session import Release, Reserved, ReleaseSession
+from ..release.session import Release, ReleaseSession, Reserved
 from ..release.theorems import Theorem
-from ._call import Call, Numbers, begin, numbers_of, statistic
+from ._call import Call, Numbers, numbers_of, statistic
 from ._noise import Sensitivity, quietest, with_and_without_delta
 from ._ranks import (
     THEOREM,
@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 COUNTS = Theorem("Statistics", 2)
 
 # Parts of the budget: of the number of records, and of the ends of intervals.
-_OF_COUNT, _OF_ENDS = 0.1, 0.3
+_OF_COUNT, _OF_ENDS = 0.04, 0.11
 
 # A range leaves out about so many records at each end, over the epsilon of a cut: the logarithm of 2**15 edges, twice.
 _LEFT_OUT = 20.0
@@ -59,22 +59,13 @@ def width_of_counts(numbers: Numbers) -> int:
     return numbers.width if numbers.may_lack else 1
 
 
-@statistic
+@statistic()
 def quantile(
-    X: Any,
+    call: Call,
     q: Any,
     *,
     interval: bool = True,
     level: float = 0.95,
-    columns: Any = None,
-    schema: Any = None,
-    bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
 ) -> Estimate:
     r"""Estimate quantiles of columns.
 
@@ -85,19 +76,11 @@ def quantile(
     q : float or array-like of float
         Levels between 0 and 1, in increasing order.
     interval : bool, default=True
-        Whether to release what intervals need, with 40 % of the budget. If False, the quantiles have all of the
+        Whether to release what intervals need, with 15 % of the budget. If False, the quantiles have all of the
         budget, and the result has no standard error and no interval.
     level : float, default=0.95
         The level at which intervals are most exact. Intervals at other levels are in proportion.
-    %(columns)s
-    %(schema)s
-    %(bounds)s
-    %(epsilon)s
-    %(delta)s
-    %(rows_per_group)s
-    %(groups)s
-    %(accountant)s
-    %(random_state)s
+    %(shared)s
 
     Returns
     -------
@@ -127,11 +110,13 @@ def quantile(
     >>> found.value.round().tolist()
     [25.0, 50.0]
     """
+    return _quantiles(call, q, interval, level)
+
+
+def _quantiles(call: Call, q: Any, interval: bool, level: float) -> Estimate:
+    """Release quantiles, and what their intervals need."""
     levels = _levels(q)
     level, interval = check_level(level), check_boolean(interval, "interval")
-    call = begin(
-        "quantile", X, columns, schema, bounds, epsilon, delta, rows_per_group, groups, accountant, random_state
-    )
     numbers = numbers_of(call)
     sought = tuple(np.ravel(levels).tolist())
     main = 1 - (_OF_COUNT + _OF_ENDS) * interval
@@ -157,11 +142,11 @@ def quantile(
     shared = rank_counts(grid, values)
     found = as_values(grid, session.release("quantiles", shared), numbers).T
     shape = np.shape(levels) + (() if numbers.single else (numbers.width,))
-    spread = None
+    spread: Any = None
     if interval:
         n = np.maximum(session.release("number of records", counted(numbers, values)), 1.0)
         spread = _neighbours(session, call, budget, numbers, level, np.ravel(levels), found, n, shared)
-    error = np.full(shape, np.nan) if spread is None else spread.standard_error.reshape(shape)
+    error: Any = np.full(shape, np.nan) if spread is None else spread.standard_error.reshape(shape)
     value: Any = found.reshape(shape)
     if spread is not None:
         spread = Shaped(spread, shape)
@@ -170,21 +155,12 @@ def quantile(
     return Estimate(value, error, plan, numbers.names, {"q": np.asarray(levels) / WHOLE}, spread)
 
 
-@statistic
+@statistic()
 def median(
-    X: Any,
+    call: Call,
     *,
     interval: bool = True,
     level: float = 0.95,
-    columns: Any = None,
-    schema: Any = None,
-    bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
 ) -> Estimate:
     """Estimate medians of columns.
 
@@ -193,18 +169,10 @@ def median(
     X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`.
     interval : bool, default=True
-        Whether to release what intervals need, with 40 % of the budget.
+        Whether to release what intervals need, with 15 % of the budget.
     level : float, default=0.95
         The level at which intervals are most exact.
-    %(columns)s
-    %(schema)s
-    %(bounds)s
-    %(epsilon)s
-    %(delta)s
-    %(rows_per_group)s
-    %(groups)s
-    %(accountant)s
-    %(random_state)s
+    %(shared)s
 
     Returns
     -------
@@ -226,21 +194,7 @@ def median(
     >>> round(stats.median(np.arange(10_000) / 100, bounds=(0, 1000), random_state=0).value)
     50
     """
-    return quantile(  # type: ignore[no-any-return]
-        X,
-        0.5,
-        interval=interval,
-        level=level,
-        columns=columns,
-        schema=schema,
-        bounds=bounds,
-        epsilon=epsilon,
-        delta=delta,
-        rows_per_group=rows_per_group,
-        groups=groups,
-        accountant=accountant,
-        random_state=random_state,
-    )
+    return _quantiles(call, 0.5, interval, level)
 
 
 def _levels(q: Any) -> NDArray[np.intp]:
@@ -282,6 +236,7 @@ def _neighbours(
     scales = np.full((len(q), 2), 2 * quantiles_at(budget, _OF_ENDS, (1, 2), width, call.unit.rows)[0].scale)
     spread = np.sqrt(least * q * (1 - q))[:, None] * np.ones(2)
     # How far the ends have to be depends on the noise of the cuts, which depends on where the ends are.
+    wanted, inside, places, mechanism, event = (None,) * 5  # type: Any, Any, Any, Any, Any
     for _ in range(3):
         wanted = rank_half_widths(scales, spread, level)
         at = np.rint((q[:, None] + signs * wanted / least) * WHOLE)
@@ -310,20 +265,8 @@ def range_levels(mechanism: Mechanism, n: float) -> tuple[int, int]:
     return level, WHOLE - level
 
 
-@statistic
-def min_max(
-    X: Any,
-    *,
-    columns: Any = None,
-    schema: Any = None,
-    bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
-) -> Estimate:
+@statistic()
+def min_max(call: Call) -> Estimate:
     r"""Estimate the range of columns: two quantiles that leave out few records on either side.
 
     The smallest and the largest value of a column belong to single records. No private method tells them. The share of
@@ -333,15 +276,7 @@ def min_max(
     ----------
     X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`. Bounds may be much wider than the data.
-    %(columns)s
-    %(schema)s
-    %(bounds)s
-    %(epsilon)s
-    %(delta)s
-    %(rows_per_group)s
-    %(groups)s
-    %(accountant)s
-    %(random_state)s
+    %(shared)s
 
     Returns
     -------
@@ -355,7 +290,7 @@ def min_max(
 
     Notes
     -----
-    **Privacy.** The number of records has a tenth of the budget (statistics, theorem 2). It determines the levels of
+    **Privacy.** The number of records has 4 % of the budget (statistics, theorem 2). It determines the levels of
     the two quantiles, which are drawn by the exponential mechanism (preprocessing, theorem 2).
 
     Examples
@@ -366,18 +301,13 @@ def min_max(
     >>> bool(low < 2 and 98 < high < 102)
     True
     """
-    call = begin(
-        "min_max", X, columns, schema, bounds, epsilon, delta, rows_per_group, groups, accountant, random_state
-    )
     numbers = numbers_of(call)
 
     def build(budget: Budget) -> Any:
         mechanism, event = range_part(budget, 1 - _OF_COUNT, numbers, call.unit.rows)
         return budget, count_mechanism(budget, _OF_COUNT, 1, call.unit.rows), (mechanism, event)
 
-    budget, of_count, (mechanism, event) = with_and_without_delta(
-        call.budget, build, lambda found: found[2][0].scale
-    )
+    budget, of_count, (mechanism, event) = with_and_without_delta(call.budget, build, lambda found: found[2][0].scale)
     parts = [
         ("number of records", of_count[0], _OF_COUNT, COUNTS),
         ("range", Reserved(event), 1 - _OF_COUNT, THEOREM),
@@ -410,4 +340,3 @@ def released_range(session: ReleaseSession, numbers: Numbers, values: NDArray) -
     """Release the range, of shape (2, n_columns)."""
     grid = grid_of(numbers)
     return as_values(grid, session.release("range", rank_counts(grid, values)), numbers).T
-

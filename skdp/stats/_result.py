@@ -35,7 +35,7 @@ class Spread(Protocol):
 class Estimate:
     """A private statistic.
 
-    Attributes
+    Parameters
     ----------
     value : float or ndarray
         The statistic, with noise.
@@ -47,6 +47,8 @@ class Estimate:
         Names of the columns, or labels of the entries along the last axis, if there are any.
     details : dict
         Further released numbers, for instance ``"count"``, and public ones, for instance ``"bin_edges"``.
+    spread : object
+        Makes the intervals. None if there are none.
 
     Notes
     -----

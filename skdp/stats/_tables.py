@@ -18,7 +18,7 @@ from ..release.session import PrivacyGuarantee
 from ..release.theorems import Theorem
 from ..schema.declared import Category, cells_of
 from ..sensitivity import sum_over_rows
-from ._call import Call, Numbers, begin, cells_in, choosing, numbers_of, statistic
+from ._call import Call, Numbers, cells_in, choosing, numbers_of, statistic
 from ._noise import Sensitivity, combination, quietest, with_and_without_delta
 from ._result import Around, Estimate, Quotient
 
@@ -100,20 +100,10 @@ def _histogram(call: Call, bins: Any, width: int | None = None) -> Estimate:
     return table_estimate(counts, mechanism, plan, (), {"bin_edges": edges[0] if width == 1 else edges})
 
 
-@statistic
+@statistic()
 def histogram(
-    X: Any,
+    call: Call,
     bins: Any = 10,
-    *,
-    columns: Any = None,
-    schema: Any = None,
-    bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
 ) -> Estimate:
     """Estimate the number of records in each bin of a column.
 
@@ -123,15 +113,7 @@ def histogram(
         One column of numbers between `bounds`, or a table with the columns of `schema`.
     bins : int or array-like of float, default=10
         Number of bins of equal width between the bounds, or public edges. Values beyond are in the outer bins.
-    %(columns)s
-    %(schema)s
-    %(bounds)s
-    %(epsilon)s
-    %(delta)s
-    %(rows_per_group)s
-    %(groups)s
-    %(accountant)s
-    %(random_state)s
+    %(shared)s
 
     Returns
     -------
@@ -152,26 +134,13 @@ def histogram(
     >>> (abs(found.value - [1000, 2000]) < 20).all().item()
     True
     """
-    call = begin(
-        "histogram", X, columns, schema, bounds, epsilon, delta, rows_per_group, groups, accountant, random_state
-    )
     return _histogram(call, bins, 1)
 
 
-@statistic
+@statistic()
 def histogram2d(
-    X: Any,
+    call: Call,
     bins: Any = 10,
-    *,
-    columns: Any = None,
-    schema: Any = None,
-    bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
 ) -> Estimate:
     """Estimate the number of records in each bin of two columns.
 
@@ -181,15 +150,7 @@ def histogram2d(
         Two columns of numbers between `bounds`, or a table with the columns of `schema`.
     bins : int, array-like of float, or a pair of them, default=10
         Number of bins of equal width between the bounds, or public edges. Values beyond are in the outer bins.
-    %(columns)s
-    %(schema)s
-    %(bounds)s
-    %(epsilon)s
-    %(delta)s
-    %(rows_per_group)s
-    %(groups)s
-    %(accountant)s
-    %(random_state)s
+    %(shared)s
 
     Returns
     -------
@@ -206,26 +167,13 @@ def histogram2d(
     >>> stats.histogram2d([[1.0, 6.0]] * 1000, (2, 3), bounds=(0, 10), random_state=0).value.shape
     (2, 3)
     """
-    call = begin(
-        "histogram2d", X, columns, schema, bounds, epsilon, delta, rows_per_group, groups, accountant, random_state
-    )
     return _histogram(call, bins, 2)
 
 
-@statistic
+@statistic()
 def histogramdd(
-    X: Any,
+    call: Call,
     bins: Any = 10,
-    *,
-    columns: Any = None,
-    schema: Any = None,
-    bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
 ) -> Estimate:
     """Estimate the number of records in each bin of several columns.
 
@@ -235,15 +183,7 @@ def histogramdd(
         Columns of numbers between `bounds`, or a table with the columns of `schema`.
     bins : int, array-like of float, or a list of them, default=10
         Number of bins of equal width between the bounds, or public edges. Values beyond are in the outer bins.
-    %(columns)s
-    %(schema)s
-    %(bounds)s
-    %(epsilon)s
-    %(delta)s
-    %(rows_per_group)s
-    %(groups)s
-    %(accountant)s
-    %(random_state)s
+    %(shared)s
 
     Returns
     -------
@@ -264,26 +204,11 @@ def histogramdd(
     >>> stats.histogramdd([[1.0, 6.0, 2.0]] * 1000, 2, bounds=(0, 10), random_state=0).value.shape
     (2, 2, 2)
     """
-    call = begin(
-        "histogramdd", X, columns, schema, bounds, epsilon, delta, rows_per_group, groups, accountant, random_state
-    )
     return _histogram(call, bins)
 
 
-@statistic
-def value_counts(
-    X: Any,
-    *,
-    columns: Any = None,
-    schema: Any = None,
-    bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
-) -> Estimate:
+@statistic(bounds=False)
+def value_counts(call: Call) -> Estimate:
     r"""Estimate how often each category of a column occurs.
 
     Parameters
@@ -292,16 +217,7 @@ def value_counts(
         A table with the columns of `schema`. Without a schema, labels of any kind, of which the list is private.
     columns : str, default=None
         Name of a column of categories. It may be left out if there is only one.
-    %(schema)s
-    bounds : None
-        Ignored; it is there because all statistics of this package have the same parameters.
-    %(epsilon)s
-    delta : float, default=0.0
-        Privacy budget of this call, in [0, 1). Must be positive without a schema.
-    %(rows_per_group)s
-    %(groups)s
-    %(accountant)s
-    %(random_state)s
+    %(shared)s
 
     Returns
     -------
@@ -316,9 +232,9 @@ def value_counts(
 
     Notes
     -----
-    **Privacy.** One record changes one count by 1 (statistics, theorem 2). For labels whose list is private, the noise
-    is bounded, and counts are released above a threshold that a label with a single record exceeds with a probability
-    of `delta` at most (statistics, theorem 3).
+    **Privacy.** One record changes one count by 1 (statistics, theorem 2). Without a schema, the list of labels is
+    private, and `delta` must be positive. The noise is then bounded, and counts are released above a threshold. A label
+    with a single record exceeds it with a probability of `delta` at most (statistics, theorem 3).
 
     References
     ----------
@@ -332,9 +248,6 @@ def value_counts(
     >>> found.names
     ('cold', 'flu')
     """
-    call = begin(
-        "value_counts", X, columns, schema, None, epsilon, delta, rows_per_group, groups, accountant, random_state
-    )
     if call.schema is not None:
         cells = cells_in(call)
         if len(cells.names) > 1:
@@ -343,7 +256,7 @@ def value_counts(
         return table_estimate(counts, mechanism, plan, cells.labels[0], {})
     mechanism, event = occurring_mechanism(call.budget, call.unit.rows)
     plan = call.plan(call.budget, ("labels and counts", mechanism, 1.0, OCCURRING), events=[event])
-    session, labels = call.open(plan, label_array(X))
+    session, labels = call.open(plan, label_array(call.table))
     names, counts, threshold = released_labels(session, "labels and counts", labels, mechanism)
     return table_estimate(counts, mechanism, plan, tuple(map(str, names.tolist())), {"threshold": threshold})
 
@@ -371,20 +284,10 @@ def released_labels(session: Any, label: str, labels: NDArray, mechanism: Any) -
     return names[counts > threshold], counts[counts > threshold], threshold
 
 
-@statistic
+@statistic(bounds=False)
 def proportion(
-    X: Any,
+    call: Call,
     value: Any = True,
-    *,
-    columns: Any = None,
-    schema: Any = None,
-    bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
 ) -> Estimate:
     r"""Estimate the share of records that have a value.
 
@@ -396,15 +299,7 @@ def proportion(
         The value whose share is asked for, or a list of values. Public.
     columns : str, default=None
         Name of a column of categories. It may be left out if there is only one.
-    %(schema)s
-    bounds : None
-        Ignored; it is there because all statistics of this package have the same parameters.
-    %(epsilon)s
-    %(delta)s
-    %(rows_per_group)s
-    %(groups)s
-    %(accountant)s
-    %(random_state)s
+    %(shared)s
 
     Returns
     -------
@@ -413,7 +308,7 @@ def proportion(
 
     Notes
     -----
-    **Privacy.** A record adds 1 to one of two counts: of records with the value, and without it (statistics, theorem 2).
+    **Privacy.** A record adds 1 to one of two counts, of records with the value and without it (statistics, theorem 2).
     The interval inverts a test at each candidate for the share, in the manner of Wilson and Fieller. It holds for small
     counts as well; where the noisy number of records may be 0, it is [0, 1].
 
@@ -428,12 +323,9 @@ def proportion(
     >>> round(stats.proportion([True] * 300 + [False] * 700, epsilon=1.0, random_state=0).value, 1)
     0.3
     """
-    call = begin(
-        "proportion", X, columns, schema, None, epsilon, delta, rows_per_group, groups, accountant, random_state
-    )
     wanted = list(value) if is_list(value) else [value]
     if call.schema is None:
-        labels = label_array(X)
+        labels = label_array(call.table)
         codes = np.where(np.isin(labels, wanted), 0, 1)
     else:
         names, _ = call.names(Category)
@@ -455,36 +347,15 @@ def proportion(
     return Estimate(spread.value, spread.standard_error, plan, (), {"count": int(n)}, spread)
 
 
-@statistic
-def contingency(
-    X: Any,
-    *,
-    columns: Any = None,
-    schema: Any = None,
-    bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
-) -> Estimate:
+@statistic(bounds=False)
+def contingency(call: Call) -> Estimate:
     r"""Estimate the number of records with each combination of categories.
 
     Parameters
     ----------
     X : table
         With the columns of `schema`.
-    %(columns)s
-    %(schema)s
-    bounds : None
-        Ignored; it is there because all statistics of this package have the same parameters.
-    %(epsilon)s
-    %(delta)s
-    %(rows_per_group)s
-    %(groups)s
-    %(accountant)s
-    %(random_state)s
+    %(shared)s
 
     Returns
     -------
@@ -509,9 +380,6 @@ def contingency(
     >>> stats.contingency(X, schema=schema, random_state=0).value.shape
     (4, 4)
     """
-    call = begin(
-        "contingency", X, columns, schema, None, epsilon, delta, rows_per_group, groups, accountant, random_state
-    )
     cells = cells_in(call)
     counts, mechanism, plan = released_table(call, cells.flat, cells.shape)
     axes = range(counts.ndim)
