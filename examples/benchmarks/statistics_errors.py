@@ -31,9 +31,9 @@ def pairs(bounds, epsilon):
         ),
         "sum": (np.sum, lambda x: stats.sum(x, **given).value, lambda x: tools.sum(x, **given)),
         "mean": (np.mean, lambda x: stats.mean(x, **given).value, lambda x: tools.mean(x, **given)),
-        "mean, two-step": (
+        "mean, direct": (
             np.mean,
-            lambda x: stats.mean(x, method="two-step", **given).value,
+            lambda x: stats.mean(x, method="direct", **given).value,
             lambda x: tools.mean(x, **given),
         ),
         "var": (np.var, lambda x: stats.var(x, **given).value, lambda x: tools.var(x, **given)),

@@ -237,7 +237,7 @@ def _describe_numbers(
 ) -> dict[str, dict[str, Estimate]]:
     design, half = parts.found[LABEL], numbers.half
     sums = design.power_sums(session.release(LABEL, design.sums(values, numbers)))[0]
-    grid = grid_of(numbers)
+    grid = grid_of(numbers, 4096)
     quartiles = as_values(grid, session.release("quartiles", rank_counts(grid, values)), numbers)
     own_law = combination(design.mechanism, design.powers[0])
     shape = (numbers.width,)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import Budget
+from ..accounting import Budget, PrivacyEvent
 from ..checks.params import check_choice
 from ..mechanisms import within_reach
 from ..release.session import Release, Reserved
@@ -28,13 +28,14 @@ from ._quantiles import (
     released_range,
     width_of_counts,
 )
+from ._ranks import WHOLE
 from ._result import Around, Estimate
 
 Array = NDArray[np.float64]
 
-METHODS = ("direct", "two-step")
+METHODS = ("auto", "direct")
 
-# Parts of the budget of a mean in two steps: of the number of records, and of the range, the smallest that suffices.
+# Parts of the budget of moments in two steps: of the number of records, and of the range, the smallest that suffices.
 _OF_COUNT, _OF_RANGE = 0.03, (0.02, 0.04, 0.08, 0.16, 0.25)
 
 # Of a part that is divided further, so that the rounding of the parts does not exceed it.
@@ -178,17 +179,16 @@ def mean(
     ----------
     X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`.
-    method : {"direct", "two-step"}, default="direct"
-        With ``"direct"``, noise is in proportion to the distance of the bounds. With ``"two-step"``, a part of the
-        budget finds a range that holds nearly all values, and noise is in proportion to that range. Choose it where the
-        bounds may be several times as wide as the data. It falls back to ``"direct"`` with nearly all of the budget if
-        the noisy number of records is too small to find a range.
+    method : {"auto", "direct"}, default="auto"
+        With ``"direct"``, noise is in proportion to the distance of the bounds. With ``"auto"``, 2 % to 25 % of the
+        budget find a range that holds nearly all values, and noise is in proportion to that range. If a noisy number
+        of records is too small to find a range, ``"auto"`` does the same as ``"direct"``.
     %(shared)s
 
     Returns
     -------
     estimate : Estimate
-        One number for each column. ``details["count"]`` has the noisy numbers of records. With ``"two-step"``,
+        One number for each column. ``details["count"]`` has the noisy numbers of records. With ``"auto"``,
         ``details["range"]`` has the range, and intervals are for the mean of values that are clipped to it.
 
     See Also
@@ -211,18 +211,19 @@ def mean(
     >>> round(stats.mean([2.0, 3.0, 4.0] * 1000, bounds=(0, 10), epsilon=1.0, random_state=0).value, 1)
     3.0
     """
-    method = check_choice(method, "method", METHODS)
-    return _two_steps(call, numbers_of(call)) if method == "two-step" else _moments(call, 2, 0.0)
+    return _moments(call, 2, 0.0, method)
 
 
 @statistic()
-def var(call: Call) -> Estimate:
+def var(call: Call, method: str = "auto") -> Estimate:
     r"""Estimate variances of columns.
 
     Parameters
     ----------
     X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`.
+    method : {"auto", "direct"}, default="auto"
+        Whether a part of the budget finds a range that holds nearly all values, as for :func:`mean`.
     %(shared)s
 
     Returns
@@ -241,17 +242,19 @@ def var(call: Call) -> Estimate:
     >>> round(stats.var([2.0, 3.0, 4.0] * 10_000, bounds=(0, 10), epsilon=1.0, random_state=0).value, 1)
     0.7
     """
-    return _moments(call, 4, 1.0)
+    return _moments(call, 4, 1.0, method)
 
 
 @statistic()
-def std(call: Call) -> Estimate:
+def std(call: Call, method: str = "auto") -> Estimate:
     r"""Estimate standard deviations of columns.
 
     Parameters
     ----------
     X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`.
+    method : {"auto", "direct"}, default="auto"
+        Whether a part of the budget finds a range that holds nearly all values, as for :func:`mean`.
     %(shared)s
 
     Returns
@@ -269,24 +272,65 @@ def std(call: Call) -> Estimate:
     >>> round(stats.std([2.0, 3.0, 4.0] * 10_000, bounds=(0, 10), epsilon=1.0, random_state=0).value, 1)
     0.8
     """
-    return _moments(call, 4, 0.5)
+    return _moments(call, 4, 0.5, method)
 
 
-def _moments(call: Call, degree: int, power: float) -> Estimate:
-    """Release moments once; a power of 0 stands for means, 1 for variances and 0.5 for standard deviations."""
-    numbers = numbers_of(call)
-    budget, design = with_and_without_delta(
-        call.budget,
-        lambda own: (
-            own,
-            moment_design(own, 1.0, degree, numbers.width, 1, numbers.may_lack, call.unit.rows),
-        ),
-        lambda found: found[1].cost,
+def _moments(call: Call, degree: int, power: float, method: str) -> Estimate:
+    """Release moments; a power of 0 stands for means, 1 for variances and 0.5 for standard deviations."""
+    steps, numbers = check_choice(method, "method", METHODS) == "auto", numbers_of(call)
+    rest = 1 - _OF_COUNT * steps
+
+    def moments(budget: Budget, share: float) -> Design:
+        return moment_design(budget, share, degree, numbers.width, 1, numbers.may_lack, call.unit.rows)
+
+    def build(budget: Budget) -> Any:
+        return budget, moments(budget, rest)
+
+    budget, design = with_and_without_delta(call.budget, build, lambda found: found[1].cost)
+    if not steps:
+        plan = call.plan(budget, (LABEL, design.mechanism, 1.0, THEOREM), events=[design.event])
+        session, values = call.open(plan, numbers.values)
+        sums = design.power_sums(session.release(LABEL, design.sums(values, numbers)))[0]
+        return moment_estimate(design, sums, numbers, plan, power)
+    of_count = count_mechanism(budget, _OF_COUNT, width_of_counts(numbers), call.unit.rows)
+    plan = call.plan(
+        budget,
+        ("number of records", of_count[0], _OF_COUNT, COUNTS),
+        (LABEL, Reserved(design.event), rest, THEOREM),
+        events=[of_count[1], design.event],
     )
-    plan = call.plan(budget, (LABEL, design.mechanism, 1.0, THEOREM), events=[design.event])
     session, values = call.open(plan, numbers.values)
-    sums = design.power_sums(session.release(LABEL, design.sums(values, numbers)))[0]
-    return moment_estimate(design, sums, numbers, plan, power)
+    n = float(np.min(session.release("number of records", counted(numbers, values))))
+    share, levels = _range_share(budget, n, numbers, call.unit.rows)
+    inner = numbers
+    first: list[Release] = []
+    events: list[PrivacyEvent] = []
+    if share:
+        first, events = range_release(budget, share, numbers, levels, call.unit.rows)
+        rest = (rest - share) * _MARGIN
+        design = moments(budget, rest)
+    label = "moments in range" if share else LABEL
+    session.refine(LABEL, [*first, Release(label, design.mechanism, rest, THEOREM)], [*events, design.event])
+    if share:
+        low, high = released_range(session, numbers, values)
+        # Records beyond the range are clipped. A margin that grows with their share keeps the bias small.
+        margin = (0.25 + 5 * levels[0] / WHOLE) * np.maximum(high - low, 1e-3 * numbers.half)
+        lower, upper = np.maximum(low - margin, numbers.lower), np.minimum(high + margin, numbers.upper)
+        inner = replace(numbers, lower=lower, upper=upper)
+    sums = design.power_sums(session.release(label, design.sums(values, inner)))[0]
+    found = moment_estimate(design, sums, inner, plan, power)
+    ends = (inner.lower, inner.upper) if not numbers.single else (float(inner.lower[0]), float(inner.upper[0]))
+    return replace(found, details={**found.details, "range": ends})
+
+
+def _range_share(budget: Budget, n: float, numbers: Numbers, rows: int) -> tuple[float, tuple[int, int]]:
+    """Return the part of the budget that finds a range, from a released number of records, and its levels."""
+    for part in _OF_RANGE:
+        mechanism = range_part(budget, part, numbers, rows)[0]
+        wanted = LEAST_RECORDS * (1 if part == _OF_RANGE[-1] else 2)
+        if n >= wanted * mechanism.scale:
+            return part, range_levels(mechanism, n)
+    return 0.0, (0, 0)
 
 
 def moment_estimate(design: Design, sums: Array, numbers: Numbers, plan: Any, power: float) -> Estimate:
@@ -303,57 +347,3 @@ def moment_estimate(design: Design, sums: Array, numbers: Numbers, plan: Any, po
     if not shape:
         value, error, details = float(value), float(error), {name: float(one) for name, one in details.items()}
     return Estimate(value, error, plan, numbers.names, details, found[2])
-
-
-def _two_steps(call: Call, numbers: Numbers) -> Estimate:
-    """Find a range first, if there are enough records, and release means within it."""
-    rest = 1 - _OF_COUNT
-
-    def moments(budget: Budget, share: float) -> Design:
-        return moment_design(budget, share, 2, numbers.width, 1, numbers.may_lack, call.unit.rows)
-
-    def build(budget: Budget) -> Any:
-        return (
-            budget,
-            count_mechanism(budget, _OF_COUNT, width_of_counts(numbers), call.unit.rows),
-            moments(budget, rest),
-        )
-
-    budget, of_count, direct = with_and_without_delta(call.budget, build, lambda found: found[2].cost)
-    plan = call.plan(
-        budget,
-        ("number of records", of_count[0], _OF_COUNT, COUNTS),
-        (LABEL, Reserved(direct.event), rest, THEOREM),
-        events=[of_count[1], direct.event],
-    )
-    session, values = call.open(plan, numbers.values)
-    n = float(np.min(session.release("number of records", counted(numbers, values))))
-    share, mechanism = 0.0, None  # type: float, Any
-    for part in _OF_RANGE:
-        mechanism = range_part(budget, part, numbers, call.unit.rows)[0]
-        if n >= 2 * LEAST_RECORDS * mechanism.scale or (part == _OF_RANGE[-1] and n >= LEAST_RECORDS * mechanism.scale):
-            share = part
-            break
-    design, inner = direct, numbers
-    if share:
-        levels = range_levels(mechanism, n)
-        first, first_events = range_release(budget, share, numbers, levels, call.unit.rows)
-        left = (rest - share) * _MARGIN
-        design = moments(budget, left)
-        final = Release("in range", design.mechanism, left, THEOREM)
-        session.refine(LABEL, [*first, final], [*first_events, design.event])
-        low, high = released_range(session, numbers, values)
-        # Records beyond the range are clipped. A margin that grows with their share keeps the bias small.
-        margin = (0.25 + 5 * levels[0] / 2**20) * np.maximum(high - low, 1e-3 * numbers.half)
-        inner = replace(
-            numbers, lower=np.maximum(low - margin, numbers.lower), upper=np.minimum(high + margin, numbers.upper)
-        )
-        label = "in range"
-    else:
-        final = Release(LABEL, direct.mechanism, rest, THEOREM)
-        session.refine(LABEL, [final], [direct.event])
-        label = LABEL
-    sums = design.power_sums(session.release(label, design.sums(values, inner)))[0]
-    found = moment_estimate(design, sums, inner, plan, 0.0)
-    ends = (inner.lower, inner.upper) if not numbers.single else (float(inner.lower[0]), float(inner.upper[0]))
-    return replace(found, details={**found.details, "range": ends})

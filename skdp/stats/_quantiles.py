@@ -35,11 +35,14 @@ COUNTS = Theorem("Statistics", 2)
 # Parts of the budget: of the number of records, and of the ends of intervals.
 _OF_COUNT, _OF_ENDS = 0.04, 0.11
 
-# A range leaves out about so many records at each end, over the epsilon of a cut: the logarithm of 2**15 edges, twice.
-_LEFT_OUT = 20.0
+# A range leaves out about so many records at each end, over the epsilon of a cut. The exponent is then 18 where records
+# end, so that edges beyond, of which there are thousands, are hardly ever drawn.
+_LEFT_OUT = 36.0
+
+_CELLS_OF_RANGE = 2**10
 
 #: A range is found from so many records over the epsilon of a cut.
-LEAST_RECORDS = 100.0
+LEAST_RECORDS = 150.0
 
 
 def count_mechanism(budget: Budget, share: float, size: int, rows: int) -> tuple[Mechanism, PrivacyEvent]:
@@ -94,7 +97,7 @@ def quantile(
 
     Notes
     -----
-    **Privacy.** Quantiles are drawn by the exponential mechanism on a public grid of 4096 cells (preprocessing,
+    **Privacy.** Quantiles are drawn by the exponential mechanism on a public grid of 16,384 cells (preprocessing,
     theorem 2). Intervals need the number of records (statistics, theorem 2), and further quantiles at levels that
     follow from it. The parts of the budget are public.
 
@@ -338,5 +341,5 @@ def range_release(
 
 def released_range(session: ReleaseSession, numbers: Numbers, values: NDArray) -> Array:
     """Release the range, of shape (2, n_columns)."""
-    grid = grid_of(numbers)
+    grid = grid_of(numbers, _CELLS_OF_RANGE)
     return as_values(grid, session.release("range", rank_counts(grid, values)), numbers).T

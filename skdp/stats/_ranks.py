@@ -24,29 +24,23 @@ THEOREM = Theorem("Preprocessing", 2)
 #: Quantiles are multiples of one over this.
 WHOLE = 2**20
 
-_CELLS = 4096
+_CELLS = 2**14
 
 
-def grid_of(numbers: Numbers) -> Grid:
+def grid_of(numbers: Numbers, n_cells: int = _CELLS) -> Grid:
     """Return the grid of the columns: half of its edges even, half even in logarithms."""
     steps = [float(column.step or 1) for column in numbers.scales if isinstance(column, Number)]
-    return check_grid((numbers.lower, numbers.upper), _CELLS, "auto", min(steps, default=1.0), (*SCALES, "auto"))
+    return check_grid((numbers.lower, numbers.upper), n_cells, "auto", min(steps, default=1.0), (*SCALES, "auto"))
 
 
-def rank_counts(grid: Grid, values: NDArray, groups: NDArray | None = None, n_groups: int = 1) -> Array:
-    """Count shares of records in parts of cells, of shape (n_columns, n_parts), or by group for one column."""
-    wide = _CELLS + 1
+def rank_counts(grid: Grid, values: NDArray) -> Array:
+    """Count shares of the records with a value in parts of the cells, of shape (n_columns, n_parts)."""
+    n = grid.n_cells
 
     def places(rows: NDArray) -> NDArray:
-        cells = np.where(np.isnan(rows[:, : len(grid.lower)]), _CELLS, grid.cells(rows[:, : len(grid.lower)]))
-        return cells if groups is None else cells + wide * rows[:, -1:].astype(np.intp)
+        return np.where(np.isnan(rows), n, grid.cells(rows))
 
-    if groups is None:
-        counts = cell_counts(places, values, len(grid.lower), wide)
-    else:
-        both = np.column_stack([values, groups])
-        counts = cell_counts(places, both, 1, wide * n_groups).reshape(n_groups, wide)
-    return spread_counts(counts[:, :_CELLS])
+    return spread_counts(cell_counts(places, values, len(grid.lower), n + 1)[:, :n])
 
 
 def quantiles_at(
