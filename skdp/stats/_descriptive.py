@@ -171,7 +171,7 @@ class Scaled:
 def mean(
     call: Call,
     *,
-    method: str = "direct",
+    method: str = "auto",
 ) -> Estimate:
     r"""Estimate means of columns.
 

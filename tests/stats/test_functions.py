@@ -18,7 +18,12 @@ CLIPPED = np.clip(X, 0, 100)
 EXACT = {"bounds": (0, 100), "epsilon": math.inf}
 
 SCHEMA = Schema(
-    {"age": Number(0, 100, step=1), "income": Number(0, 1000, missing="error"), "sex": ["f", "m"], "work": ["a", "b", "c"]}
+    {
+        "age": Number(0, 100, step=1),
+        "income": Number(0, 1000, missing="error"),
+        "sex": ["f", "m"],
+        "work": ["a", "b", "c"],
+    }
 )
 TABLE = pd.DataFrame(
     {
@@ -91,9 +96,7 @@ def test_without_noise_statistics_are_those_of_numpy():
 
 def test_without_noise_tables_are_those_of_numpy():
     edges = np.array([0, 10, 50, 100.0])
-    np.testing.assert_array_equal(
-        stats.histogram(X[:, 0], edges, **EXACT).value, np.histogram(CLIPPED[:, 0], edges)[0]
-    )
+    np.testing.assert_array_equal(stats.histogram(X[:, 0], edges, **EXACT).value, np.histogram(CLIPPED[:, 0], edges)[0])
     expected = np.histogramdd(CLIPPED, [4, 5], [(0, 100)] * 2)[0]
     np.testing.assert_array_equal(stats.histogram2d(X, (4, 5), **EXACT).value, expected)
     np.testing.assert_array_equal(stats.histogramdd(X, [4, 5], **EXACT).value, expected)
@@ -126,7 +129,9 @@ def test_missing_values_follow_the_schema():
     assert own["50%"].value == pytest.approx(age.median(), abs=1)
     assert found.numbers["income"]["missing"].value == 0
     assert stats.count(TABLE, columns="age", schema=SCHEMA, epsilon=math.inf).value == 2700
-    assert stats.mean(TABLE, columns="age", schema=SCHEMA, epsilon=math.inf).value == pytest.approx(age.mean(), abs=1e-3)
+    assert stats.mean(TABLE, columns="age", schema=SCHEMA, epsilon=math.inf).value == pytest.approx(
+        age.mean(), abs=1e-3
+    )
     both = TABLE[["age", "income"]].dropna()
     np.testing.assert_allclose(
         stats.covariance(TABLE, schema=SCHEMA, epsilon=math.inf).value, both.cov(ddof=0), rtol=1e-3, atol=2
@@ -212,7 +217,7 @@ def test_memory_is_bounded_and_maps_of_files_are_read(tmp_path):
         assert np.all(np.isfinite(found.value))
 
 
-# --- what is charged and refused ---------------------------------------------------------------------------------------
+# --- what is charged and refused -------------------------------------------------------------------------------------
 
 
 @every_function
