@@ -525,6 +525,19 @@ def quantiles(model, X, y):
     private_quantiles(X, [0.5], epsilon=1.0, bounds=(-1.0, 1.0))
 
 
+def means(model, X, y):
+    skdp.stats.mean(X, bounds=(-1.0, 1.0))
+
+
+def medians_by_group(model, X, y):
+    skdp.stats.median(X, bounds=(-1.0, 1.0), **members_of(X, y))
+
+
+def labels_with_counts(model, X, y):
+    skdp.stats.mean(X, bounds=(-1.0, 1.0))
+    skdp.stats.value_counts(y, delta=1e-6)
+
+
 def members_of(X, y):
     by = np.arange(len(y)).tolist()
     return {"rows_per_group": 2, "groups": by if np.ndim(y) == 1 else by[1:]}
@@ -543,10 +556,12 @@ def cross_validated_by_group(model, X, y):
     private_cross_val_score(by_group, X, y, cv=2, **members_of(X, y))
 
 
-BY_GROUP = (grouped, quantiles_by_group, evaluated_by_group, cross_validated_by_group)
+BY_GROUP = (grouped, medians_by_group, quantiles_by_group, evaluated_by_group, cross_validated_by_group)
 
 
-@pytest.mark.parametrize("act", [cross_validated, evaluated, searched, divided, quantiles, *BY_GROUP])
+@pytest.mark.parametrize(
+    "act", [cross_validated, evaluated, searched, divided, quantiles, means, labels_with_counts, *BY_GROUP]
+)
 def test_errors_of_functions_say_nothing_of_the_data(act):
     check_refusals(declared(ObjPertLogReg(data_norm=3.0)), act, budget=False)
 

@@ -150,21 +150,9 @@ def sum(
     # Sums of values of one sign have that sign.
     found = np.clip(found, np.where(numbers.lower >= 0, 0.0, -np.inf), np.where(numbers.upper <= 0, 0.0, np.inf))
     law = combination(mechanism, 1.0)
-    spread = Scaled(_shaped(found, numbers), law, _shaped(most, numbers))
+    spread = Around(_shaped(found, numbers), law, unit=_shaped(most, numbers))
     error = _shaped(most * math.sqrt(law.variance), numbers)
     return Estimate(_shaped(found, numbers), error, plan, numbers.names, {}, spread)
-
-
-class Scaled:
-    """Intervals around numbers whose noise is that of one law in different units."""
-
-    def __init__(self, value: Any, law: Any, unit: Any) -> None:
-        self.value, self.law, self.unit = value, law, unit
-
-    def interval(self, level: float, total: bool) -> tuple[Any, Any]:
-        """Return both ends."""
-        low, high = Around(0.0, self.law).interval(level, total)
-        return self.value + self.unit * low, self.value + self.unit * high
 
 
 @statistic()

@@ -263,7 +263,7 @@ def _neighbours(
 def range_levels(mechanism: Mechanism, n: float) -> tuple[int, int]:
     """Return the levels of both ends of a range, from a released number of records."""
     epsilon = 1 / max(mechanism.scale, 1e-300) if mechanism.scale else math.inf
-    tail = min(max(_LEFT_OUT / (epsilon * max(n, 1.0)), 1e-5), 0.25)
+    tail = min(max(_LEFT_OUT / (epsilon * max(n, 1.0)), 0.5 / max(n, 2.0), 1e-5), 0.25)
     level = max(1, round(tail * WHOLE))
     return level, WHOLE - level
 

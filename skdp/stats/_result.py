@@ -117,6 +117,7 @@ class Around:
     sampling: Any = None  # Standard deviations; None where the records are no sample of which a law is known.
     least: Any = -np.inf
     most: Any = np.inf
+    unit: Any = 1.0  # What 1 in the law is in the values.
 
     def interval(self, level: float, total: bool) -> tuple[Any, Any]:
         """Return both ends."""
@@ -124,7 +125,7 @@ class Around:
             raise ValueError(
                 'of="total" has no meaning here: a sum has no value in a population. Use of="noise", or the mean'
             )
-        half = self.law.half_width(level, self.sampling if total else 0.0)
+        half = self.unit * self.law.half_width(level, self.sampling if total else 0.0)
         return np.clip(self.value - half, self.least, self.most), np.clip(self.value + half, self.least, self.most)
 
 
