@@ -13,7 +13,7 @@ from ..mechanisms import Mechanism, quantile_mechanism
 from ..release.theorems import Theorem
 from ..schema.declared import Number
 from ..schema.grid import SCALES, Grid, check_grid
-from ..sensitivity import cell_counts, spread_counts
+from ..sensitivity import spread_counts, sum_over_rows
 from ._call import Numbers
 from ._noise import Law
 
@@ -35,12 +35,16 @@ def grid_of(numbers: Numbers, n_cells: int = _CELLS) -> Grid:
 
 def rank_counts(grid: Grid, values: NDArray) -> Array:
     """Count shares of the records with a value in parts of the cells, of shape (n_columns, n_parts)."""
-    n = grid.n_cells
+    d, n = len(grid.lower), grid.n_cells + 1
+    first = np.arange(d) * n
 
-    def places(rows: NDArray) -> NDArray:
-        return np.where(np.isnan(rows), n, grid.cells(rows))
+    def block(rows: NDArray) -> NDArray:
+        # The last cell holds missing values. Each record is in one cell of each column.
+        cells = np.where(np.isnan(rows), n - 1, grid.cells(rows)) + first
+        return np.bincount(cells.ravel(), minlength=d * n)
 
-    return spread_counts(cell_counts(places, values, len(grid.lower), n + 1)[:, :n])
+    counts = sum_over_rows(block, values, block_rows=2**16).reshape(d, n)[:, :-1]
+    return spread_counts(counts.astype(np.float64))
 
 
 def quantiles_at(
