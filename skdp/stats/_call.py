@@ -27,6 +27,9 @@ from ..schema.schema import Schema, as_schema, columns_in_order
 
 Array = NDArray[np.float64]
 
+#: Of counts of records in cells.
+COUNTS = Theorem("Statistics", 2)
+
 # The parameters that all statistics have, with their defaults and what their documentation says.
 _SHARED: dict[str, tuple[Any, str]] = {
     "columns": (
@@ -132,11 +135,11 @@ class Call:
 
     def open(self, plan: PrivacyGuarantee, *arrays: Any) -> tuple[Any, ...]:
         """Charge for the plan; return the session, and the rows of each array that count."""
+        if self.members is not None and any(len(array) != len(self.members) for array in arrays):
+            raise ValueError("X and groups must have the same number of rows. Nothing was charged")
         session = ReleaseSession(plan, accountant=self.accountant, source=self.source, estimator=f"stats.{self.name}")
         if self.members is None:
             return (session, *arrays)
-        if any(len(array) != len(self.members) for array in arrays):
-            raise ValueError("X and groups must have the same number of rows")
         rows, _ = self.unit.counted(self.source, self.members, np.arange(len(self.members)))
         return (session, *(array[rows] for array in arrays))
 

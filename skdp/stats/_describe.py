@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget
 from ..release.session import PrivacyGuarantee
-from ..release.theorems import Theorem
 from ..schema.declared import Category, Number
 from ..schema.schema import as_html, as_text
 from ..sensitivity import sum_over_rows
-from ._call import Call, Cells, Numbers, cells_in, choosing, numbers_of, statistic
+from ._call import COUNTS, Call, Cells, Numbers, cells_in, choosing, numbers_of, statistic
 from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances
 from ._noise import Law, Sensitivity, combination, quietest, with_and_without_delta
 from ._ranks import THEOREM as RANKS
@@ -24,7 +23,6 @@ from ._result import Around, Estimate
 
 Array = NDArray[np.float64]
 
-COUNTS = Theorem("Statistics", 2)
 
 QUARTILES = (WHOLE // 4, WHOLE // 2, 3 * WHOLE // 4)
 

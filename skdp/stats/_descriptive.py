@@ -14,11 +14,10 @@ from ..checks.params import check_choice
 from ..mechanisms import within_reach
 from ..release.session import Release, Reserved
 from ..sensitivity import POLYNOMIAL_BITS, exact_sum, polynomial_values
-from ._call import Call, Numbers, numbers_of, statistic
+from ._call import COUNTS, Call, Numbers, numbers_of, statistic
 from ._moments import LABEL, THEOREM, Design, in_units, means, moment_design, variances
 from ._noise import Sensitivity, combination, quietest, with_and_without_delta
 from ._quantiles import (
-    COUNTS,
     LEAST_RECORDS,
     count_mechanism,
     counted,

@@ -156,7 +156,9 @@ def variances(design: Design, sums: Array, power: float = 1.0) -> tuple[Quotient
         top = p[2] - 2 * mean * p[1] + mean**2 * p[0]
         a = m[2] - 2 * mean * m[1] + mean**2 * m[0] + excess
         own = min(max(a / count, 0.0), 1.0)
-        fourth = (m[4] - 4 * mean * m[3] + 6 * mean**2 * m[2] - 4 * mean**3 * m[1] + mean**4 * m[0]) / count
+        # The sum of fourth powers about the mean, and half of the error of its noise, to be on the safe side.
+        weights = np.array([mean**4, -4 * mean**3, 6 * mean**2, -4 * mean, 1.0])
+        fourth = (weights @ m + np.sqrt(combination(design.mechanism, weights @ p).variance) / 2) / count
         record = min(max(fourth - own**2, 0.0), own * (1 + abs(mean)) ** 2)
         b = m[0] if m[0] > _FEWEST * noise else 0.0
         found.append(Quotient(a, b, design.mechanism, top, p[0], record, 0.0, 1.0, "proportional", _EVEN, power=power))

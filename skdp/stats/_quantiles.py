@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,7 @@ from ..accounting import Budget, PrivacyEvent
 from ..checks.params import check_boolean, real_numbers
 from ..mechanisms import Mechanism
 from ..release.session import Release, ReleaseSession, Reserved
-from ..release.theorems import Theorem
-from ._call import Call, Numbers, numbers_of, statistic
+from ._call import COUNTS, Call, Numbers, numbers_of, statistic
 from ._noise import Sensitivity, quietest, with_and_without_delta
 from ._ranks import (
     THEOREM,
@@ -30,7 +30,6 @@ from ._result import Estimate, check_level
 
 Array = NDArray[np.float64]
 
-COUNTS = Theorem("Statistics", 2)
 
 # Parts of the budget: of the number of records, and of the ends of intervals.
 _OF_COUNT, _OF_ENDS = 0.04, 0.11
@@ -152,7 +151,7 @@ def _quantiles(call: Call, q: Any, interval: bool, level: float) -> Estimate:
     error: Any = np.full(shape, np.nan) if spread is None else spread.standard_error.reshape(shape)
     value: Any = found.reshape(shape)
     if spread is not None:
-        spread = Shaped(spread, shape)
+        spread = replace(spread, shape=shape)
     if not shape:
         value, error = float(value), float(error)
     return Estimate(value, error, plan, numbers.names, {"q": np.asarray(levels) / WHOLE}, spread)
@@ -208,18 +207,6 @@ def _levels(q: Any) -> NDArray[np.intp]:
     if np.any(np.diff(np.ravel(array)) < 1e-5):
         raise ValueError("q must increase, by 0.00001 or more")
     return np.rint(array * WHOLE).astype(np.intp)
-
-
-class Shaped:
-    """Intervals in another shape."""
-
-    def __init__(self, spread: Neighbours, shape: tuple[int, ...]) -> None:
-        self.spread, self.shape = spread, shape
-
-    def interval(self, level: float, total: bool) -> tuple[Array, Array]:
-        """Return both ends."""
-        low, high = self.spread.interval(level, total)
-        return low.reshape(self.shape), high.reshape(self.shape)
 
 
 def _neighbours(

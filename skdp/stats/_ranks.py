@@ -92,13 +92,15 @@ class Neighbours:
     reach: Array  # How many records the ends are away from the quantile, of the shape of `ends`.
     least: Array
     most: Array
+    shape: tuple[int, ...] = (-1,)
 
     def interval(self, level: float, total: bool) -> tuple[Array, Array]:
         """Return both ends, in proportion to the distance in ranks."""
         scales, sampled = np.broadcast_arrays(self.scales, total * self.sampled[..., None])
         factors = rank_half_widths(scales, sampled, level) / np.maximum(self.reach, 1e-300)
         ends = self.value[..., None] + (self.ends - self.value[..., None]) * factors
-        return np.clip(ends[..., 0], self.least, self.most), np.clip(ends[..., 1], self.least, self.most)
+        low, high = (np.clip(ends[..., side], self.least, self.most).reshape(self.shape) for side in (0, 1))
+        return low, high
 
     @property
     def standard_error(self) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,6 @@ Array = NDArray[np.float64]
 def check_level(level: object) -> float:
     """Return the level of an interval."""
     return check_positive(level, "level", least=1e-6, most=1 - 1e-9)
-
-
-class Spread(Protocol):
-    """Makes intervals of an estimate."""
-
-    def interval(self, level: float, total: bool) -> tuple[Any, Any]:
-        """Return both ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +193,9 @@ class Quotient:
         if total and self.kind == "binomial":
             sampled = at * (1 - at) * count
         elif total:
-            wider = stdtrit(max(count - 1, 1.0), (1 + level) / 2) / ndtri((1 + level) / 2)
+            # A variance of squares is less well known than a variance.
+            df = (count - 1) / (5 if self.kind == "proportional" else 1)
+            wider = stdtrit(max(df, 1.0), (1 + level) / 2) / ndtri((1 + level) / 2)
             sampled = self.record * count * min(float(wider), 10.0) ** 2
         law = self.law(at)
         variance = law.variance

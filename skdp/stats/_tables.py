@@ -18,13 +18,12 @@ from ..release.session import PrivacyGuarantee
 from ..release.theorems import Theorem
 from ..schema.declared import Category, cells_of
 from ..sensitivity import sum_over_rows
-from ._call import Call, Numbers, cells_in, choosing, numbers_of, statistic
+from ._call import COUNTS, Call, Numbers, cells_in, choosing, numbers_of, statistic
 from ._noise import Sensitivity, combination, quietest, with_and_without_delta
 from ._result import Around, Estimate, Quotient
 
 Array = NDArray[np.float64]
 
-COUNTS = Theorem("Statistics", 2)
 OCCURRING = Theorem("Statistics", 3)
 
 _MOST_CELLS = 2**22
@@ -272,7 +271,10 @@ def occurring_mechanism(budget: Budget, rows: int) -> tuple[Mechanism, PrivacyEv
             "labels"
         )
     # By group privacy: the deltas of the records of a group add up with factors exp(k epsilon / rows).
-    part = delta if rows == 1 else delta * math.expm1(epsilon / rows) / math.expm1(epsilon) * (1 - 2.0**-40)
+    ratio = (
+        1.0 if rows == 1 else math.exp(epsilon / rows - epsilon) * math.expm1(-epsilon / rows) / math.expm1(-epsilon)
+    )
+    part = delta * ratio * (1 if rows == 1 else 1 - 2.0**-40)
     return StabilityCounts(epsilon / rows * (1 if rows == 1 else 1 - 2.0**-40), part), ApproximateEvent(epsilon, delta)
 
 

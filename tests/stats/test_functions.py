@@ -265,6 +265,7 @@ def test_with_the_same_seed_the_same_is_released(name):
         (lambda: stats.group_by(TABLE, "sex", schema=SCHEMA).agg("age"), "must map names"),
         (lambda: stats.describe(X), "schema must be given"),
         (lambda: stats.mean(X, bounds=(0, 1), groups=[1] * 2001), "rows_per_group must be set"),
+        (lambda: stats.mean(X, bounds=(0, 1), groups=[1] * 7, rows_per_group=1), "same number of rows"),
         (lambda: stats.mean(X, bounds=(0, 1), epsilon=0.0), "epsilon"),
         (lambda: stats.mean(X, bounds=(0, 1)).confidence_interval(2.0), "level must lie"),
         (lambda: stats.mean(X, bounds=(0, 1)).confidence_interval(of="all"), "of must be one of"),

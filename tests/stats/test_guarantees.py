@@ -7,10 +7,12 @@ import pandas as pd
 import pytest
 
 from skdp import Number, Schema, stats
+from skdp.accounting import Budget
 from skdp.release import units
 from skdp.release.session import ReleaseSession
 from skdp.sensitivity import exact_sum
 from skdp.stats import _moments, _noise, _products, _ranks
+from skdp.stats._tables import occurring_mechanism
 from tests.neighbours import MOVED
 
 SCHEMA = Schema({"a": Number(-1, 1), "b": Number(-1, 3), "sex": ["f", "m"], "work": [1, 2, 3]})
@@ -223,3 +225,18 @@ def test_many_columns_have_gaussian_noise():
     found = stats.mean(np.zeros(5), bounds=(-1, 1), epsilon=1.0, delta=1e-6, method="direct")
     assert found.privacy_.delta == 0.0
     assert math.isfinite(found.value)
+
+
+# --- labels of a private list, by group ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "rows"), [(1.0, 1e-4, 1), (1.0, 1e-4, 4), (3.0, 1e-3, 2), (50.0, 1e-3, 3)]
+)
+def test_deltas_of_the_records_of_a_group_add_up(epsilon, delta, rows):
+    mechanism, event = occurring_mechanism(Budget(epsilon, delta), rows)
+    assert (event.epsilon, event.delta) == (epsilon, delta)
+    # One record after the other, each costs (epsilon / rows, delta'), and what is left over is multiplied.
+    assert mechanism.epsilon * rows <= epsilon
+    total = sum(mechanism.delta * math.exp(k * mechanism.epsilon) for k in range(rows))
+    assert 0.999 * delta <= total <= delta * (1 + 1e-9)
