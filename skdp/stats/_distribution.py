@@ -155,20 +155,28 @@ class _Independence:
         table = np.asarray(effect, dtype=np.float64) / np.sum(effect)
         rows, columns = table.sum(axis=1), table.sum(axis=0)
         shift = _quadratic(self.n * (table - np.outer(rows, columns)), self.n, rows, columns, self.variance)
-        return float(stats.ncx2.sf(stats.chi2.isf(alpha, self.df), self.df, shift))
+        return float(stats.ncx2.sf(stats.chi2.isf(alpha, self.df), self.df, float(shift)))
 
 
-def _quadratic(residual: Array, n: float, rows: Array, columns: Array, variance: float) -> float:
-    """Return the square of residuals of independence in the metric of their covariance under it."""
+def _quadratic(residual: Array, n: Any, rows: Array, columns: Array, variance: float) -> Array:
+    """Return squares of residuals of independence in the metric of their covariance under it, for one table or more."""
     parts = []
     for share in (rows, columns):
-        centre = np.eye(len(share)) - np.outer(share, np.ones(len(share)))
-        sampled = np.diag(share) - np.outer(share, share)
-        parts.append((sampled[:-1, :-1], (centre @ centre.T)[:-1, :-1]))
+        eye, across = np.eye(share.shape[-1]), share[..., :, None]
+        centre = eye - across
+        sampled = eye * across - across * share[..., None, :]
+        parts.append((sampled[..., :-1, :-1], (centre @ centre.swapaxes(-1, -2))[..., :-1, :-1]))
     (a, b), (c, d) = parts
-    covariance = n * np.kron(a, c) + variance * np.kron(b, d)
-    inner = residual[:-1, :-1].ravel()
-    return float(inner @ np.linalg.lstsq(covariance, inner, rcond=None)[0])
+    inner = residual[..., :-1, :-1]
+    size = inner.shape[-2] * inner.shape[-1]
+
+    def product(first: Array, second: Array) -> Array:
+        found = np.einsum("...ij,...kl->...ikjl", first, second)
+        return found.reshape(*found.shape[:-4], size, size)
+
+    covariance = np.asarray(n)[..., None, None] * product(a, c) + variance * product(b, d)
+    flat = inner.reshape(*inner.shape[:-2], size, 1)
+    return np.asarray((flat * np.linalg.solve(covariance, flat)).sum(axis=(-1, -2)))
 
 
 @statistic(bounds=False)
@@ -216,21 +224,23 @@ def chi2_contingency(call: Call) -> TestResult:
     counts, mechanism, plan = released_table(call, cells.flat, cells.shape)
     table = counts[: sizes[0], : sizes[1]].astype(np.float64)
     variance = combination(mechanism, 1.0).variance
-    value, n, rows, columns = _statistic(table, variance)
+    found, count, rows, columns = _statistic(table, variance)
+    value, n = float(found), float(count)
     df = (sizes[0] - 1) * (sizes[1] - 1)
     # The law under independence is simulated, because noise is not normal, and margins are estimated.
     stream = call.source.stream("tables under independence")
     expected = n * np.outer(rows, columns)
     normals = rounded_normal(2.0**20, _TABLES * expected.size, stream).reshape(_TABLES, *expected.shape) * 2.0**-20
     drawn = expected + np.sqrt(expected) * normals + mechanism.release(np.zeros(normals.shape), stream)
-    beyond = sum(_statistic(one, variance)[0] >= value for one in drawn)
+    beyond = int(np.sum(_statistic(drawn, variance)[0] >= value))
     details = {"table": counts, "labels": cells.labels, "count": n}
     return TestResult(value, (1 + beyond) / (1 + _TABLES), df, plan, details, _Independence(n, variance, df))
 
 
-def _statistic(table: Array, variance: float) -> tuple[float, float, Array, Array]:
-    """Return the statistic of a noisy table, with estimates of the number of records and of both margins."""
-    n = max(float(table.sum()), 1.0)
-    shares = [np.maximum(table.sum(axis=axis), math.sqrt(variance) + 0.5) for axis in (1, 0)]
-    rows, columns = (own / own.sum() for own in shares)
-    return _quadratic(table - n * np.outer(rows, columns), n, rows, columns, variance), n, rows, columns
+def _statistic(tables: Array, variance: float) -> tuple[Array, Array, Array, Array]:
+    """Return the statistics of noisy tables, with estimates of the numbers of records and of both margins."""
+    n = np.maximum(tables.sum(axis=(-1, -2)), 1.0)
+    shares = [np.maximum(tables.sum(axis=axis), math.sqrt(variance) + 0.5) for axis in (-1, -2)]
+    rows, columns = (own / own.sum(axis=-1, keepdims=True) for own in shares)
+    residual = tables - n[..., None, None] * rows[..., :, None] * columns[..., None, :]
+    return _quadratic(residual, n, rows, columns, variance), n, rows, columns

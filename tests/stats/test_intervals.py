@@ -16,7 +16,7 @@ from skdp.stats import _result
 from skdp.stats._noise import Law, combination
 from tests.statistics import accept, chi_square_buckets, clopper_pearson, reject
 
-RUNS, ERROR = 300, 1e-9
+RUNS, ERROR = 120, 1e-9
 TOP = {"mean": 20 / 7, "var": 250 / 98, "std": math.sqrt(250 / 98), "median": 10 * laws.beta(2, 5).median()}
 OF_SAMPLE = {"mean": np.mean, "var": np.var, "std": np.std, "median": np.median}
 
