@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         private_quantiles,
     )
     from .schema import Category, Number, Schema
+    from .stats import describe
     from .synthetic import HistogramClassifier, HistogramRegressor, NoisyHistogram
     from .tree import DPGreedyTree, DPRandomTree, DPRandomTreeRegressor
 
@@ -106,6 +107,7 @@ __all__ = [
     "UnaryEncoder",
     "__version__",
     "allocate",
+    "describe",
     "make_private_pipeline",
     "private_cross_val_score",
     "private_quantiles",
@@ -134,6 +136,7 @@ _PACKAGES = {
         "BoundsScaler DPQuantileBinner DPStandardScaler PrivateLabelSet PublicBinner TableEncoder private_quantiles"
     ),
     "schema": "Category Number Schema",
+    "stats": "describe",
     "synthetic": "HistogramClassifier HistogramRegressor NoisyHistogram",
     "tree": "DPGreedyTree DPRandomTree DPRandomTreeRegressor",
 }
@@ -142,6 +145,8 @@ _HOME = {name: package for package, names in _PACKAGES.items() for name in names
 
 
 def __getattr__(name: str) -> Any:
+    if name == "stats":
+        return import_module(".stats", __name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_HOME[name]}", __name__), name)

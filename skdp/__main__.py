@@ -1,4 +1,4 @@
-"""Command line: ``python -m skdp ledger budget.db`` shows what was spent, ``python -m skdp schema`` checks a table."""
+"""Command line, ``python -m skdp``: show a ledger, check a table against its schema, describe a private table."""
 
 from __future__ import annotations
 
@@ -54,7 +54,37 @@ def _parser() -> argparse.ArgumentParser:
     for action in (show, check):
         action.add_argument("schema", help="the file that Schema.save wrote, with the ending .toml or .json")
     check.add_argument("table", help="a CSV file with names of columns in its first line, or a Parquet file")
+    describe = commands.add_parser(
+        "describe",
+        help="describe a private table, and charge a ledger",
+        description="Print private statistics of all columns of a table. The ledger is charged beforehand.",
+    )
+    describe.set_defaults(run=_describe)
+    describe.add_argument("table", help="a CSV file with names of columns in its first line, or a Parquet file")
+    describe.add_argument("--schema", required=True, help="the file that Schema.save wrote")
+    describe.add_argument("--ledger", required=True, help="the file that BudgetAccountant(..., ledger=path) keeps")
+    describe.add_argument("--epsilon", type=float, required=True, help="privacy budget of the description")
+    describe.add_argument("--delta", type=float, default=0.0, help="privacy budget of the description, default 0")
+    describe.add_argument("--html", metavar="FILE", help="write the description to a file as HTML as well")
     return parser
+
+
+def _describe(options: Any) -> int:
+    from .accounting import BudgetAccountant
+    from .exceptions import BudgetError, LedgerError
+    from .schema import Schema
+    from .stats import describe
+
+    try:
+        accountant = BudgetAccountant.from_ledger(options.ledger)
+        given = {"epsilon": options.epsilon, "delta": options.delta, "accountant": accountant}
+        found = describe(_table(Path(options.table)), schema=Schema.load(options.schema), **given)
+        if options.html:
+            Path(options.html).write_text(found._repr_html_(), encoding="utf-8")
+    except (BudgetError, LedgerError, ImportError, OSError, TypeError, ValueError) as error:
+        return _failed(error)
+    _show(repr(found))
+    return 0
 
 
 def _show_ledger(options: Any) -> int:

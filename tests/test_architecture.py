@@ -26,7 +26,7 @@ FLOORS = [
     {"base"},
     {"solvers"},
     {"cluster", "decomposition", "ensemble", "linear_model", "naive_bayes", "neural_network", "preprocessing"}
-    | {"synthetic", "tree"},
+    | {"stats", "synthetic", "tree"},
     {"local"},
     {"additive"},
     {"audit", "datasets", "inspection", "model_selection", "__main__"},

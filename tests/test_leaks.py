@@ -525,6 +525,19 @@ def quantiles(model, X, y):
     private_quantiles(X, [0.5], epsilon=1.0, bounds=(-1.0, 1.0))
 
 
+def means(model, X, y):
+    skdp.stats.mean(X, bounds=(-1.0, 1.0))
+
+
+def medians_by_group(model, X, y):
+    skdp.stats.median(X, bounds=(-1.0, 1.0), **members_of(X, y))
+
+
+def labels_with_counts(model, X, y):
+    skdp.stats.mean(X, bounds=(-1.0, 1.0))
+    skdp.stats.value_counts(y, delta=1e-6)
+
+
 def members_of(X, y):
     by = np.arange(len(y)).tolist()
     return {"rows_per_group": 2, "groups": by if np.ndim(y) == 1 else by[1:]}
@@ -543,10 +556,12 @@ def cross_validated_by_group(model, X, y):
     private_cross_val_score(by_group, X, y, cv=2, **members_of(X, y))
 
 
-BY_GROUP = (grouped, quantiles_by_group, evaluated_by_group, cross_validated_by_group)
+BY_GROUP = (grouped, medians_by_group, quantiles_by_group, evaluated_by_group, cross_validated_by_group)
 
 
-@pytest.mark.parametrize("act", [cross_validated, evaluated, searched, divided, quantiles, *BY_GROUP])
+@pytest.mark.parametrize(
+    "act", [cross_validated, evaluated, searched, divided, quantiles, means, labels_with_counts, *BY_GROUP]
+)
 def test_errors_of_functions_say_nothing_of_the_data(act):
     check_refusals(declared(ObjPertLogReg(data_norm=3.0)), act, budget=False)
 
@@ -637,6 +652,30 @@ def one_part():
     return BudgetAccountant(epsilon=1.0).parallel(["a"], ["a"])["a"]
 
 
+_NUMBERS = {"bounds": (0, 1)}
+_PEOPLE = {"schema": Schema({"a": ["u", "v"], "b": ["u", "v"], "x": (0, 1)})}
+
+#: The functions of `skdp.stats`, with what they need besides rows.
+STATISTICS = {
+    **dict.fromkeys(["sum", "mean", "var", "std", "median", "min_max"], _NUMBERS),
+    **dict.fromkeys(["histogram", "histogram2d", "histogramdd", "ecdf"], _NUMBERS),
+    **dict.fromkeys(["covariance", "correlation", "linear_trend"], _NUMBERS),
+    **dict.fromkeys(["count", "contingency", "chi2_contingency", "describe"], _PEOPLE),
+    "quantile": {"q": 0.5, **_NUMBERS},
+    "value_counts": {"delta": 1e-6},
+    "proportion": {},
+    "ttest_ind": {"by": "a", **_PEOPLE},
+    "group_by": {"by": "a", **_PEOPLE},
+}
+
+
+def statistic_of(name, given):
+    """Call one of them with rows; groups do nothing before they are asked for statistics."""
+    if name == "group_by":
+        return lambda rows: skdp.stats.group_by(rows, **given).agg({"x": "mean"})
+    return lambda rows: getattr(skdp.stats, name)(rows, **given)
+
+
 #: How functions that are no methods of estimators are called with rows.
 CALLS = {
     "BudgetAccountant.parallel": lambda: lambda rows: BudgetAccountant(epsilon=1.0).parallel(rows, ["a"]),
@@ -645,6 +684,7 @@ CALLS = {
     "private_bounds": lambda: lambda rows: private_bounds(rows, epsilon=1.0),
     "private_cross_val_score": lambda: lambda rows: cross_validated(declared(ObjPertLogReg(data_norm=3.0)), rows, rows),
     "private_quantiles": lambda: lambda rows: private_quantiles(rows, [0.5], epsilon=1.0, bounds=(0, 1)),
+    **{name: functools.partial(statistic_of, name, given) for name, given in STATISTICS.items()},
     "private_score": lambda: functools.partial(lambda model, rows: private_score(model, rows, rows), frozen()),
 }
 

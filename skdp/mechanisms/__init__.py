@@ -35,7 +35,7 @@ from .poisson import LEAST_RATE, PoissonSampler
 from .quantiles import ExactQuantiles, GridQuantiles, even_levels, quantile_depth, quantile_scores
 from .runs import BestOfRuns, draw_parts, number_of_runs
 from .sampled_gaussian import SampledGaussianMechanism
-from .stability import StabilityThreshold
+from .stability import StabilityCounts, StabilityThreshold
 from .tangent_planes import MOST_PARAMETERS, TangentPlaneMechanism
 
 __all__ = [
@@ -68,6 +68,7 @@ __all__ = [
     "PermuteAndFlip",
     "PoissonSampler",
     "SampledGaussianMechanism",
+    "StabilityCounts",
     "StabilityThreshold",
     "TangentPlaneMechanism",
     "UnaryChannel",

@@ -93,6 +93,9 @@ class StabilityThreshold(Mechanism):
         reported : ndarray of shape (n_labels,)
             1 or 0. Only the labels with a 1 may be published. The number of the other labels is private.
         """
+        return (self._noisy(value, stream) > self.threshold).astype(np.float64)
+
+    def _noisy(self, value: ArrayLike, stream: BitStream) -> NDArray[np.int64]:
         counts = np.asarray(value, dtype=np.int64)
         k = self.threshold
         noise = np.empty(counts.size, dtype=np.int64)
@@ -102,4 +105,42 @@ class StabilityThreshold(Mechanism):
             inside = np.abs(drawn) <= k
             noise[waiting[inside]] = drawn[inside]
             waiting = waiting[~inside]
-        return (counts > k - noise).astype(np.float64)
+        return counts + noise
+
+
+@dataclass(frozen=True)
+class StabilityCounts(StabilityThreshold):
+    r"""Report noisy counts of labels where they exceed a threshold.
+
+    The guarantee is that of the threshold alone. A count :math:`n + 1` has :math:`n + 1 + K`, and :math:`n` has
+    :math:`n + K`. For every set of outputs, the probabilities differ by a factor of :math:`e^a` at most, except for the
+    largest or the least value, which has probability :math:`P(k) \le \delta`. To leave out counts of at most the
+    threshold is post-processing, and leaves out every label that does not occur.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive and finite.
+    delta : float
+        In (0, 1).
+    """
+
+    name = "truncated discrete Laplace, counts above a threshold"
+
+    def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
+        """Return the noisy counts above the threshold, and 0 for all others.
+
+        Parameters
+        ----------
+        value : array-like of shape (n_labels,)
+            Counts of the labels. Labels with a count of 0 may be left out.
+        stream : BitStream
+            Source of bits.
+
+        Returns
+        -------
+        reported : ndarray of shape (n_labels,)
+            Only the labels with a positive number may be published. The number of the other labels is private.
+        """
+        noisy = self._noisy(value, stream)
+        return np.where(noisy > self.threshold, noisy, 0).astype(np.float64)

@@ -22,6 +22,7 @@ PAGES = {
     "PCA": "pca",
     "Preprocessing": "preprocessing",
     "Sample and aggregate": "sample_aggregate",
+    "Statistics": "statistics",
     "Trees": "trees",
     "Units": "units",
 }

@@ -19,6 +19,15 @@ from ._moments import (
     rounded_norm,
     unpack_symmetric,
 )
+from ._polynomials import (
+    POLYNOMIAL_BITS,
+    bernstein_l1,
+    bernstein_l2,
+    bernstein_matrix,
+    chebyshev_l2,
+    chebyshev_matrix,
+    polynomial_values,
+)
 from ._rows import BLOCK_ROWS, row_products, sum_over_rows, weighted_gram
 from ._sparse import EXACT_ROWS, by_entry, sparse_gram, sparse_squared_norms, with_constant, with_data
 from ._variances import centred_moments_l2, energies_l1, energies_l2, row_sum_l2
@@ -29,11 +38,15 @@ __all__ = [
     "CELLS_STEP",
     "EXACT_ROWS",
     "PARTS",
+    "POLYNOMIAL_BITS",
     "SUM_BITS",
     "ClippedRows",
     "ExactTotal",
     "RowLattice",
     "augmented_norm",
+    "bernstein_l1",
+    "bernstein_l2",
+    "bernstein_matrix",
     "bits_left",
     "blocks_l1",
     "blocks_l2",
@@ -43,6 +56,8 @@ __all__ = [
     "cells_l1",
     "cells_l2",
     "centred_moments_l2",
+    "chebyshev_l2",
+    "chebyshev_matrix",
     "class_sums_l1",
     "class_sums_l2",
     "clip_rows",
@@ -58,6 +73,7 @@ __all__ = [
     "nearest",
     "pack_symmetric",
     "plain_moments",
+    "polynomial_values",
     "round_to",
     "rounded_norm",
     "row_products",

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp.mechanisms import NoiseSource, StabilityThreshold
-from tests.statistics import accept, reject
+from skdp.mechanisms import NoiseSource, StabilityCounts, StabilityThreshold
+from tests.statistics import accept, chi_square, reject
 
 CASES = [(0.1, 1e-3), (0.5, 1e-5), (1.0, 1e-6), (1.0, 0.2), (3.0, 1e-9), (20.0, 1e-5), (1e-3, 0.01)]
 
@@ -94,3 +94,46 @@ def test_smallest_and_largest_parameters():
     assert StabilityThreshold(1e-6, 0.01).threshold == 50
     assert StabilityThreshold(1e-6, 1e-6).threshold == pytest.approx(np.log((1 + 2) / 2) * 1e6, rel=1e-3)
     assert StabilityThreshold(1.0, 1e-6).release([], stream).shape == (0,)
+
+
+# --- counts above the threshold --------------------------------------------------------------------------------------
+
+
+def law_of_counts(epsilon, k, count):
+    """Law of the released number for a count: 0, or the noisy count above the threshold."""
+    weights = np.exp(-epsilon * np.abs(np.arange(-k, k + 1)))
+    law = np.zeros(3 * k + 4)
+    for noise, weight in zip(range(-k, k + 1), weights / weights.sum(), strict=True):
+        law[count + noise if count and count + noise > k else 0] += weight
+    return law
+
+
+def delta_of_counts(epsilon, k, claim):
+    """Largest delta, over neighbouring counts, that is needed next to `claim`."""
+    laws = [law_of_counts(epsilon, k, count) for count in range(2 * k + 3)]
+    pairs = [*itertools.pairwise(laws), *itertools.pairwise(laws[::-1])]
+    return max(np.maximum(p - math.exp(claim) * q, 0).sum() for p, q in pairs)
+
+
+@every_case
+def test_claim_holds_for_released_counts(epsilon, delta):
+    mechanism = StabilityCounts(epsilon, delta)
+    k = mechanism.threshold
+    if k > 2000:
+        pytest.skip("the law has too many atoms for brute force")
+    assert delta_of_counts(1 / mechanism.scale, k, epsilon) <= delta * (1 + 1e-6)
+    # Twins with a lower threshold, or with half of the noise, are caught.
+    assert delta_of_counts(1 / mechanism.scale, max(k // 2, 0), epsilon) > delta or k == 1
+    assert delta_of_counts(2 / mechanism.scale, k, epsilon) > delta or k == 1
+
+
+def test_counts_follow_their_law():
+    mechanism, runs = StabilityCounts(1.0, 0.05), 20_000
+    k = mechanism.threshold
+    stream = NoiseSource(0).stream("labels")
+    for count in (1, k, 2 * k):
+        drawn = mechanism.release(np.full(runs, count), stream).astype(int)
+        law = law_of_counts(1 / mechanism.scale, k, count)
+        accept(chi_square(np.bincount(drawn, minlength=len(law)), law), f"released counts of {count} records")
+    wrong = law_of_counts(2 / mechanism.scale, k, 2 * k)
+    reject(chi_square(np.bincount(drawn, minlength=len(wrong)), wrong), "released counts with half the noise")

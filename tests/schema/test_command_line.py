@@ -2,7 +2,7 @@
 
 import pytest
 
-from skdp import Number, Schema
+from skdp import BudgetAccountant, Number, Schema
 from skdp.__main__ import main
 
 SCHEMA = Schema({"age": Number(0, 100), "work": ["private", "state"]}, {"income": ["no", "yes"]})
@@ -61,3 +61,36 @@ def test_a_file_that_is_not_there(files, capsys):
     assert main(["schema", "check", "nothing.toml", files[1]]) == 1
     assert main(["schema", "show", "nothing.toml"]) == 1
     assert "nothing.toml" in capsys.readouterr().err
+
+
+# --- descriptions ----------------------------------------------------------------------------------------------------
+
+
+def test_describe_charges_a_ledger(files, tmp_path, capsys):
+    ledger = str(tmp_path / "budget.db")
+    BudgetAccountant(1.0, ledger=ledger)
+    html = str(tmp_path / "found.html")
+    command = ["describe", files[1], "--schema", files[0], "--ledger", ledger, "--epsilon", "0.6"]
+    assert main([*command, "--html", html]) == 0
+    out = capsys.readouterr().out
+    assert [line.split()[0] for line in out.splitlines()[1:8]] == [
+        "count",
+        "missing",
+        "mean",
+        "std",
+        "25%",
+        "50%",
+        "75%",
+    ]
+    assert "(epsilon=0.6, delta=0)-differentially private" in out
+    assert (tmp_path / "found.html").read_text().startswith("<table>")
+    assert BudgetAccountant.from_ledger(ledger).total().epsilon == 0.6
+    # The budget does not admit it a second time.
+    assert main(command) == 1
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_describe_needs_a_ledger_that_is_there(files, tmp_path, capsys):
+    missing = str(tmp_path / "nothing.db")
+    assert main(["describe", files[1], "--schema", files[0], "--ledger", missing, "--epsilon", "1"]) == 1
+    assert capsys.readouterr().err.startswith("error: ")

@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 
 from skdp import sensitivity
-from skdp.sensitivity import SUM_BITS
+from skdp.sensitivity import POLYNOMIAL_BITS, SUM_BITS
 
 STEP = Decimal(2) ** -SUM_BITS
+
+
+#: What rounding adds to a polynomial of a value.
+HALF_STEP = Decimal(2) ** -(POLYNOMIAL_BITS + 1) * (1 + Decimal(2) ** -10)
 
 
 def sqrt(x):
@@ -43,6 +47,8 @@ FORMS = {
         "xxxxxnn",
         lambda z, s, t, w, c, a, b: (s * s + z * z) / 2 + (a - 1) * c * c + w * t * (s + (b - 1) * c),
     ),
+    "bernstein_l1": ("nn", lambda k, d: d * (1 + (k + 1) * HALF_STEP)),
+    "bernstein_l2": ("nn", lambda k, d: sqrt(d) * (1 + (k + 1) * HALF_STEP)),
     "energies_l1": ("xx", lambda r, w: r * r + w),
     "energies_l2": ("xx", lambda r, w: hypot(r * r, w)),
     "row_sum_l2": ("xx", hypot),

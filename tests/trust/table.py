@@ -13,6 +13,7 @@ from tests.trust import (
     perturbation,
     preprocessing,
     searches,
+    statistics,
     tables,
     trees,
 )
@@ -32,4 +33,5 @@ SUBJECTS = [
     *ensembles.SUBJECTS,
     *local.SUBJECTS,
     *searches.SUBJECTS,
+    *statistics.SUBJECTS,
 ]

@@ -1,0 +1,40 @@
+"""Statistics of private records, with intervals, from the same budget as models."""
+
+from ._describe import DescribeDisplay, Description, describe
+from ._descriptive import count, mean, std, sum, var
+from ._distribution import chi2_contingency, ecdf
+from ._groups import GroupBy, TestResult, group_by, ttest_ind
+from ._products import correlation, covariance, linear_trend
+from ._quantiles import median, min_max, quantile
+from ._result import Estimate
+from ._tables import contingency, histogram, histogram2d, histogramdd, proportion, value_counts
+
+__all__ = [
+    "DescribeDisplay",
+    "Description",
+    "Estimate",
+    "GroupBy",
+    "TestResult",
+    "chi2_contingency",
+    "contingency",
+    "correlation",
+    "count",
+    "covariance",
+    "describe",
+    "ecdf",
+    "group_by",
+    "histogram",
+    "histogram2d",
+    "histogramdd",
+    "linear_trend",
+    "mean",
+    "median",
+    "min_max",
+    "proportion",
+    "quantile",
+    "std",
+    "sum",
+    "ttest_ind",
+    "value_counts",
+    "var",
+]

@@ -1,0 +1,286 @@
+"""What all statistics share: their parameters, how they read tables, and how they charge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import Budget, BudgetAccountant, PrivacyEvent, check_delta, check_epsilon
+from ..checks.data import FLOATS, check_quietly
+from ..checks.params import check_bounds, columns_of, is_list
+from ..checks.silence import discreet
+from ..checks.values import shown
+from ..mechanisms import Mechanism, NoiseSource
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
+from ..release.theorems import Theorem
+from ..release.units import Unit
+from ..schema.declared import Category, Column, Number, cells_of, read_cells, read_numbers
+from ..schema.entries import read_column
+from ..schema.mixin import unit_of
+from ..schema.schema import Schema, as_schema, columns_in_order
+
+Array = NDArray[np.float64]
+
+#: Of counts of records in cells.
+COUNTS = Theorem("Statistics", 2)
+
+# The parameters that all statistics have, with their defaults and what their documentation says.
+_SHARED: dict[str, tuple[Any, str]] = {
+    "columns": (
+        None,
+        """str or list of str, default=None
+        Names of columns of the schema. One name gives single numbers, a list gives arrays. If None, all columns of the
+        kind that the statistic takes.""",
+    ),
+    "schema": (
+        None,
+        """Schema, default=None
+        Public facts about the columns of a table. X is then the table itself. Missing values follow the schema: they
+        are left out where the column has ``missing="cell"``, and refused where it has ``missing="error"``.""",
+    ),
+    "bounds": (
+        None,
+        """tuple (lower, upper), default=None
+        Public bounds, numbers or one for each column, for an array X without a schema. Values beyond are clipped.""",
+    ),
+    "epsilon": (
+        1.0,
+        """float, default=1.0
+        Privacy budget of this call, positive. ``inf`` adds no noise and gives no privacy.""",
+    ),
+    "delta": (
+        0.0,
+        """float, default=0.0
+        Privacy budget of this call, in [0, 1). With a positive delta, Gaussian noise is used where it is smaller than
+        the noise that needs no delta. The choice depends on public numbers only.""",
+    ),
+    "rows_per_group": (
+        None,
+        """int, default=None
+        How many records of a group (all rows of one person, for instance) count at most, drawn at random. The guarantee
+        is then for adding or removing all records of a group. If None, each record is protected by itself.""",
+    ),
+    "groups": (
+        None,
+        """array-like of shape (n_samples,), default=None
+        The group of each row, by a number or a text; for `rows_per_group`.""",
+    ),
+    "accountant": (
+        None,
+        """BudgetAccountant, default=None
+        Budget that is charged before anything is computed from the data.""",
+    ),
+    "random_state": (
+        None,
+        """int, RandomState, Generator or None, default=None
+        If None, noise comes from the operating system's cryptographic generator. Any other value makes noise that can
+        be reproduced and subtracted: use it for tests only.""",
+    ),
+}
+
+
+def statistic(*, bounds: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a public function of a function of a `Call`: with the shared parameters, and discreet."""
+    shared = {name: default for name, (default, _) in _SHARED.items() if bounds or name != "bounds"}
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        own = list(signature(function).parameters.values())[1:]
+        kinds = [Parameter(name, Parameter.KEYWORD_ONLY, default=default) for name, default in shared.items()]
+        public = signature(function).replace(parameters=[Parameter("X", Parameter.POSITIONAL_OR_KEYWORD), *own, *kinds])
+
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            bound = public.bind(*args, **kwargs)
+            bound.apply_defaults()
+            given = dict(bound.arguments)
+            common = {name: given.pop(name) for name in shared}
+            return function(begin(function.__name__, given.pop("X"), **common), **given)
+
+        doc = function.__doc__ or ""
+        lines = [f"{name} : {_SHARED[name][1]}" for name in shared if f"\n    {name} : " not in doc]
+        call.__doc__ = doc.replace("%(shared)s", "\n    ".join(lines))
+        call.__signature__ = public  # type: ignore[attr-defined]
+        return discreet(call)
+
+    return decorate
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call of a statistic: its checked public parameters, and the table that only `Call.open` gives access to."""
+
+    name: str
+    table: Any
+    schema: Schema | None
+    chosen: Any
+    bounds: Any
+    budget: Budget
+    unit: Unit
+    accountant: BudgetAccountant | None
+    source: NoiseSource
+    members: NDArray[np.intp] | None
+
+    def plan(
+        self, budget: Budget, *parts: tuple[str, Mechanism, float, Theorem], events: Sequence[PrivacyEvent]
+    ) -> PrivacyGuarantee:
+        """Return the plan of releases with these labels, mechanisms, shares and theorems."""
+        releases = tuple(Release(*part) for part in parts)
+        return self.unit.stated(PrivacyGuarantee(*budget, tuple(events), releases))
+
+    def open(self, plan: PrivacyGuarantee, *arrays: Any) -> tuple[Any, ...]:
+        """Charge for the plan; return the session, and the rows of each array that count."""
+        if self.members is not None and any(len(array) != len(self.members) for array in arrays):
+            raise ValueError("X and groups must have the same number of rows. Nothing was charged")
+        session = ReleaseSession(plan, accountant=self.accountant, source=self.source, estimator=f"stats.{self.name}")
+        if self.members is None:
+            return (session, *arrays)
+        rows, _ = self.unit.counted(self.source, self.members, np.arange(len(self.members)))
+        return (session, *(array[rows] for array in arrays))
+
+    def names(self, kind: type) -> tuple[tuple[str, ...], bool]:
+        """Return the names of the chosen columns of one kind, and whether a single one was asked for."""
+        assert self.schema is not None
+        own = tuple(name for name, column in self.schema.items() if isinstance(column, kind))
+        if self.chosen is None:
+            if not own:
+                raise ValueError(f"the schema declares no column of type {kind.__name__}, which this statistic needs")
+            return own, False
+        single = isinstance(self.chosen, str)
+        if not single and not (is_list(self.chosen) and len(self.chosen)):
+            raise TypeError(f"columns must be a name or a list of names, got {shown(self.chosen)}")
+        names = (self.chosen,) if single else tuple(self.chosen)
+        self.schema.select(*names)
+        wrong = [name for name in names if name not in own]
+        if wrong or len(set(names)) < len(names):
+            raise ValueError(
+                f"columns must name different columns of type {kind.__name__}"
+                + (f", and {wrong[0]!r} is of another type" if wrong else "")
+            )
+        return names, single
+
+    def entries(self, names: Sequence[str]) -> list[Any]:
+        """Read columns of the table by name; all have the same length."""
+        assert self.schema is not None
+        table = self.table
+        if len(self.schema) == 1 and np.ndim(table) == 1 and not hasattr(table, "keys"):
+            table = {next(iter(self.schema)): table}
+        every = dict(zip(self.schema, columns_in_order(self.schema, table), strict=True))
+        found = [read_column(every[name], name) for name in names]
+        if len({len(entries) for entries in found}) > 1:
+            raise ValueError("the columns of X must all have the same length")
+        return found
+
+
+def begin(
+    name: str,
+    X: Any,
+    *,
+    columns: Any = None,
+    schema: Any = None,
+    bounds: Any = None,
+    epsilon: Any,
+    delta: Any,
+    rows_per_group: Any,
+    groups: Any,
+    accountant: Any,
+    random_state: Any,
+) -> Call:
+    """Check the parameters that all statistics have."""
+    accountant = check_accountant(accountant)
+    budget = Budget(check_epsilon(epsilon), check_delta(delta))
+    declared = None if schema is None else as_schema(schema)
+    if declared is None and columns is not None:
+        raise ValueError("columns needs schema, which declares them: for an array, choose its columns beforehand")
+    if declared is not None and bounds is not None:
+        raise ValueError("bounds follow from the schema: give one of them and not both")
+    rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
+    unit = Unit.of(rows_per_group)
+    members = unit.numbers(groups, X)
+    return Call(name, X, declared, columns, bounds, budget, unit, accountant, NoiseSource(random_state), members)
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """Columns of numbers with their public bounds. Missing numbers are NaN."""
+
+    values: NDArray
+    lower: Array
+    upper: Array
+    may_lack: bool
+    names: tuple[str, ...]
+    single: bool
+    scales: tuple[Column, ...] = ()
+
+    @property
+    def width(self) -> int:
+        return len(self.lower)
+
+    @property
+    def centre(self) -> Array:
+        return self.lower / 2 + self.upper / 2
+
+    @property
+    def half(self) -> Array:
+        return self.upper / 2 - self.lower / 2
+
+
+def numbers_of(call: Call) -> Numbers:
+    """Read the columns of numbers."""
+    if call.schema is None:
+        lower, upper = check_bounds(call.bounds, "bounds", "the columns")
+        values = check_quietly(call.table, dtype=list(FLOATS), ensure_2d=False, ensure_min_samples=0)
+        if values.ndim == 0:
+            raise ValueError("X must have one column or more")
+        single = values.ndim == 1
+        values = values[:, None] if single else values
+        lower, upper = columns_of((lower, upper), "bounds", values.shape[1])
+        return Numbers(values, lower, upper, False, tuple(map(str, range(len(lower)))), single)
+    names, single = call.names(Number)
+    own: list[Any] = [call.schema[name] for name in names]
+    read = [
+        read_numbers(column, entries, warped=False) for column, entries in zip(own, call.entries(names), strict=True)
+    ]
+    values = np.column_stack([np.where(missing, np.nan, numbers) for numbers, missing in read])
+    lower, upper = np.array([(float(column.low), float(column.high)) for column in own]).T
+    lacking = any(column.missing == "cell" for column in own)
+    return Numbers(values, lower, upper, lacking, names, single, tuple(own))
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Columns of categories, as numbers of their cells."""
+
+    codes: NDArray[np.int64]
+    labels: tuple[tuple[str, ...], ...]
+    names: tuple[str, ...]
+    single: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(map(len, self.labels))
+
+    @property
+    def flat(self) -> NDArray[np.int64]:
+        """Return the number of each row's cell in the product of the columns."""
+        return np.asarray(np.ravel_multi_index(tuple(self.codes.T), self.shape), dtype=np.int64)
+
+
+def cells_in(call: Call) -> Cells:
+    """Read the columns of categories."""
+    if call.schema is None:
+        raise ValueError("schema must be given: it declares the categories, which are never read from the data")
+    names, single = call.names(Category)
+    own: list[Any] = [call.schema[name] for name in names]
+    codes = [read_cells(column, entries) for column, entries in zip(own, call.entries(names), strict=True)]
+    return Cells(np.column_stack(codes), tuple(tuple(cells_of(column)) for column in own), names, single)
+
+
+def choosing(call: Call, columns: Any) -> Call:
+    """Return the call for other columns of the same table."""
+    return replace(call, chosen=columns)

@@ -1,0 +1,355 @@
+"""A description of all columns of a table, from one budget."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import Budget
+from ..release.session import PrivacyGuarantee
+from ..schema.declared import Category, Number
+from ..schema.schema import as_html, as_text
+from ..sensitivity import sum_over_rows
+from ._call import COUNTS, Call, Cells, Numbers, cells_in, choosing, numbers_of, statistic
+from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances
+from ._noise import Law, Sensitivity, combination, quietest, with_and_without_delta
+from ._ranks import THEOREM as RANKS
+from ._ranks import WHOLE, as_values, grid_of, quantiles_at, rank_counts
+from ._result import Around, Estimate
+
+Array = NDArray[np.float64]
+
+
+QUARTILES = (WHOLE // 4, WHOLE // 2, 3 * WHOLE // 4)
+
+_NAMES = ("count", "missing", "mean", "std", "25%", "50%", "75%")
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """The result of :func:`describe`.
+
+    Parameters
+    ----------
+    numbers : dict of str to dict
+        For each column of numbers, its statistics by name, each an `Estimate`.
+    categories : dict of str to Estimate
+        For each column of categories, the number of records in each cell.
+    count : Estimate
+        The number of records.
+    privacy_ : PrivacyGuarantee
+        What the call gives away at most, and through which releases.
+
+    Examples
+    --------
+    >>> from skdp import stats
+    >>> found = stats.describe({"age": [30.0, 40.0] * 500}, schema={"age": (0, 100)}, random_state=0)
+    >>> list(found.numbers["age"])
+    ['count', 'missing', 'mean', 'std', '25%', '50%', '75%']
+    """
+
+    numbers: dict[str, dict[str, Estimate]]
+    categories: dict[str, Estimate]
+    count: Estimate
+    privacy_: PrivacyGuarantee = field(repr=False)
+
+    def to_frame(self) -> Any:
+        """Return the statistics of numbers as a DataFrame, as ``DataFrame.describe`` lays them out.
+
+        Returns
+        -------
+        frame : DataFrame
+            One column for each column of numbers, one row for each statistic.
+        """
+        import pandas as pd
+
+        return pd.DataFrame({name: {key: one.value for key, one in own.items()} for name, own in self.numbers.items()})
+
+    def _tables(self) -> list[list[tuple[str, ...]]]:
+        found = []
+        if self.numbers:
+            rows = [(key, *(f"{own[key].value:.6g}" for own in self.numbers.values())) for key in _NAMES]
+            found.append([("", *self.numbers), *rows])
+        if self.categories:
+            rows = []
+            for name, own in self.categories.items():
+                total = max(float(np.sum(np.maximum(own.value, 0))), 1.0)
+                for label, one in zip(own.names, own.value.tolist(), strict=True):
+                    rows.append((name, label, f"{one:d}", f"{max(one, 0) / total:.1%}"))
+            found.append([("column", "category", "count", "share"), *rows])
+        return found
+
+    def _line(self) -> str:
+        return f"about {self.count.value} records; {str(self.privacy_).splitlines()[0]}"
+
+    def __repr__(self) -> str:
+        return "\n\n".join([*map(as_text, self._tables()), self._line()])
+
+    def _repr_html_(self) -> str:
+        return "".join(map(as_html, self._tables())) + f"<p>{self._line()}</p>"
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """What is released, each part with its share of the budget."""
+
+    budget: Budget
+    shares: dict[str, float]
+    found: dict[str, Any]
+    cost: float
+
+
+def _parts(budget: Budget, numbers: Numbers | None, cells: Cells | None, rows: int) -> _Parts:
+    """Divide a budget so that the noise of counts, means and ranks is about the same number of records."""
+    n_tables = 0 if cells is None else len(cells.names)
+    size = 1 + (0 if cells is None else sum(cells.shape))
+    moves = Sensitivity(1.0 + n_tables, math.sqrt(1 + n_tables) * (1 + 2.0**-50), size, integers=True)
+    makers: dict[str, Any] = {"counts": lambda share: quietest(budget, share, moves, rows)}
+    if numbers is not None:
+        width, lacks = numbers.width, numbers.may_lack
+        makers[LABEL] = lambda share: moment_design(budget, share, 4, width, 1, lacks, rows)
+        makers["quartiles"] = lambda share: quantiles_at(budget, share, QUARTILES, width, rows)
+    costs = {name: _noise_in_records(make(1.0)) for name, make in makers.items()}
+    # Noise is in inverse proportion to a share of epsilon, or to the square root of a share under Gaussian DP.
+    power = 2.0 if budget.delta > 0 else 1.0
+    total = math.fsum(cost**power for cost in costs.values())
+    shares = {name: (cost**power / total if total else 1 / len(costs)) * (1 - 2.0**-40) for name, cost in costs.items()}
+    return _Parts(budget, shares, {name: make(shares[name]) for name, make in makers.items()}, total ** (1 / power))
+
+
+def _noise_in_records(part: Any) -> float:
+    if hasattr(part, "mechanism"):
+        gradient = np.zeros(part.degree + 1)
+        gradient[1] = 1.0
+        return math.sqrt(combination(part.mechanism, gradient @ part.powers).variance)
+    mechanism = part[0]
+    # The law of a rank is about Laplace's, with the scale that the mechanism states.
+    ranks = mechanism.norm == "score range"
+    law = Law(parts=((mechanism.scale, 1.0),)) if ranks else combination(mechanism, 1.0)
+    return math.sqrt(law.variance)
+
+
+@statistic(bounds=False)
+def describe(call: Call) -> Description:
+    r"""Describe all columns of a table, with one budget.
+
+    Parameters
+    ----------
+    X : table
+        With the columns of `schema`.
+    columns : list of str, default=None
+        Names of the columns that are described. If None, all columns of the schema.
+    %(shared)s
+
+    Returns
+    -------
+    description : Description
+        For columns of numbers the number of values, of missing values, the mean, the standard deviation and the
+        quartiles; for columns of categories the number of records in each cell. It prints as a table.
+
+    See Also
+    --------
+    DescribeDisplay : Draws it.
+    mean, quantile, value_counts : One of these statistics by itself, with all of the budget.
+
+    Notes
+    -----
+    **Privacy.** There are three releases: the moments of all numbers (statistics, theorem 1), their quartiles
+    (preprocessing, theorem 2), and the number of records with the counts of all categories (statistics, theorem 2). The
+    budget is divided so that noise moves counts, sums and ranks by about the same number of records. This follows from
+    the schema and the budget alone.
+
+    Examples
+    --------
+    >>> from skdp import Number, Schema, stats
+    >>> schema = Schema({"age": Number(0, 100, step=1), "sex": ["f", "m"]})
+    >>> X = {"age": [30, 40, 50, None] * 5000, "sex": ["f", "m"] * 10_000}
+    >>> found = stats.describe(X, schema=schema, epsilon=1.0, random_state=0)
+    >>> round(found.numbers["age"]["mean"].value), found.numbers["age"]["50%"].value
+    (40, 40.0)
+    >>> found.categories["sex"].names
+    ('f', 'm', 'other', 'missing')
+    """
+    if call.schema is None:
+        raise ValueError("schema must be given: it declares which columns hold numbers and which hold categories")
+    chosen = call.schema if call.chosen is None else call.schema.select(*_names(call.chosen))
+    kinds = {kind: [name for name in chosen if isinstance(chosen[name], kind)] for kind in (Number, Category)}
+    numbers = numbers_of(choosing(call, kinds[Number])) if kinds[Number] else None
+    cells = cells_in(choosing(call, kinds[Category])) if kinds[Category] else None
+    parts = with_and_without_delta(
+        call.budget, lambda own: _parts(own, numbers, cells, call.unit.rows), lambda found: found.cost
+    )
+    pairs = {
+        name: (one.mechanism, one.event) if hasattr(one, "mechanism") else one for name, one in parts.found.items()
+    }
+    theorems = {"counts": COUNTS, LABEL: THEOREM, "quartiles": RANKS}
+    releases = [(name, pairs[name][0], parts.shares[name], theorems[name]) for name in pairs]
+    plan = call.plan(parts.budget, *releases, events=[event for _, event in pairs.values()])
+    n_rows = len(numbers.values) if numbers is not None else len(cells.codes)  # type: ignore[union-attr]
+    arrays = [
+        np.zeros((n_rows, 0)) if own is None else own for own in (numbers and numbers.values, cells and cells.codes)
+    ]
+    session, values, codes = call.open(plan, *arrays)
+
+    own_cells = _cell_counts(cells, codes) if cells is not None else []
+    exact = np.concatenate([[float(len(values))], *own_cells])
+    counts = np.rint(session.release("counts", exact)).astype(np.int64)
+    law = combination(pairs["counts"][0], 1.0)
+    n = _counted(counts[0], law, plan)
+    categories, start = {}, 1
+    for name, labels in zip(() if cells is None else cells.names, () if cells is None else cells.labels, strict=True):
+        categories[name] = _counted(counts[start : start + len(labels)], law, plan, labels)
+        start += len(labels)
+    described = {} if numbers is None else _describe_numbers(session, parts, numbers, values, n, plan)
+    return Description(described, categories, n, plan)
+
+
+def _names(columns: Any) -> list[str]:
+    return [columns] if isinstance(columns, str) else list(columns)
+
+
+def _cell_counts(cells: Cells, codes: NDArray) -> list[Array]:
+    found = []
+    for j, size in enumerate(cells.shape):
+
+        def block(some: NDArray, size: int = size) -> NDArray:
+            return np.bincount(some, minlength=size)
+
+        found.append(sum_over_rows(block, codes[:, j], block_rows=2**16).astype(np.float64))
+    return found
+
+
+def _counted(value: Any, law: Law, plan: PrivacyGuarantee, names: tuple[str, ...] = ()) -> Estimate:
+    error = np.full(np.shape(value), math.sqrt(law.variance))
+    spread = Around(value, law, np.sqrt(np.maximum(value, 0)), 0.0)
+    scalar = np.ndim(value) == 0
+    return Estimate(int(value) if scalar else value, float(error) if scalar else error, plan, names, {}, spread)
+
+
+def _describe_numbers(
+    session: Any, parts: _Parts, numbers: Numbers, values: NDArray, n: Estimate, plan: PrivacyGuarantee
+) -> dict[str, dict[str, Estimate]]:
+    design, half = parts.found[LABEL], numbers.half
+    sums = design.power_sums(session.release(LABEL, design.sums(values, numbers)))[0]
+    grid = grid_of(numbers, 4096)
+    quartiles = as_values(grid, session.release("quartiles", rank_counts(grid, values)), numbers)
+    own_law = combination(design.mechanism, design.powers[0])
+    shape = (numbers.width,)
+    every = {
+        "mean": in_units(means(design, sums), numbers.centre, half, shape),
+        "std": in_units(variances(design, sums, 0.5), np.zeros(1), half, shape),
+    }
+    found = {}
+    for j, (name, column) in enumerate(zip(numbers.names, numbers.scales, strict=True)):
+        own = {"count": _counted(round(sums[j, 0]), own_law, plan)}
+        lacking = max(n.value - round(sums[j, 0]), 0) if column.missing == "cell" else 0
+        both = math.hypot(n.standard_error, math.sqrt(own_law.variance)) if column.missing == "cell" else 0.0
+        own["missing"] = Estimate(lacking, both, plan, (), {}, Around(lacking, Law(normal=both), None, 0))
+        for key, (value, error, spread) in every.items():
+            own[key] = Estimate(float(value[j]), float(error[j]), plan, (), {}, spread.rules[j])
+        for key, one in zip(_NAMES[-3:], quartiles[j].tolist(), strict=True):
+            own[key] = Estimate(one, math.nan, plan)
+        found[name] = own
+    return found
+
+
+class DescribeDisplay:
+    """Draws a description: boxes between quartiles for numbers, and bars for categories.
+
+    Use `from_description` to make one.
+
+    Parameters
+    ----------
+    description : Description
+        What :func:`describe` returned.
+
+    Attributes
+    ----------
+    axes_ : list of matplotlib Axes
+        One for each column.
+    figure_ : matplotlib Figure
+        The figure.
+
+    Notes
+    -----
+    **Privacy.** It draws released numbers only.
+
+    Examples
+    --------
+    >>> from skdp import stats
+    >>> found = stats.describe({"age": [30.0, 40.0] * 500}, schema={"age": (0, 100)}, random_state=0)
+    >>> stats.DescribeDisplay.from_description(found, plot=False).description is found
+    True
+    """
+
+    def __init__(self, description: Description) -> None:
+        self.description = description
+
+    @classmethod
+    def from_description(cls, description: Description, *, plot: bool = True, **kwargs: Any) -> DescribeDisplay:
+        """Make a display, and draw it.
+
+        Parameters
+        ----------
+        description : Description
+            What :func:`describe` returned.
+        plot : bool, default=True
+            Whether to draw.
+        **kwargs : dict
+            For `plot`.
+
+        Returns
+        -------
+        display : DescribeDisplay
+            With ``axes_`` and ``figure_`` if it was drawn.
+        """
+        display = cls(description)
+        return display.plot(**kwargs) if plot else display
+
+    def plot(self, axes: Any = None, *, level: float = 0.95) -> DescribeDisplay:
+        """Draw the columns side by side.
+
+        Parameters
+        ----------
+        axes : list of matplotlib Axes, default=None
+            One for each column, numbers first. If None, a figure is made.
+        level : float, default=0.95
+            Level of the intervals of means and counts, which hold noise and sampling.
+
+        Returns
+        -------
+        self : DescribeDisplay
+            With ``axes_`` and ``figure_``.
+        """
+        found = self.description
+        width = len(found.numbers) + len(found.categories)
+        if axes is None:
+            try:
+                import matplotlib.pyplot as plt
+            except ImportError:
+                raise ImportError("pictures need matplotlib: pip install 'skdp[plot]'") from None
+            lines = math.ceil(width / 4)
+            size = (3 * min(width, 4), 2.8 * lines)
+            axes = plt.subplots(lines, min(width, 4), figsize=size, layout="constrained", squeeze=False)[1].ravel()
+        self.axes_ = list(axes)
+        for ax, (name, own) in zip(self.axes_, found.numbers.items(), strict=False):
+            low, middle, high = (own[key].value for key in _NAMES[-3:])
+            ax.bar(0, high - low, bottom=low, width=0.5, alpha=0.3)
+            ax.hlines(middle, -0.25, 0.25)
+            ends = own["mean"].confidence_interval(level)
+            ax.errorbar(0, sum(ends) / 2, (ends[1] - ends[0]) / 2, fmt="o", capsize=4)
+            ax.set(title=name, xticks=[], xlim=(-0.6, 0.6))
+        for ax, (name, one) in zip(self.axes_[len(found.numbers) :], found.categories.items(), strict=False):
+            low, high = one.confidence_interval(level)
+            errors = np.abs(np.stack([one.value - low, high - one.value]))
+            ax.barh(range(len(one.names)), np.maximum(one.value, 0), xerr=errors, alpha=0.6)
+            ax.set(title=name, yticks=range(len(one.names)), yticklabels=one.names)
+            ax.invert_yaxis()
+        for ax in self.axes_[width:]:
+            ax.set_visible(False)
+        self.figure_ = self.axes_[0].figure
+        return self

@@ -1,0 +1,175 @@
+r"""Means, variances and standard deviations, of all records or of those of groups.
+
+Released, once and jointly: for each column, the sums of a basis of the polynomials of a clipped and scaled value (see
+``sensitivity/_polynomials.py``). The number of records and all power sums follow by a linear map. The degree is 2 for
+means, so that the sampling error of the mean is known, and 4 for variances, for the same reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import Budget, PrivacyEvent
+from ..mechanisms import Mechanism, within_reach
+from ..release.theorems import Theorem
+from ..schema.grid import scaled
+from ..sensitivity import (
+    POLYNOMIAL_BITS,
+    bernstein_l1,
+    bernstein_l2,
+    bernstein_matrix,
+    chebyshev_l2,
+    chebyshev_matrix,
+    exact_sum,
+    polynomial_values,
+)
+from ._call import Numbers
+from ._noise import Sensitivity, combination, norm_mechanism, pure_mechanism
+from ._result import Each, Quotient
+
+Array = NDArray[np.float64]
+
+THEOREM = Theorem("Statistics", 1)
+LABEL = "moments"
+
+# Weights of Chebyshev polynomials, by degree. For variances, those of degrees 3 and 4 are for intervals only.
+_WEIGHTS = {2: (1.0, 1.0, 0.375), 4: (1.0, 1.0, 0.6875, 0.375, 0.375)}
+
+_BLOCK_ROWS = 2**14
+
+# With fewer records than so many standard deviations of the noise of their number, a variance has no interval.
+_FEWEST = 4.0
+
+#: Variance of values that are spread evenly over [-1, 1].
+_EVEN = 1 / 3
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """What is released of `width` columns in `n_cells` groups, and how. All of it is public."""
+
+    degree: int
+    width: int
+    n_cells: int
+    shared: bool  # Whether the number of records is released once for all columns.
+    matrix: Array
+    mechanism: Mechanism
+    event: PrivacyEvent
+
+    @property
+    def n_own(self) -> int:
+        """How many numbers each column has."""
+        return self.degree + (not self.shared)
+
+    @property
+    def powers(self) -> Array:
+        """Return the map from sums of polynomials to power sums."""
+        return np.asarray(np.linalg.inv(self.matrix), dtype=np.float64)
+
+    @property
+    def cost(self) -> float:
+        """Variance of the noise of a mean (degree 2) or a variance (degree 4) of evenly spread values, times n**2."""
+        gradient = np.zeros(self.degree + 1)
+        gradient[1 if self.degree == 2 else 2] = 1.0
+        gradient[0] = 0.0 if self.degree == 2 else -_EVEN
+        return combination(self.mechanism, gradient @ self.powers).variance
+
+    def sums(self, values: NDArray, numbers: Numbers, cells: NDArray | None = None) -> Array:
+        """Return what is released, before the noise."""
+        n, shared = self.n_cells, self.shared
+
+        def block(rows: NDArray, *own: NDArray) -> NDArray:
+            v = scaled(np.asarray(rows, dtype=np.float64), numbers.centre, numbers.half)
+            terms = polynomial_values(self.matrix[int(shared) :], v)
+            if shared:
+                constant = self.matrix[0, 0] * 2.0**POLYNOMIAL_BITS
+                # As many columns as numbers are released: the number of records, then those of each column.
+                columns = [np.full(len(v), constant), *(term for column in terms.transpose(2, 0, 1) for term in column)]
+            else:
+                columns = [term for column in terms.transpose(2, 0, 1) for term in column]
+            if not own:
+                return np.array([[column.sum() for column in columns]], dtype=np.float64).astype(np.int64)
+            found = [np.bincount(own[0], weights=column, minlength=n) for column in columns]
+            return np.array(found).T.astype(np.int64)
+
+        arrays = (values,) if cells is None else (values, cells)
+        total = exact_sum(block, *arrays, block_rows=_BLOCK_ROWS) * 2.0**-POLYNOMIAL_BITS
+        return within_reach(self.mechanism, total)
+
+    def power_sums(self, released: Array) -> Array:
+        """Return power sums by group, column and power, from 0 on."""
+        if self.shared:
+            own = released[:, 1:].reshape(self.n_cells, self.width, self.degree)
+            counts = np.broadcast_to(released[:, :1, None], (self.n_cells, self.width, 1))
+            released = np.concatenate([counts, own], axis=2)
+        else:
+            released = released.reshape(self.n_cells, self.width, self.degree + 1)
+        return np.asarray(released @ self.powers.T)
+
+
+def moment_design(
+    budget: Budget, share: float, degree: int, width: int, n_cells: int, may_lack: bool, rows: int
+) -> Design:
+    """Return the design of the smallest cost."""
+    found = []
+    if budget.delta == 0:
+        moves = Sensitivity(bernstein_l1(degree, width), bernstein_l2(degree, width), n_cells * width * (degree + 1))
+        basis = bernstein_matrix(degree)
+        found.append(
+            Design(degree, width, n_cells, False, basis, *pure_mechanism(budget, share, moves, rows)),
+        )
+    weights, shared = _WEIGHTS[degree], not may_lack
+    size = n_cells * (width * (degree + (not shared)) + shared)
+    moves = Sensitivity(np.inf, chebyshev_l2(weights, width, shared), size)
+    basis = chebyshev_matrix(weights)
+    found.append(Design(degree, width, n_cells, shared, basis, *norm_mechanism(budget, share, moves, rows)))
+    return min(found, key=lambda design: design.cost)
+
+
+def means(design: Design, sums: Array) -> tuple[Quotient, ...]:
+    """Return the means by group and column, in units of half the bounds' distance, from their middle."""
+    by_power = design.powers
+    found = []
+    for m in sums.reshape(-1, design.degree + 1):
+        count = max(m[0], 1.0)
+        mean = min(max(m[1] / count, -1.0), 1.0)
+        record = min(max(m[2] / count - mean**2, 0.0), 1 - mean**2)
+        found.append(Quotient(m[1], m[0], design.mechanism, by_power[1], by_power[0], record, -1.0, 1.0))
+    return tuple(found)
+
+
+def variances(design: Design, sums: Array, power: float = 1.0) -> tuple[Quotient, ...]:
+    """Return the variances (or with ``power=0.5`` standard deviations) by group and column, in units of means."""
+    p = design.powers
+    noise = np.sqrt(combination(design.mechanism, p[0]).variance)
+    found = []
+    for m in sums.reshape(-1, design.degree + 1):
+        count = max(m[0], 1.0)
+        mean = min(max(m[1] / count, -1.0), 1.0)
+        # The square of a noisy mean is too large by the variance of its noise, on average.
+        excess = combination(design.mechanism, p[1] - mean * p[0]).variance / count
+        top = p[2] - 2 * mean * p[1] + mean**2 * p[0]
+        a = m[2] - 2 * mean * m[1] + mean**2 * m[0] + excess
+        own = min(max(a / count, 0.0), 1.0)
+        # The sum of fourth powers about the mean, and half of the error of its noise, to be on the safe side.
+        weights = np.array([mean**4, -4 * mean**3, 6 * mean**2, -4 * mean, 1.0])
+        fourth = (weights @ m + np.sqrt(combination(design.mechanism, weights @ p).variance) / 2) / count
+        record = min(max(fourth - own**2, 0.0), own * (1 + abs(mean)) ** 2)
+        b = m[0] if m[0] > _FEWEST * noise else 0.0
+        found.append(Quotient(a, b, design.mechanism, top, p[0], record, 0.0, 1.0, "proportional", _EVEN, power=power))
+    return tuple(found)
+
+
+def in_units(rules: Sequence[Any], shift: Array, scale: Array, shape: tuple[int, ...]) -> tuple[Array, Array, Each]:
+    """Return values and standard errors of quotients in units of the columns, with their intervals."""
+    n = len(rules)
+    shifts, scales = (np.resize(each, n).tolist() for each in (shift, scale))
+    own = tuple(replace(rule, shift=one, scale=unit) for rule, one, unit in zip(rules, shifts, scales, strict=True))
+    values = np.array([rule.value for rule in own])
+    errors = np.array([rule.standard_error for rule in own])
+    return values.reshape(shape), errors.reshape(shape), Each(own, shape)

@@ -1,0 +1,162 @@
+"""The law of released noise, for intervals, and the choice of a mechanism by public numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr, ndtri
+
+from ..accounting import Budget, PrivacyEvent, PureEvent
+from ..mechanisms import (
+    DiscreteLaplaceMechanism,
+    Mechanism,
+    NoNoise,
+    StabilityThreshold,
+    l1_mechanism,
+    l2_mechanism,
+    pure_share,
+)
+from ..sensitivity import group_sensitivity
+
+Array = NDArray[np.float64]
+
+# The density of the noise is taken to repeat after so many standard deviations, and its transform to end here.
+_PERIOD, _LAST = 80.0, 400.0
+_T = np.arange(0.5, _LAST * _PERIOD / (2 * math.pi)) * (2 * math.pi / _PERIOD)
+
+# Shares of the variance that are normal, for which quantiles are computed; others are interpolated.
+_SHARES = np.linspace(0.0, 1.0, 9)
+
+
+@dataclass(frozen=True)
+class Law:
+    r"""A symmetric law whose transform is :math:`e^{-s^2t^2/2}\prod_i(1+a_i^2t^2)^{-k_i}`."""
+
+    # A Laplace variable of scale a has k = 1. A coordinate of noise of density exp(-|z|/a) in p dimensions has
+    # k = (p + 1) / 2. Sums of independent variables have the product.
+    normal: float = 0.0
+    parts: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def variance(self) -> float:
+        return self.normal**2 + sum(2 * k * a**2 for a, k in self.parts)
+
+    def half_width(self, level: float, normal: Any = 0.0) -> Any:
+        """Return how far the sum of this law and independent normal variables is from 0 with probability `level`."""
+        own, normal = self.variance, np.asarray(normal, dtype=np.float64)
+        total = np.sqrt(own + normal**2)
+        if not self.parts or own == 0:
+            return total * float(ndtri((1 + level) / 2))
+        with np.errstate(invalid="ignore"):
+            share = np.where(total > 0, (self.normal**2 + normal**2) / total**2, 1.0)
+        unit = tuple(sorted((round(a / math.sqrt(own - self.normal**2), 6), k) for a, k in self.parts if a))
+        if share.size > len(_SHARES):
+            return total * np.interp(share, _SHARES, [_unit_quantile(level, one, unit) for one in _SHARES.tolist()])
+        quantile = _laplace_quantile if [k for _, k in unit] == [1.0] else _unit_quantile
+        found = [quantile(level, round(one, 6), unit) for one in share.ravel().tolist()]
+        return total * np.reshape(found, share.shape)
+
+    def tail(self, x: float, normal: float = 0.0) -> float:
+        """Return the probability that the sum of this law and an independent normal variable exceeds `x`."""
+        total = math.sqrt(self.variance + normal**2)
+        if total == 0:
+            return float(x < 0)
+        if not self.parts:
+            return float(ndtr(-x / total))
+        unit = tuple((a / total, k) for a, k in self.parts)
+        place = min(abs(x) / total, _PERIOD / 4)
+        beyond = max(0.5 - float(np.sin(_T * place) @ _weights((self.normal**2 + normal**2) / total**2, unit)) / 2, 0.0)
+        return beyond if x >= 0 else 1 - beyond
+
+
+def _weights(normal: float, parts: tuple[tuple[float, float], ...]) -> Array:
+    """Return by what the sines of multiples of x are weighted in the probability of [-x, x]."""
+    log = -normal * _T**2 / 2 - sum(k * np.log1p((a * _T) ** 2) for a, k in parts)
+    return np.asarray(np.exp(log) / _T * (4 / _PERIOD))
+
+
+@lru_cache(maxsize=4096)
+def _unit_quantile(level: float, share: float, parts: tuple[tuple[float, float], ...]) -> float:
+    """Return the quantile of the absolute value where a share of the unit variance is normal."""
+    weights = _weights(share, tuple((a * math.sqrt(1 - share), k) for a, k in parts))
+    return float(brentq(lambda x: float(np.sin(_T * x) @ weights) - level, 0.0, _PERIOD / 4, xtol=1e-6))
+
+
+def _laplace_quantile(level: float, share: float, parts: object) -> float:
+    """Return the same for one Laplace variable, by the closed form of its sum with a normal variable."""
+    scale, spread = math.sqrt(max(1 - share, 1e-12) / 2), math.sqrt(max(share, 1e-12))
+    ratio = spread / scale
+
+    def beyond(x: float) -> float:
+        shifts = np.array([x / spread - ratio, -x / spread - ratio])
+        both = np.exp(ratio**2 / 2 + np.array([-x, x]) / scale + log_ndtr(shifts))
+        return 2 * float(ndtr(-x / spread)) + float(both[0] - both[1]) - (1 - level)
+
+    return float(brentq(beyond, 0.0, _PERIOD / 4, xtol=1e-9)) if ratio < 30 else float(ndtri((1 + level) / 2))
+
+
+def combination(mechanism: Mechanism, coefficients: Any) -> Law:
+    """Return the law of a linear combination of the noise in different coordinates of one release."""
+    own = np.abs(np.ravel(coefficients))
+    if isinstance(mechanism, NoNoise):
+        return Law()
+    if isinstance(mechanism, DiscreteLaplaceMechanism | StabilityThreshold):
+        return Law(parts=tuple((float(a) * mechanism.scale, 1.0) for a in own if a))
+    length = float(np.linalg.norm(own)) * mechanism.scale
+    if mechanism.name == "Gaussian":
+        return Law(normal=length)
+    return Law(parts=((length, (mechanism.size + 1) / 2),) if length else ())  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """What one record can change in a vector: bounds in both norms, and whether the vector holds integers."""
+
+    l1: float
+    l2: float
+    size: int
+    integers: bool = False
+
+
+def pure_mechanism(budget: Budget, share: float, moves: Sensitivity, rows: int) -> tuple[Mechanism, PrivacyEvent]:
+    """Return Laplace noise for a share of epsilon."""
+    if budget.epsilon == math.inf:
+        return NoNoise(group_sensitivity(moves.l2, rows)), PureEvent(math.inf)
+    part = pure_share(budget.epsilon, share)
+    most = group_sensitivity(moves.l1, rows)
+    if moves.integers:
+        return DiscreteLaplaceMechanism(part, most, moves.size), PureEvent(part)
+    return l1_mechanism(part, most, moves.size), PureEvent(part)
+
+
+def norm_mechanism(budget: Budget, share: float, moves: Sensitivity, rows: int) -> tuple[Mechanism, PrivacyEvent]:
+    """Return noise by the L2 norm for a share of the budget: Gaussian if delta is positive."""
+    if budget.epsilon == math.inf:
+        return pure_mechanism(budget, share, moves, rows)
+    mechanism, event = l2_mechanism(*budget, share, group_sensitivity(moves.l2, rows), moves.size)
+    return mechanism, event
+
+
+def mechanisms(budget: Budget, share: float, moves: Sensitivity, rows: int) -> list[tuple[Mechanism, PrivacyEvent]]:
+    """Return the mechanisms for a share of the budget: Gaussian if delta is positive, else both that need none."""
+    if budget.delta > 0 and budget.epsilon < math.inf:
+        return [norm_mechanism(budget, share, moves, rows)]
+    return [pure_mechanism(budget, share, moves, rows), norm_mechanism(budget, share, moves, rows)]
+
+
+def quietest(budget: Budget, share: float, moves: Sensitivity, rows: int) -> tuple[Mechanism, PrivacyEvent]:
+    """Return the mechanism with the least noise in a coordinate, of those for the budget as it is."""
+    return min(mechanisms(budget, share, moves, rows), key=lambda found: combination(found[0], 1.0).variance)
+
+
+def with_and_without_delta(budget: Budget, build: Callable[[Budget], Any], cost: Callable[[Any], float]) -> Any:
+    """Build a plan with delta and a plan without delta, and return the one of the smaller cost."""
+    budgets = [Budget(budget.epsilon, 0.0)] + [budget] * (budget.delta > 0)
+    return min(map(build, budgets), key=cost)

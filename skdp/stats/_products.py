@@ -1,0 +1,266 @@
+"""Covariances, correlations and linear trends, from second moments of bounded rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import Budget
+from ..mechanisms import Mechanism, within_reach
+from ..release.session import PrivacyGuarantee
+from ..release.theorems import Theorem
+from ..schema.grid import scaled
+from ..sensitivity import exact_sum, moments_l1, moments_l2, rounded_norm
+from ._call import Call, Numbers, numbers_of, statistic
+from ._noise import Sensitivity, combination, norm_mechanism, pure_mechanism, with_and_without_delta
+from ._result import Each, Estimate, Quotient
+
+Array = NDArray[np.float64]
+
+THEOREM = Theorem("Statistics", 4)
+_LABEL = "second moments"
+
+# Entries of a record are integers of so many bits; products of two, over a block, are exact in doubles.
+_BITS = 18
+
+
+class Moments:
+    """Released second moments of rows (1, v) with v in [-1, 1], and centred products with the law of their noise."""
+
+    def __init__(self, released: Array, mechanism: Mechanism, size: int) -> None:
+        self.mechanism = mechanism
+        self._places = np.zeros((size, size), dtype=np.intp)
+        rows, columns = np.triu_indices(size)
+        self._places[rows, columns] = self._places[columns, rows] = np.arange(len(rows))
+        # With the L2 norm, products off the diagonal are released with a factor.
+        self._weights = np.where(rows == columns, 1.0, _weight(mechanism))
+        gram = (released / self._weights)[self._places]
+        noise = math.sqrt(combination(mechanism, 1.0).variance)
+        self.count = gram[0, 0] if gram[0, 0] > 4 * noise else 0.0
+        self.n = max(float(gram[0, 0]), 1.0)
+        self.means = np.clip(gram[0, 1:] / self.n, -1.0, 1.0)
+        self._gram = gram
+
+    def terms(self, j: int, k: int) -> tuple[float, Array]:
+        """Return a centred sum of products, and the coefficients of its noise."""
+        a, b = self.means[j], self.means[k]
+        out = np.zeros(len(self._weights))
+        pairs = ((j + 1, k + 1, 1.0), (0, j + 1, -b), (0, k + 1, -a), (0, 0, a * b))
+        for row, column, factor in pairs:
+            place = self._places[row, column]
+            out[place] += factor / self._weights[place]
+        value = sum(factor * self._gram[row, column] for row, column, factor in pairs)
+        # The product of noisy means is off by the covariance of their noise, on average.
+        if self.count:
+            first, second = (self._mean_terms(i) for i in (j, k))
+            value += float(first @ second) * combination(self.mechanism, 1.0).variance / self.n
+        return float(value), out
+
+    def _mean_terms(self, j: int) -> Array:
+        out = np.zeros(len(self._weights))
+        out[self._places[0, j + 1]] = 1 / self._weights[self._places[0, j + 1]]
+        out[self._places[0, 0]] = -self.means[j]
+        return out
+
+    def quotient(self, j: int, k: int) -> Quotient:
+        """Return a covariance, with the sampling error of normal columns."""
+        value, top = self.terms(j, k)
+        own = {pair: self.terms(*pair)[0] / self.n for pair in ((j, j), (k, k))}
+        count = np.zeros(len(top))
+        count[0] = 1.0
+        covariance = value / self.n
+        record = max(own[j, j], 0.0) * max(own[k, k], 0.0) + covariance**2
+        low = 0.0 if j == k else -1.0
+        kind = "proportional" if j == k else "fixed"
+        return Quotient(value, self.count, self.mechanism, top, count, record, low, 1.0, kind, 1 / 3 if j == k else 0.0)
+
+
+def _weight(mechanism: Mechanism) -> float:
+    return 1.0 if mechanism.norm == "L1" else 1.375
+
+
+def released_moments(call: Any, numbers: Numbers) -> tuple[Moments, PrivacyGuarantee]:
+    """Release second moments of the records without missing values."""
+    d = numbers.width
+    size = (d + 1) * (d + 2) // 2
+    # Products off the diagonal have the weight 1.375 < sqrt(2) where the L2 norm counts, which is at most that of svec.
+    norm = rounded_norm(math.sqrt(d + 1), d + 1, 2.0**-_BITS)
+    moves = Sensitivity(moments_l1(norm, d + 1.0, 0.0, 0.0), moments_l2(norm, 0.0, 0.0), size)
+
+    def build(budget: Budget) -> Any:
+        makers = [norm_mechanism] if budget.delta > 0 else [pure_mechanism, norm_mechanism]
+        found = [make(budget, 1.0, moves, call.unit.rows) for make in makers]
+        return (*min(found, key=lambda one: _cost(one[0])), budget)
+
+    mechanism, event, budget = with_and_without_delta(call.budget, build, lambda found: _cost(found[0]))
+    plan = call.plan(budget, (_LABEL, mechanism, 1.0, THEOREM), events=[event])
+    session, values = call.open(plan, numbers.values)
+    upper = np.triu_indices(d + 1)
+    weights = np.where(upper[0] == upper[1], 8.0, 8.0 * _weight(mechanism))
+
+    def block(rows: NDArray) -> NDArray:
+        complete = rows[~np.isnan(rows).any(axis=1)]
+        one = np.full((len(complete), d + 1), 2.0**_BITS)
+        one[:, 1:] = np.rint(scaled(complete.astype(np.float64), numbers.centre, numbers.half, 2.0**_BITS))
+        # Integers of at most 2**36; sums over 2**11 rows and the weights of three bits keep below 2**53.
+        return np.asarray((one.T @ one)[upper] * weights).astype(np.int64)
+
+    exact = exact_sum(block, values) * 2.0 ** -(2 * _BITS + 3)
+    released = session.release(_LABEL, within_reach(mechanism, exact))
+    return Moments(released, mechanism, d + 1), plan
+
+
+def _cost(mechanism: Mechanism) -> float:
+    return combination(mechanism, 1.0).variance / _weight(mechanism) ** 2
+
+
+@statistic()
+def covariance(call: Call) -> Estimate:
+    r"""Estimate the covariance matrix of columns.
+
+    Parameters
+    ----------
+    X : array-like or table
+        Numbers between `bounds`, or a table with the columns of `schema`. Records with a missing value in one of the
+        columns are left out.
+    %(shared)s
+
+    Returns
+    -------
+    estimate : Estimate
+        Symmetric, of shape (n_columns, n_columns). With much noise it may have negative eigenvalues. Sums are divided
+        by the number of records. In intervals, the sampling error is that of normal columns.
+
+    Notes
+    -----
+    **Privacy.** One record adds the products of the entries of (1, v), where v are its values, scaled to [-1, 1]
+    (statistics, theorem 4).
+
+    Examples
+    --------
+    >>> from skdp import stats
+    >>> stats.covariance([[1.0, 2.0], [3.0, 5.0]] * 500, bounds=(0, 10), random_state=0).value.shape
+    (2, 2)
+    """
+    return _matrix(call, correlation=False)
+
+
+@statistic()
+def correlation(call: Call) -> Estimate:
+    r"""Estimate the correlation matrix of columns.
+
+    Parameters
+    ----------
+    X : array-like or table
+        Numbers between `bounds`, or a table with the columns of `schema`. Records with a missing value in one of the
+        columns are left out.
+    %(shared)s
+
+    Returns
+    -------
+    estimate : Estimate
+        Symmetric, of shape (n_columns, n_columns), with entries in [-1, 1] and ones on the diagonal. In intervals, the
+        sampling error is that of normal columns.
+
+    Notes
+    -----
+    **Privacy.** As for :func:`covariance`.
+
+    Examples
+    --------
+    >>> from skdp import stats
+    >>> found = stats.correlation([[1.0, 2.0], [9.0, 8.0]] * 5000, bounds=(0, 10), random_state=0)
+    >>> found.value.round(1).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    return _matrix(call, correlation=True)
+
+
+def _matrix(call: Any, correlation: bool) -> Estimate:
+    numbers = numbers_of(call)
+    moments, plan = released_moments(call, numbers)
+    d = numbers.width
+    rules = []
+    for j in range(d):
+        for k in range(d):
+            own = moments.quotient(min(j, k), max(j, k))
+            unit = float(numbers.half[j] * numbers.half[k])
+            rules.append(_correlated(moments, j, k) if correlation else replace(own, scale=unit))
+    values, errors = (np.array([getattr(one, name) for one in rules]) for name in ("value", "standard_error"))
+    details = {"count": moments.n, "mean": numbers.centre + numbers.half * moments.means}
+    shape = (d, d)
+    return Estimate(
+        values.reshape(shape), errors.reshape(shape), plan, numbers.names, details, Each(tuple(rules), shape)
+    )
+
+
+def _correlated(moments: Moments, j: int, k: int) -> Quotient:
+    """Return a correlation as a quotient of a covariance and of the square root of the product of two variances."""
+    j, k = min(j, k), max(j, k)
+    (top, a), (first, b), (second, c) = (moments.terms(*pair) for pair in ((j, k), (j, j), (k, k)))
+    noise = math.sqrt(combination(moments.mechanism, b).variance), math.sqrt(combination(moments.mechanism, c).variance)
+    if j == k or not moments.count or first < 2 * noise[0] or second < 2 * noise[1]:
+        # The bottom counts as 0, so that the interval is as wide as it can be. With itself, a column has one point.
+        at = 1.0 if j == k else 0.0
+        return Quotient(at, 0.0, moments.mechanism, 0 * a, 0 * a, 0.0, at if j == k else -1.0, 1.0, "fixed", at)
+    bottom = math.sqrt(first * second)
+    slope = (b * second + c * first) / (2 * bottom)
+    at = min(max(top / bottom, -1.0), 1.0)
+    # Per record, in units in which the bottom is a number of records.
+    unit = bottom / moments.n
+    record = (1 - at**2) ** 2
+    return Quotient(top / unit, moments.n, moments.mechanism, a / unit, slope / unit, record, -1.0, 1.0)
+
+
+@statistic()
+def linear_trend(call: Call) -> Estimate:
+    r"""Estimate the slope of the least-squares line of a column on another column.
+
+    Parameters
+    ----------
+    X : array-like or table
+        Two columns of numbers between `bounds`, or a table with the columns of `schema`: the column that explains, and
+        the column that is explained.
+    %(shared)s
+
+    Returns
+    -------
+    estimate : Estimate
+        The slope. ``details["intercept"]`` has the value of the line at 0. In intervals, the sampling error is that of
+        residuals of equal variance.
+
+    Notes
+    -----
+    **Privacy.** As for :func:`covariance` of both columns. The interval is Fieller's; it may be unbounded, where the
+    variance of the first column is lost in noise.
+
+    Examples
+    --------
+    >>> from skdp import stats
+    >>> rows = [[1.0, 3.0], [5.0, 5.0], [9.0, 7.0]] * 5000
+    >>> round(stats.linear_trend(rows, bounds=(0, 10), epsilon=1.0, random_state=0).value, 1)
+    0.5
+    """
+    numbers = numbers_of(call)
+    if numbers.width != 2:
+        raise ValueError(f"X must have two columns, the one that explains first, got {numbers.width}")
+    moments, plan = released_moments(call, numbers)
+    (xy, a), (xx, b), (yy, _) = (moments.terms(*pair) for pair in ((0, 1), (0, 0), (1, 1)))
+    unit = max(xx, 1e-9) / moments.n
+    slope = xy / (unit * moments.n)
+    # The variance of a residual, over that of the first column.
+    record = max(yy / moments.n - slope**2 * unit, 0.0) / unit
+    count = moments.n if moments.count and xx > 2 * math.sqrt(combination(moments.mechanism, b).variance) else 0.0
+    most = 2 * math.sqrt(max(yy / moments.n, 1e-3) / unit) if count else math.inf
+    scale = float(numbers.half[1] / numbers.half[0])
+    rule = Quotient(
+        xy / unit, count, moments.mechanism, a / unit, b / unit, record, -math.inf, math.inf, default=0.0, scale=scale
+    )
+    value = rule.value if abs(rule.value) <= most * scale else math.copysign(most * scale, rule.value)
+    centre = numbers.centre + numbers.half * moments.means
+    details = {"intercept": float(centre[1] - value * centre[0]), "count": moments.n}
+    return Estimate(value, rule.standard_error, plan, numbers.names, details, rule)

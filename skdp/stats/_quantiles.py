@@ -1,0 +1,332 @@
+"""Quantiles with intervals, and private ranges."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import Budget, PrivacyEvent
+from ..checks.params import check_boolean, real_numbers
+from ..mechanisms import Mechanism
+from ..release.session import Release, ReleaseSession, Reserved
+from ._call import COUNTS, Call, Numbers, numbers_of, statistic
+from ._noise import Sensitivity, quietest, with_and_without_delta
+from ._ranks import (
+    THEOREM,
+    WHOLE,
+    Neighbours,
+    as_values,
+    grid_of,
+    quantiles_at,
+    rank_counts,
+    rank_half_widths,
+    rank_scales,
+)
+from ._result import Estimate, check_level
+
+Array = NDArray[np.float64]
+
+
+# Parts of the budget: of the number of records, and of the ends of intervals.
+_OF_COUNT, _OF_ENDS = 0.04, 0.11
+
+# A range leaves out about so many records at each end, over the epsilon of a cut. The exponent is then 18 where records
+# end, so that edges beyond, of which there are thousands, are hardly ever drawn.
+_LEFT_OUT = 36.0
+
+_CELLS_OF_RANGE = 2**10
+
+#: A range is found from so many records over the epsilon of a cut.
+LEAST_RECORDS = 150.0
+
+
+def count_mechanism(budget: Budget, share: float, size: int, rows: int) -> tuple[Mechanism, PrivacyEvent]:
+    """Return the mechanism for the numbers of records in so many columns, of which each record is in all."""
+    return quietest(budget, share, Sensitivity(float(size), math.sqrt(size), size, integers=True), rows)
+
+
+def counted(numbers: Numbers, values: NDArray) -> Array:
+    """Count the records, or the numbers of each column where some may be missing."""
+    if not numbers.may_lack:
+        return np.array([float(len(values))])
+    return np.array([np.count_nonzero(~np.isnan(column)) for column in values.T], dtype=np.float64)
+
+
+def width_of_counts(numbers: Numbers) -> int:
+    """Return how many counts `counted` returns."""
+    return numbers.width if numbers.may_lack else 1
+
+
+@statistic()
+def quantile(
+    call: Call,
+    q: Any,
+    *,
+    interval: bool = True,
+    level: float = 0.95,
+) -> Estimate:
+    r"""Estimate quantiles of columns.
+
+    Parameters
+    ----------
+    X : array-like or table
+        Numbers between `bounds`, or a table with the columns of `schema`.
+    q : float or array-like of float
+        Levels between 0 and 1, in increasing order.
+    interval : bool, default=True
+        Whether to release what intervals need, with 15 % of the budget. If False, the quantiles have all of the
+        budget, and the result has no standard error and no interval.
+    level : float, default=0.95
+        The level at which intervals are most exact. Intervals at other levels are in proportion.
+    %(shared)s
+
+    Returns
+    -------
+    estimate : Estimate
+        Of shape (n_levels, n_columns), without the first axis for a single level, and without the second for a single
+        column. Values of a column with a declared step are multiples of it.
+
+    See Also
+    --------
+    skdp.preprocessing.private_quantiles : Quantiles alone, with a choice of the grid.
+
+    Notes
+    -----
+    **Privacy.** Quantiles are drawn by the exponential mechanism on a public grid of 16,384 cells (preprocessing,
+    theorem 2). Intervals need the number of records (statistics, theorem 2), and further quantiles at levels that
+    follow from it. The parts of the budget are public.
+
+    References
+    ----------
+    .. [1] H. Kaplan, S. Schnapp and U. Stemmer, "Differentially Private Approximate Quantiles", ICML 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import stats
+    >>> found = stats.quantile(np.arange(10_000) / 100, [0.25, 0.5], bounds=(0, 1000), random_state=0)
+    >>> found.value.round().tolist()
+    [25.0, 50.0]
+    """
+    return _quantiles(call, q, interval, level)
+
+
+def _quantiles(call: Call, q: Any, interval: bool, level: float) -> Estimate:
+    """Release quantiles, and what their intervals need."""
+    levels = _levels(q)
+    level, interval = check_level(level), check_boolean(interval, "interval")
+    numbers = numbers_of(call)
+    sought = tuple(np.ravel(levels).tolist())
+    main = 1 - (_OF_COUNT + _OF_ENDS) * interval
+
+    def build(budget: Budget) -> Any:
+        own = [quantiles_at(budget, main, sought, numbers.width, call.unit.rows)]
+        if interval:
+            own.append(count_mechanism(budget, _OF_COUNT, width_of_counts(numbers), call.unit.rows))
+            event = quantiles_at(budget, _OF_ENDS, sought, numbers.width, call.unit.rows)[1]
+            own.append((Reserved(event), event))  # type: ignore[arg-type]
+        return budget, own
+
+    budget, own = with_and_without_delta(call.budget, build, lambda found: found[1][0][0].scale)
+    shares = (main, _OF_COUNT, _OF_ENDS)
+    labels, theorems = ("quantiles", "number of records", "ends of intervals"), (THEOREM, COUNTS, THEOREM)
+    parts = [
+        (label, mechanism, share, theorem)
+        for label, (mechanism, _), share, theorem in zip(labels, own, shares, theorems, strict=False)
+    ]
+    plan = call.plan(budget, *parts, events=[event for _, event in own])
+    session, values = call.open(plan, numbers.values)
+    grid = grid_of(numbers)
+    shared = rank_counts(grid, values)
+    found = as_values(grid, session.release("quantiles", shared), numbers).T
+    shape = np.shape(levels) + (() if numbers.single else (numbers.width,))
+    spread: Any = None
+    if interval:
+        n = np.maximum(session.release("number of records", counted(numbers, values)), 1.0)
+        spread = _neighbours(session, call, budget, numbers, level, np.ravel(levels), found, n, shared)
+    error: Any = np.full(shape, np.nan) if spread is None else spread.standard_error.reshape(shape)
+    value: Any = found.reshape(shape)
+    if spread is not None:
+        spread = replace(spread, shape=shape)
+    if not shape:
+        value, error = float(value), float(error)
+    return Estimate(value, error, plan, numbers.names, {"q": np.asarray(levels) / WHOLE}, spread)
+
+
+@statistic()
+def median(
+    call: Call,
+    *,
+    interval: bool = True,
+    level: float = 0.95,
+) -> Estimate:
+    """Estimate medians of columns.
+
+    Parameters
+    ----------
+    X : array-like or table
+        Numbers between `bounds`, or a table with the columns of `schema`.
+    interval : bool, default=True
+        Whether to release what intervals need, with 15 % of the budget.
+    level : float, default=0.95
+        The level at which intervals are most exact.
+    %(shared)s
+
+    Returns
+    -------
+    estimate : Estimate
+        One number for each column.
+
+    See Also
+    --------
+    quantile : Other quantiles.
+
+    Notes
+    -----
+    **Privacy.** As for :func:`quantile` at level 0.5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import stats
+    >>> round(stats.median(np.arange(10_000) / 100, bounds=(0, 1000), random_state=0).value)
+    50
+    """
+    return _quantiles(call, 0.5, interval, level)
+
+
+def _levels(q: Any) -> NDArray[np.intp]:
+    """Return levels as multiples of 1 / WHOLE."""
+    array = real_numbers(q)
+    if array is None or array.ndim > 1 or not array.size or not np.all((array > 1e-5) & (array < 1 - 1e-5)):
+        raise ValueError("q must be a number or a sequence of numbers between 0.00001 and 0.99999")
+    if np.any(np.diff(np.ravel(array)) < 1e-5):
+        raise ValueError("q must increase, by 0.00001 or more")
+    return np.rint(array * WHOLE).astype(np.intp)
+
+
+def _neighbours(
+    session: ReleaseSession,
+    call: Call,
+    budget: Budget,
+    numbers: Numbers,
+    level: float,
+    levels: NDArray[np.intp],
+    found: Array,
+    n: Array,
+    shared: Array,
+) -> Neighbours:
+    """Release further quantiles on both sides of each, so far away that they enclose it with the given probability."""
+    least, q, width = float(n.min()), levels / WHOLE, numbers.width
+    signs = np.array([-1, 1])
+    scales = np.full((len(q), 2), 2 * quantiles_at(budget, _OF_ENDS, (1, 2), width, call.unit.rows)[0].scale)
+    spread = np.sqrt(least * q * (1 - q))[:, None] * np.ones(2)
+    # How far the ends have to be depends on the noise of the cuts, which depends on where the ends are.
+    wanted, inside, places, mechanism, event = (None,) * 5  # type: Any, Any, Any, Any, Any
+    for _ in range(3):
+        wanted = rank_half_widths(scales, spread, level)
+        at = np.rint((q[:, None] + signs * wanted / least) * WHOLE)
+        inside = (at > 0) & (at < WHOLE)
+        sought, places = np.unique(np.where(inside, at, WHOLE // 2).astype(np.intp), return_inverse=True)
+        mechanism, event = quantiles_at(budget, _OF_ENDS, tuple(sought.tolist()), width, call.unit.rows)
+        scales = rank_scales(mechanism, tuple(sought.tolist()))[places].reshape(scales.shape)
+    session.refine("ends of intervals", [Release("ends of intervals", mechanism, _OF_ENDS, THEOREM)], [event])
+    released = as_values(grid_of(numbers), session.release("ends of intervals", shared), numbers)
+    ends = released[:, places.ravel()].reshape(width, len(q), 2).transpose(1, 0, 2)
+    bounds = np.stack([numbers.lower, numbers.upper], axis=1)
+    ends = np.where(inside[:, None, :], ends, bounds)
+    ends = np.stack([np.minimum(ends[..., 0], found), np.maximum(ends[..., 1], found)], axis=2)
+    ns = np.broadcast_to(n, (len(q), width))
+    # In a column with more records than the fewest, the ends are farther away in ranks.
+    reach = wanted[:, None, :] * (ns / least)[..., None]
+    sampled = np.sqrt(ns * (q * (1 - q))[:, None])
+    return Neighbours(found, ends, scales[:, None, :], sampled, reach, numbers.lower, numbers.upper)
+
+
+def range_levels(mechanism: Mechanism, n: float) -> tuple[int, int]:
+    """Return the levels of both ends of a range, from a released number of records."""
+    epsilon = 1 / max(mechanism.scale, 1e-300) if mechanism.scale else math.inf
+    tail = min(max(_LEFT_OUT / (epsilon * max(n, 1.0)), 0.5 / max(n, 2.0), 1e-5), 0.25)
+    level = max(1, round(tail * WHOLE))
+    return level, WHOLE - level
+
+
+@statistic()
+def min_max(call: Call) -> Estimate:
+    r"""Estimate the range of columns: two quantiles that leave out few records on either side.
+
+    The smallest and the largest value of a column belong to single records. No private method tells them. The share of
+    records that the range leaves out on either side is as small as noise permits, and the result states it.
+
+    Parameters
+    ----------
+    X : array-like or table
+        Numbers between `bounds`, or a table with the columns of `schema`. Bounds may be much wider than the data.
+    %(shared)s
+
+    Returns
+    -------
+    estimate : Estimate
+        Of shape (2,) or (2, n_columns): lower and upper ends. ``details["tail"]`` is the share of records that lie
+        beyond each end. There is no interval.
+
+    See Also
+    --------
+    skdp.preprocessing.private_bounds : For columns without any public bounds.
+
+    Notes
+    -----
+    **Privacy.** The number of records has 4 % of the budget (statistics, theorem 2). It determines the levels of
+    the two quantiles, which are drawn by the exponential mechanism (preprocessing, theorem 2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import stats
+    >>> low, high = stats.min_max(np.arange(10_000) / 100, bounds=(0, 1e6), random_state=0).value
+    >>> bool(low < 2 and 98 < high < 102)
+    True
+    """
+    numbers = numbers_of(call)
+
+    def build(budget: Budget) -> Any:
+        mechanism, event = range_part(budget, 1 - _OF_COUNT, numbers, call.unit.rows)
+        return budget, count_mechanism(budget, _OF_COUNT, 1, call.unit.rows), (mechanism, event)
+
+    budget, of_count, (mechanism, event) = with_and_without_delta(call.budget, build, lambda found: found[2][0].scale)
+    parts = [
+        ("number of records", of_count[0], _OF_COUNT, COUNTS),
+        ("range", Reserved(event), 1 - _OF_COUNT, THEOREM),
+    ]
+    plan = call.plan(budget, *parts, events=[of_count[1], event])
+    session, values = call.open(plan, numbers.values)
+    n = float(session.release("number of records", [len(values)])[0])
+    levels = range_levels(mechanism, n)
+    session.refine("range", *range_release(budget, 1 - _OF_COUNT, numbers, levels, call.unit.rows))
+    ends = released_range(session, numbers, values)
+    value = ends[:, 0] if numbers.single else ends
+    details = {"tail": levels[0] / WHOLE, "count": n}
+    return Estimate(value, np.full(value.shape, np.nan), plan, numbers.names, details)
+
+
+def range_part(budget: Budget, share: float, numbers: Numbers, rows: int) -> tuple[Mechanism, Any]:
+    """Return the mechanism of a range at some levels, and its event, which is the same for all levels."""
+    return quantiles_at(budget, share, (1, WHOLE - 1), numbers.width, rows)
+
+
+def range_release(
+    budget: Budget, share: float, numbers: Numbers, levels: tuple[int, int], rows: int
+) -> tuple[list[Release], list[PrivacyEvent]]:
+    """Return what a reserved part is refined to."""
+    mechanism, event = quantiles_at(budget, share, levels, numbers.width, rows)
+    return [Release("range", mechanism, share, THEOREM)], [event]
+
+
+def released_range(session: ReleaseSession, numbers: Numbers, values: NDArray) -> Array:
+    """Release the range, of shape (2, n_columns)."""
+    grid = grid_of(numbers, _CELLS_OF_RANGE)
+    return as_values(grid, session.release("range", rank_counts(grid, values)), numbers).T

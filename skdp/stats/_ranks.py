@@ -1,0 +1,116 @@
+"""Quantiles by ranks: counts on a public grid, levels of cuts, and how far off a cut is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import Budget, PrivacyEvent
+from ..mechanisms import Mechanism, quantile_mechanism
+from ..release.theorems import Theorem
+from ..schema.declared import Number
+from ..schema.grid import SCALES, Grid, check_grid
+from ..sensitivity import spread_counts, sum_over_rows
+from ._call import Numbers
+from ._noise import Law
+
+Array = NDArray[np.float64]
+
+THEOREM = Theorem("Preprocessing", 2)
+
+#: Quantiles are multiples of one over this.
+WHOLE = 2**20
+
+_CELLS = 2**14
+
+
+def grid_of(numbers: Numbers, n_cells: int = _CELLS) -> Grid:
+    """Return the grid of the columns: half of its edges even, half even in logarithms."""
+    steps = [float(column.step or 1) for column in numbers.scales if isinstance(column, Number)]
+    return check_grid((numbers.lower, numbers.upper), n_cells, "auto", min(steps, default=1.0), (*SCALES, "auto"))
+
+
+def rank_counts(grid: Grid, values: NDArray) -> Array:
+    """Count shares of the records with a value in parts of the cells, of shape (n_columns, n_parts)."""
+    d, n = len(grid.lower), grid.n_cells + 1
+    first = np.arange(d) * n
+
+    def block(rows: NDArray) -> NDArray:
+        # The last cell holds missing values. Each record is in one cell of each column.
+        cells = np.where(np.isnan(rows), n - 1, grid.cells(rows)) + first
+        return np.bincount(cells.ravel(), minlength=d * n)
+
+    counts = sum_over_rows(block, values, block_rows=2**16).reshape(d, n)[:, :-1]
+    return spread_counts(counts.astype(np.float64))
+
+
+def quantiles_at(
+    budget: Budget, share: float, levels: tuple[int, ...], width: int, rows: int
+) -> tuple[Mechanism, PrivacyEvent]:
+    """Return the mechanism for quantiles of `width` columns at multiples of 1 / WHOLE."""
+    return quantile_mechanism(*budget, share, levels, WHOLE, width, (), rows)
+
+
+def as_values(grid: Grid, parts: NDArray, numbers: Numbers) -> Array:
+    """Return released quantiles in units of the columns, at multiples of a declared step."""
+    found = grid.values(grid.positions(parts))
+    for column, own in zip(numbers.scales, found, strict=False):
+        if isinstance(column, Number) and column.step is not None:
+            own[:] = np.clip(column.low + np.rint((own - column.low) / column.step) * column.step, None, column.high)
+    return found
+
+
+def rank_scales(mechanism: Mechanism, levels: tuple[int, ...]) -> Array:
+    """Return the scale of the noise of each quantile's rank, in records, where values are dense."""
+    # The exponent of a cut at level q falls by epsilon / (2 max(q, 1 - q)) for each record, where q is relative to the
+    # part that is cut. A part of the error of an end of the part is passed on.
+    ends, out = (0, *levels, WHOLE), np.zeros(len(levels))
+    parts = [(0, len(levels), 0.0, 0.0)]
+    while parts:
+        first, last, below, above = parts.pop()
+        if first < last:
+            middle = (first + last) // 2
+            low, high = ends[first], ends[last + 1]
+            share = (ends[middle + 1] - low) / (high - low)
+            own = 2 * max(share, 1 - share) * mechanism.scale
+            out[middle] = math.hypot(own, (1 - share) * below, share * above)
+            parts += [(first, middle, below, out[middle]), (middle + 1, last, out[middle], above)]
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Intervals of quantiles between two further released quantiles on either side of each."""
+
+    value: Array  # Of shape (n_levels, n_columns).
+    ends: Array  # Of shape (n_levels, n_columns, 2).
+    scales: Array  # Scales of the noise of the ends' ranks, of shape (n_levels, 1, 2).
+    sampled: Array  # Standard deviations of ranks under sampling, of shape (n_levels, n_columns).
+    reach: Array  # How many records the ends are away from the quantile, of the shape of `ends`.
+    least: Array
+    most: Array
+    shape: tuple[int, ...] = (-1,)
+
+    def interval(self, level: float, total: bool) -> tuple[Array, Array]:
+        """Return both ends, in proportion to the distance in ranks."""
+        scales, sampled = np.broadcast_arrays(self.scales, total * self.sampled[..., None])
+        factors = rank_half_widths(scales, sampled, level) / np.maximum(self.reach, 1e-300)
+        ends = self.value[..., None] + (self.ends - self.value[..., None]) * factors
+        low, high = (np.clip(ends[..., side], self.least, self.most).reshape(self.shape) for side in (0, 1))
+        return low, high
+
+    @property
+    def standard_error(self) -> Array:
+        """Standard deviation of the noise alone, by the same proportion."""
+        low, high = self.interval(0.6827, False)
+        return (high - low) / 2
+
+
+def rank_half_widths(scales: Array, sampled: Array, level: float) -> Array:
+    """Return how many records a rank is off with probability 1 - `level` at most."""
+    flat = zip(np.ravel(scales).tolist(), np.ravel(sampled).tolist(), strict=True)
+    found = [Law(parts=((scale, 1.0),) if scale else ()).half_width(level, normal) for scale, normal in flat]
+    return np.reshape(np.array(found, dtype=np.float64), np.shape(scales))

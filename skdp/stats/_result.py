@@ -1,0 +1,219 @@
+"""The result of a statistic: its value, how far noise and sampling spread it, and the guarantee."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
+
+from ..checks.params import check_choice, check_positive
+from ..mechanisms import Mechanism
+from ..release.session import PrivacyGuarantee
+from ..schema.schema import as_html, as_text
+from ._noise import Law, combination
+
+Array = NDArray[np.float64]
+
+
+def check_level(level: object) -> float:
+    """Return the level of an interval."""
+    return check_positive(level, "level", least=1e-6, most=1 - 1e-9)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A private statistic.
+
+    Parameters
+    ----------
+    value : float or ndarray
+        The statistic, with noise.
+    standard_error : float or ndarray
+        Standard deviation of the noise alone, as far as released numbers tell.
+    privacy_ : PrivacyGuarantee
+        What the call gives away at most, and through which release.
+    names : tuple of str
+        Names of the columns, or labels of the entries along the last axis, if there are any.
+    details : dict
+        Further released numbers, for instance ``"count"``, and public ones, for instance ``"bin_edges"``.
+    spread : object
+        Makes the intervals. None if there are none.
+
+    Notes
+    -----
+    **Privacy.** Everything in it is computed from releases and public numbers.
+
+    Examples
+    --------
+    >>> from skdp import stats
+    >>> found = stats.mean([2.0, 3.0, 4.0] * 1000, bounds=(0, 10), epsilon=1.0, random_state=0)
+    >>> low, high = found.confidence_interval(0.95)
+    >>> low < 3 < high
+    True
+    """
+
+    value: Any
+    standard_error: Any
+    privacy_: PrivacyGuarantee
+    names: tuple[str, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)
+    spread: Any = field(default=None, repr=False)
+
+    def confidence_interval(self, level: float = 0.95, *, of: str = "total") -> tuple[Any, Any]:
+        """Return an interval that holds the true value with probability `level`.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Between 0 and 1.
+        of : {"total", "noise"}, default="total"
+            With ``"total"``, the true value is that of the population from which the records were drawn
+            independently, so that sampling counts as well as noise. With ``"noise"``, it is that of the records.
+
+        Returns
+        -------
+        low, high : float or ndarray
+            Both ends, of the shape of `value`.
+        """
+        level, total = check_level(level), check_choice(of, "of", ("total", "noise")) == "total"
+        if self.spread is None:
+            raise ValueError("this statistic was released without what an interval needs")
+        low, high = self.spread.interval(level, total)
+        return (float(low), float(high)) if np.ndim(self.value) == 0 else (np.asarray(low), np.asarray(high))
+
+    def _table(self) -> list[tuple[str, ...]]:
+        value, error = np.asarray(self.value, dtype=object), np.asarray(self.standard_error)
+        if value.ndim > 1 or value.size > 100:
+            return [("value", "largest standard error"), (f"array of shape {value.shape}", f"{np.max(error):.4g}")]
+        names = self.names if len(self.names) == value.size else tuple(map(str, range(value.size)))
+        rows = zip(names, value.ravel(), np.broadcast_to(error, value.shape).ravel(), strict=True)
+        found = [(name, f"{one:.6g}", f"{spread:.3g}") for name, one, spread in rows]
+        return [("", "value", "standard error"), *found]
+
+    def __repr__(self) -> str:
+        return as_text(self._table()) + f"\n{str(self.privacy_).splitlines()[0]}"
+
+    def _repr_html_(self) -> str:
+        return as_html(self._table()) + f"<p>{str(self.privacy_).splitlines()[0]}</p>"
+
+
+@dataclass(frozen=True, eq=False)
+class Around:
+    """Intervals around estimates whose noise has one law, and whose sampling error is normal."""
+
+    value: Any
+    law: Law
+    sampling: Any = None  # Standard deviations; None where the records are no sample of which a law is known.
+    least: Any = -np.inf
+    most: Any = np.inf
+    unit: Any = 1.0  # What 1 in the law is in the values.
+
+    def interval(self, level: float, total: bool) -> tuple[Any, Any]:
+        """Return both ends."""
+        if total and self.sampling is None:
+            raise ValueError(
+                'of="total" has no meaning here: a sum has no value in a population. Use of="noise", or the mean'
+            )
+        half = self.unit * self.law.half_width(level, self.sampling if total else 0.0)
+        return np.clip(self.value - half, self.least, self.most), np.clip(self.value + half, self.least, self.most)
+
+
+@dataclass(frozen=True, eq=False)
+class Each:
+    """Intervals of several estimates, each by its own rule, mapped by an increasing function."""
+
+    rules: tuple[Any, ...]
+    shape: tuple[int, ...]
+
+    def interval(self, level: float, total: bool) -> tuple[Any, Any]:
+        """Return both ends."""
+        ends = np.array([rule.interval(level, total) for rule in self.rules], dtype=np.float64)
+        return ends[:, 0].reshape(self.shape), ends[:, 1].reshape(self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Quotient:
+    """Intervals of a quotient a / b of two noisy sums by inverting a test, in the manner of Fieller."""
+
+    a: float
+    b: float
+    mechanism: Mechanism
+    top: Array  # Coefficients of the noise of a, and of b, in the release.
+    bottom: Array
+    # Variance of one record's part of a - quotient * b under sampling.
+    record: float
+    least: float
+    most: float
+    # How the variance of a record's part depends on the quotient: "fixed", "proportional" to its square, or "binomial".
+    kind: str = "fixed"
+    default: float = 0.0  # What the value is drawn to where b is not larger than its noise.
+    shift: float = 0.0
+    scale: float = 1.0
+    power: float = 1.0
+
+    @property
+    def value(self) -> float:
+        """The quotient in units of the column."""
+        square = max(self.b, 0.0) ** 2
+        weight = square / (square + combination(self.mechanism, self.bottom).variance) if square else 0.0
+        at = weight * self.a / max(self.b, 1e-300) + (1 - weight) * self.default if square else self.default
+        return self._in_units(at)
+
+    @property
+    def standard_error(self) -> float:
+        """Standard deviation that the noise gives to the quotient, by linearisation."""
+        count = max(self.b, 1.0)
+        at = min(max(self.a / count, self.least), self.most)
+        error = min(math.sqrt(self.law(at).variance) / count, self.most - self.least)
+        slope = 1.0 if self.power == 1 else self.power * max(at, error, 1e-300) ** (self.power - 1)
+        return self.scale * slope * error
+
+    def law(self, quotient: float) -> Law:
+        """Return the law of the noise of a - quotient * b."""
+        return combination(self.mechanism, self.top - quotient * self.bottom)
+
+    def _in_units(self, quotient: float) -> float:
+        return float(self.shift + self.scale * min(max(quotient, self.least), self.most) ** self.power)
+
+    def interval(self, level: float, total: bool) -> tuple[float, float]:
+        """Return both ends."""
+        low, high = self._ends(level, total)
+        return self._in_units(low), self._in_units(high)
+
+    def _ends(self, level: float, total: bool) -> tuple[float, float]:
+        if self.b <= 0:
+            return self.least, self.most
+        count = max(self.b, 1.0)
+        at = min(max(self.a / count, self.least), self.most)
+        sampled = 0.0
+        if total and self.kind == "binomial":
+            sampled = at * (1 - at) * count
+        elif total:
+            # A variance of squares is less well known than a variance.
+            df = (count - 1) / (5 if self.kind == "proportional" else 1)
+            wider = stdtrit(max(df, 1.0), (1 + level) / 2) / ndtri((1 + level) / 2)
+            sampled = self.record * count * min(float(wider), 10.0) ** 2
+        law = self.law(at)
+        variance = law.variance
+        half = float(law.half_width(level, np.sqrt(sampled)))
+        if half == 0 and not (total and self.kind == "binomial"):
+            return at, at
+        z = half**2 / (variance + sampled) if half else float(ndtri((1 + level) / 2)) ** 2
+        # The variance of a - q b is a polynomial of degree 2 in q, which three values determine.
+        v0, v1, v2 = (self.law(q).variance for q in (0.0, 1.0, -1.0))
+        square, slope = (v1 + v2) / 2 - v0, (v1 - v2) / 2
+        if self.kind == "proportional" and at > 0:
+            square, sampled = square + sampled / at**2, 0.0
+        elif self.kind == "binomial" and total:
+            square, slope, sampled = square - count, slope + count, 0.0
+        lead = self.b**2 - z * square
+        middle = self.a * self.b + z * slope / 2
+        rest = self.a**2 - z * (v0 + sampled)
+        root = middle**2 - lead * rest
+        if lead <= 0 or root < 0:
+            return self.least, self.most
+        return (middle - np.sqrt(root)) / lead, (middle + np.sqrt(root)) / lead

@@ -1,0 +1,389 @@
+"""Counts in cells: histograms, categories, proportions and contingency tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import ApproximateEvent, Budget, PrivacyEvent, PureEvent
+from ..checks.data import label_array
+from ..checks.params import check_integer, increasing_edges, is_list
+from ..checks.values import shown
+from ..mechanisms import Mechanism, NoNoise, StabilityCounts
+from ..release.session import PrivacyGuarantee
+from ..release.theorems import Theorem
+from ..schema.declared import Category, cells_of
+from ..sensitivity import sum_over_rows
+from ._call import COUNTS, Call, Numbers, cells_in, choosing, numbers_of, statistic
+from ._noise import Sensitivity, combination, quietest, with_and_without_delta
+from ._result import Around, Estimate, Quotient
+
+Array = NDArray[np.float64]
+
+OCCURRING = Theorem("Statistics", 3)
+
+_MOST_CELLS = 2**22
+
+
+def table_plan(call: Call, size: int) -> tuple[Mechanism, PrivacyGuarantee]:
+    """Return the mechanism for counts in cells, of which each record is in one at most, and the plan."""
+    moves = Sensitivity(1.0, 1.0, size, integers=True)
+
+    def build(budget: Budget) -> Any:
+        return (*quietest(budget, 1.0, moves, call.unit.rows), budget)
+
+    mechanism, event, budget = with_and_without_delta(
+        call.budget, build, lambda found: combination(found[0], 1.0).variance
+    )
+    return mechanism, call.plan(budget, ("counts", mechanism, 1.0, COUNTS), events=[event])
+
+
+def released_table(
+    call: Call, rows: NDArray, shape: tuple[int, ...], cells: Callable[[NDArray], NDArray] = lambda codes: codes
+) -> tuple[NDArray, Any, PrivacyGuarantee]:
+    """Release the number of records in each cell of a table; rows with a negative cell are in no cell."""
+    size = math.prod(shape)
+    if size > _MOST_CELLS:
+        raise ValueError(f"the table would have {size} cells, and may have {_MOST_CELLS}: choose fewer bins or columns")
+    mechanism, plan = table_plan(call, size)
+    session, rows = call.open(plan, rows)
+
+    def block(some: NDArray) -> NDArray:
+        codes = cells(some)
+        return np.bincount(codes[codes >= 0], minlength=size)
+
+    exact = sum_over_rows(block, rows, block_rows=max(2**16, size))
+    counts = np.rint(session.release("counts", exact.astype(np.float64))).astype(np.int64)
+    return counts.reshape(shape), mechanism, plan
+
+
+def table_estimate(
+    counts: NDArray, mechanism: Any, plan: PrivacyGuarantee, names: tuple[str, ...], details: dict[str, Any]
+) -> Estimate:
+    """Return counts with intervals; under sampling, each count follows a Poisson law."""
+    law = combination(mechanism, 1.0)
+    spread = Around(counts, law, np.sqrt(np.maximum(counts, 0)), 0.0)
+    return Estimate(counts, np.full(counts.shape, math.sqrt(law.variance)), plan, names, details, spread)
+
+
+def _edges_of(bins: Any, numbers: Numbers) -> list[Array]:
+    # As in NumPy, a list with as many entries as there are columns has an entry for each.
+    every = list(bins) if is_list(bins) and len(bins) == numbers.width > 1 else [bins] * numbers.width
+    found = []
+    for one, low, high in zip(every, numbers.lower.tolist(), numbers.upper.tolist(), strict=True):
+        edges = increasing_edges(one) if is_list(one) else None
+        if edges is None:
+            if is_list(one):
+                raise ValueError("bins must be a number of bins, or finite edges that increase")
+            edges = np.linspace(low, high, check_integer(one, "bins", least=1, most=_MOST_CELLS) + 1)
+        found.append(edges)
+    return found
+
+
+def _histogram(call: Call, bins: Any, width: int | None = None) -> Estimate:
+    numbers = numbers_of(call)
+    if width is not None and numbers.width != width:
+        raise ValueError(f"this histogram takes {width} column{'s' * (width > 1)}, got {numbers.width}")
+    edges = _edges_of(bins, numbers)
+    shape = tuple(len(own) - 1 for own in edges)
+
+    def cells(rows: NDArray) -> NDArray:
+        places = tuple(np.searchsorted(own[1:-1], x, side="right") for own, x in zip(edges, rows.T, strict=True))
+        return np.where(np.isnan(rows).any(axis=1), -1, np.ravel_multi_index(places, shape))
+
+    counts, mechanism, plan = released_table(call, numbers.values, shape, cells)
+    return table_estimate(counts, mechanism, plan, (), {"bin_edges": edges[0] if width == 1 else edges})
+
+
+@statistic()
+def histogram(
+    call: Call,
+    bins: Any = 10,
+) -> Estimate:
+    """Estimate the number of records in each bin of a column.
+
+    Parameters
+    ----------
+    X : array-like or table
+        One column of numbers between `bounds`, or a table with the columns of `schema`.
+    bins : int or array-like of float, default=10
+        Number of bins of equal width between the bounds, or public edges. Values beyond are in the outer bins.
+    %(shared)s
+
+    Returns
+    -------
+    estimate : Estimate
+        Integers, which may be negative; ``details["bin_edges"]`` has the edges.
+
+    Notes
+    -----
+    **Privacy.** One record changes one count by 1 (statistics, theorem 2). The noise does not depend on the number of
+    bins.
+
+    Examples
+    --------
+    >>> from skdp import stats
+    >>> found = stats.histogram([1.0, 6.0, 7.0] * 1000, 2, bounds=(0, 10), random_state=0)
+    >>> found.details["bin_edges"].tolist()
+    [0.0, 5.0, 10.0]
+    >>> (abs(found.value - [1000, 2000]) < 20).all().item()
+    True
+    """
+    return _histogram(call, bins, 1)
+
+
+@statistic()
+def histogram2d(
+    call: Call,
+    bins: Any = 10,
+) -> Estimate:
+    """Estimate the number of records in each bin of two columns.
+
+    Parameters
+    ----------
+    X : array-like or table
+        Two columns of numbers between `bounds`, or a table with the columns of `schema`.
+    bins : int, array-like of float, or a pair of them, default=10
+        Number of bins of equal width between the bounds, or public edges. Values beyond are in the outer bins.
+    %(shared)s
+
+    Returns
+    -------
+    estimate : Estimate
+        Integers, which may be negative; ``details["bin_edges"]`` has the edges of both columns.
+
+    Notes
+    -----
+    **Privacy.** As for :func:`histogram`. Records with a missing value in one of the columns are in no bin.
+
+    Examples
+    --------
+    >>> from skdp import stats
+    >>> stats.histogram2d([[1.0, 6.0]] * 1000, (2, 3), bounds=(0, 10), random_state=0).value.shape
+    (2, 3)
+    """
+    return _histogram(call, bins, 2)
+
+
+@statistic()
+def histogramdd(
+    call: Call,
+    bins: Any = 10,
+) -> Estimate:
+    """Estimate the number of records in each bin of several columns.
+
+    Parameters
+    ----------
+    X : array-like or table
+        Columns of numbers between `bounds`, or a table with the columns of `schema`.
+    bins : int, array-like of float, or a list of them, default=10
+        Number of bins of equal width between the bounds, or public edges. Values beyond are in the outer bins.
+    %(shared)s
+
+    Returns
+    -------
+    estimate : Estimate
+        Integers, which may be negative; ``details["bin_edges"]`` has the edges of all columns.
+
+    See Also
+    --------
+    skdp.synthetic.NoisyHistogram : Histograms as a substitute of the data, for models.
+
+    Notes
+    -----
+    **Privacy.** As for :func:`histogram`. Records with a missing value in one of the columns are in no bin.
+
+    Examples
+    --------
+    >>> from skdp import stats
+    >>> stats.histogramdd([[1.0, 6.0, 2.0]] * 1000, 2, bounds=(0, 10), random_state=0).value.shape
+    (2, 2, 2)
+    """
+    return _histogram(call, bins)
+
+
+@statistic(bounds=False)
+def value_counts(call: Call) -> Estimate:
+    r"""Estimate how often each category of a column occurs.
+
+    Parameters
+    ----------
+    X : array-like or table
+        A table with the columns of `schema`. Without a schema, labels of any kind, of which the list is private.
+    columns : str, default=None
+        Name of a column of categories. It may be left out if there is only one.
+    %(shared)s
+
+    Returns
+    -------
+    estimate : Estimate
+        Integers, with the names of the categories in ``names``. With a schema, all categories are there, and the cells
+        of other and of missing values. Without a schema, only labels whose noisy counts exceed
+        ``details["threshold"]`` are there.
+
+    See Also
+    --------
+    skdp.preprocessing.PrivateLabelSet : Labels without their counts.
+
+    Notes
+    -----
+    **Privacy.** One record changes one count by 1 (statistics, theorem 2). Without a schema, the list of labels is
+    private, and `delta` must be positive. The noise is then bounded, and counts are released above a threshold. A label
+    with a single record exceeds it with a probability of `delta` at most (statistics, theorem 3).
+
+    References
+    ----------
+    .. [1] D. Desfontaines, J. Voss, B. Gipson and C. Mandayam, "Differentially Private Partition Selection", PoPETs
+       2022.
+
+    Examples
+    --------
+    >>> from skdp import stats
+    >>> found = stats.value_counts(["flu"] * 500 + ["cold"] * 300 + ["rare"], delta=1e-6, random_state=0)
+    >>> found.names
+    ('cold', 'flu')
+    """
+    if call.schema is not None:
+        cells = cells_in(call)
+        if len(cells.names) > 1:
+            raise ValueError("columns must name one column of categories; contingency takes several")
+        counts, mechanism, plan = released_table(call, cells.codes[:, 0], cells.shape)
+        return table_estimate(counts, mechanism, plan, cells.labels[0], {})
+    mechanism, event = occurring_mechanism(call.budget, call.unit.rows)
+    plan = call.plan(call.budget, ("labels and counts", mechanism, 1.0, OCCURRING), events=[event])
+    session, labels = call.open(plan, label_array(call.table))
+    names, counts, threshold = released_labels(session, "labels and counts", labels, mechanism)
+    return table_estimate(counts, mechanism, plan, tuple(map(str, names.tolist())), {"threshold": threshold})
+
+
+def occurring_mechanism(budget: Budget, rows: int) -> tuple[Mechanism, PrivacyEvent]:
+    """Return the mechanism for counts of labels whose list is private, where a unit has so many records at most."""
+    epsilon, delta = budget
+    if epsilon == math.inf:
+        return NoNoise(float(rows)), PureEvent(epsilon)
+    if delta == 0:
+        raise ValueError(
+            "delta must be positive where the list of labels is private. With delta=0, pass a schema that declares the "
+            "labels"
+        )
+    # By group privacy: the deltas of the records of a group add up with factors exp(k epsilon / rows).
+    ratio = (
+        1.0 if rows == 1 else math.exp(epsilon / rows - epsilon) * math.expm1(-epsilon / rows) / math.expm1(-epsilon)
+    )
+    part = delta * ratio * (1 if rows == 1 else 1 - 2.0**-40)
+    return StabilityCounts(epsilon / rows * (1 if rows == 1 else 1 - 2.0**-40), part), ApproximateEvent(epsilon, delta)
+
+
+def released_labels(session: Any, label: str, labels: NDArray, mechanism: Any) -> tuple[NDArray, NDArray, int]:
+    """Release labels with their counts, where these exceed the threshold."""
+    threshold = getattr(mechanism, "threshold", 0)
+    names, exact = np.unique(labels, return_counts=True)
+    counts = session.release(label, exact).astype(np.int64)
+    return names[counts > threshold], counts[counts > threshold], threshold
+
+
+@statistic(bounds=False)
+def proportion(
+    call: Call,
+    value: Any = True,
+) -> Estimate:
+    r"""Estimate the share of records that have a value.
+
+    Parameters
+    ----------
+    X : array-like or table
+        Truth values, or labels; or a table with the columns of `schema`.
+    value : object, default=True
+        The value whose share is asked for, or a list of values. Public.
+    columns : str, default=None
+        Name of a column of categories. It may be left out if there is only one.
+    %(shared)s
+
+    Returns
+    -------
+    estimate : Estimate
+        A number in [0, 1]. With a schema, records with a missing value are left out.
+
+    Notes
+    -----
+    **Privacy.** A record adds 1 to one of two counts, of records with the value and without it (statistics, theorem 2).
+    The interval inverts a test at each candidate for the share, in the manner of Wilson and Fieller. It holds for small
+    counts as well; where the noisy number of records may be 0, it is [0, 1].
+
+    References
+    ----------
+    .. [1] E. B. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", Journal of the American
+       Statistical Association 22, 1927.
+
+    Examples
+    --------
+    >>> from skdp import stats
+    >>> round(stats.proportion([True] * 300 + [False] * 700, epsilon=1.0, random_state=0).value, 1)
+    0.3
+    """
+    wanted = list(value) if is_list(value) else [value]
+    if call.schema is None:
+        labels = label_array(call.table)
+        codes = np.where(np.isin(labels, wanted), 0, 1)
+    else:
+        names, _ = call.names(Category)
+        if len(names) > 1:
+            raise ValueError("columns must name one column of categories")
+        column: Any = call.schema[names[0]]
+        unknown = [one for one in wanted if one not in column.values]
+        if unknown:
+            raise ValueError(f"value must be a category of the column {names[0]!r}, got {shown(unknown[0])}")
+        cells = cells_in(choosing(call, names[0])).codes[:, 0]
+        codes = np.where(np.isin(cells, [column.values.index(one) for one in wanted]), 0, 1)
+        if column.missing == "cell":
+            codes[cells == len(cells_of(column)) - 1] = -1
+    counts, mechanism, plan = released_table(call, codes, (2,))
+    with_value, n = float(counts[0]), float(counts.sum())
+    spread = Quotient(
+        with_value, n, mechanism, np.array([1.0, 0.0]), np.ones(2), 0.0, 0.0, 1.0, "binomial", default=0.5
+    )
+    return Estimate(spread.value, spread.standard_error, plan, (), {"count": int(n)}, spread)
+
+
+@statistic(bounds=False)
+def contingency(call: Call) -> Estimate:
+    r"""Estimate the number of records with each combination of categories.
+
+    Parameters
+    ----------
+    X : table
+        With the columns of `schema`.
+    %(shared)s
+
+    Returns
+    -------
+    estimate : Estimate
+        Integers, with one axis for each column. ``details["labels"]`` has the names of the cells along each axis, and
+        ``details["margins"]`` the counts of each column alone, as sums of the table.
+
+    See Also
+    --------
+    chi2_contingency : Test of independence.
+
+    Notes
+    -----
+    **Privacy.** One record changes one count by 1 (statistics, theorem 2). Margins are post-processing, and are
+    consistent with the table.
+
+    Examples
+    --------
+    >>> from skdp import Schema, stats
+    >>> schema = Schema({"sex": ["f", "m"], "smokes": [True, False]})
+    >>> X = {"sex": ["f", "m"] * 500, "smokes": [True, False, False, False] * 250}
+    >>> stats.contingency(X, schema=schema, random_state=0).value.shape
+    (4, 4)
+    """
+    cells = cells_in(call)
+    counts, mechanism, plan = released_table(call, cells.flat, cells.shape)
+    axes = range(counts.ndim)
+    margins = [counts.sum(axis=tuple(other for other in axes if other != axis)) for axis in axes]
+    return table_estimate(counts, mechanism, plan, (), {"labels": cells.labels, "margins": margins})

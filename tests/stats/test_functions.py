@@ -1,0 +1,311 @@
+"""Statistics: known answers, what is charged and refused, missing values, and forms of tables."""
+
+import inspect
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import skdp
+from skdp import BudgetAccountant, Category, Number, Schema, stats
+from skdp.exceptions import BudgetError
+
+RNG = np.random.default_rng(0)
+X = np.column_stack([RNG.normal(50, 10, 2001), RNG.uniform(0, 100, 2001)])
+X[:, 1] += X[:, 0] / 2
+CLIPPED = np.clip(X, 0, 100)
+EXACT = {"bounds": (0, 100), "epsilon": math.inf}
+
+SCHEMA = Schema(
+    {
+        "age": Number(0, 100, step=1),
+        "income": Number(0, 1000, missing="error"),
+        "sex": ["f", "m"],
+        "work": ["a", "b", "c"],
+    }
+)
+TABLE = pd.DataFrame(
+    {
+        "age": np.where(np.arange(3000) % 10 == 0, np.nan, RNG.integers(0, 101, 3000)),
+        "income": RNG.uniform(0, 1000, 3000),
+        "sex": RNG.choice(["f", "m"], 3000),
+        "work": RNG.choice(["a", "b", "c"], 3000, p=[0.6, 0.3, 0.1]),
+    }
+)
+
+#: How each function is called on the table.
+CALLS = {
+    "count": lambda **k: stats.count(TABLE, schema=SCHEMA, **k),
+    "sum": lambda **k: stats.sum(TABLE, schema=SCHEMA, **k),
+    "mean": lambda **k: stats.mean(TABLE, schema=SCHEMA, **k),
+    "var": lambda **k: stats.var(TABLE, schema=SCHEMA, **k),
+    "std": lambda **k: stats.std(TABLE, schema=SCHEMA, **k),
+    "quantile": lambda **k: stats.quantile(TABLE, [0.2, 0.5], schema=SCHEMA, **k),
+    "median": lambda **k: stats.median(TABLE, schema=SCHEMA, **k),
+    "min_max": lambda **k: stats.min_max(TABLE, schema=SCHEMA, **k),
+    "histogram": lambda **k: stats.histogram(TABLE, columns="age", schema=SCHEMA, **k),
+    "histogram2d": lambda **k: stats.histogram2d(TABLE, schema=SCHEMA, **k),
+    "histogramdd": lambda **k: stats.histogramdd(TABLE, [2, 3], schema=SCHEMA, **k),
+    "ecdf": lambda **k: stats.ecdf(TABLE, columns="age", depth=3, schema=SCHEMA, **k),
+    "value_counts": lambda **k: stats.value_counts(TABLE, columns="work", schema=SCHEMA, **k),
+    "proportion": lambda **k: stats.proportion(TABLE, "f", columns="sex", schema=SCHEMA, **k),
+    "contingency": lambda **k: stats.contingency(TABLE, schema=SCHEMA, **k),
+    "covariance": lambda **k: stats.covariance(TABLE, schema=SCHEMA, **k),
+    "correlation": lambda **k: stats.correlation(TABLE, schema=SCHEMA, **k),
+    "linear_trend": lambda **k: stats.linear_trend(TABLE, schema=SCHEMA, **k),
+    "group_by": lambda **k: stats.group_by(TABLE, "sex", schema=SCHEMA).agg({"age": ["mean", "std"]}, **k)["age_mean"],
+    "ttest_ind": lambda **k: stats.ttest_ind(TABLE, "sex", columns="age", schema=SCHEMA, **k),
+    "chi2_contingency": lambda **k: stats.chi2_contingency(TABLE, schema=SCHEMA, **k),
+    "describe": lambda **k: stats.describe(TABLE, schema=SCHEMA, **k),
+}
+
+every_function = pytest.mark.parametrize("name", CALLS)
+
+
+def test_every_function_is_called_here():
+    functions = {name for name in stats.__all__ if inspect.isfunction(getattr(stats, name))}
+    assert functions == set(CALLS)
+
+
+def test_the_package_is_found_without_an_import():
+    assert skdp.stats is stats
+    assert skdp.describe is stats.describe
+
+
+# --- known answers ---------------------------------------------------------------------------------------------------
+
+
+def test_without_noise_statistics_are_those_of_numpy():
+    assert stats.count(X, epsilon=math.inf).value == 2001
+    for name in ("sum", "mean", "var", "std"):
+        expected = getattr(np, name)(CLIPPED, axis=0)
+        np.testing.assert_allclose(getattr(stats, name)(X, **EXACT).value, expected, rtol=1e-4, err_msg=name)
+    for name in ("mean", "var", "std"):
+        found = getattr(stats, name)(X, method="direct", **EXACT).value
+        np.testing.assert_allclose(found, getattr(np, name)(CLIPPED, axis=0), rtol=1e-4)
+    q = [0.1, 0.5, 0.9]
+    np.testing.assert_allclose(stats.quantile(X, q, **EXACT).value, np.quantile(CLIPPED, q, axis=0), atol=0.2)
+    np.testing.assert_allclose(stats.median(X, **EXACT).value, np.median(CLIPPED, axis=0), atol=0.1)
+    np.testing.assert_allclose(stats.covariance(X, **EXACT).value, np.cov(CLIPPED.T, ddof=0), atol=0.01)
+    np.testing.assert_allclose(stats.correlation(X, **EXACT).value, np.corrcoef(CLIPPED.T), atol=1e-4)
+    slope, intercept = np.polyfit(*CLIPPED.T, 1)
+    found = stats.linear_trend(X, **EXACT)
+    np.testing.assert_allclose([found.value, found.details["intercept"]], [slope, intercept], rtol=1e-3)
+
+
+def test_without_noise_tables_are_those_of_numpy():
+    edges = np.array([0, 10, 50, 100.0])
+    np.testing.assert_array_equal(stats.histogram(X[:, 0], edges, **EXACT).value, np.histogram(CLIPPED[:, 0], edges)[0])
+    expected = np.histogramdd(CLIPPED, [4, 5], [(0, 100)] * 2)[0]
+    np.testing.assert_array_equal(stats.histogram2d(X, (4, 5), **EXACT).value, expected)
+    np.testing.assert_array_equal(stats.histogramdd(X, [4, 5], **EXACT).value, expected)
+    found = stats.ecdf(X[:, 0], depth=5, **EXACT)
+    expected = [(CLIPPED[:, 0] < edge).mean() for edge in found.details["edges"][:-1]]
+    np.testing.assert_allclose(found.value, [*expected, 1.0], atol=1e-12)
+    counts = stats.contingency(TABLE, schema=SCHEMA, epsilon=math.inf)
+    expected = pd.crosstab(TABLE["sex"], TABLE["work"]).to_numpy()
+    np.testing.assert_array_equal(counts.value[:2, :3], expected)
+    assert counts.value.sum() == 3000
+    np.testing.assert_array_equal(counts.details["margins"][1][:3], expected.sum(axis=0))
+
+
+def test_values_beyond_the_bounds_are_clipped():
+    x = np.array([-50.0, 5.0, 500.0])
+    given = {"bounds": (0, 10), "epsilon": math.inf}
+    assert stats.sum(x, **given).value == pytest.approx(15, abs=1e-4)
+    assert stats.mean(x, **given).value == pytest.approx(5, abs=1e-4)
+    assert stats.histogram(x, 2, **given).value.tolist() == [1, 2]
+
+
+def test_missing_values_follow_the_schema():
+    age = TABLE["age"].dropna()
+    found = stats.describe(TABLE, schema=SCHEMA, epsilon=math.inf)
+    assert found.count.value == 3000
+    own = found.numbers["age"]
+    assert (own["count"].value, own["missing"].value) == (2700, 300)
+    assert own["mean"].value == pytest.approx(age.mean(), abs=1e-3)
+    assert own["std"].value == pytest.approx(age.std(ddof=0), abs=1e-3)
+    assert own["50%"].value == pytest.approx(age.median(), abs=1)
+    assert found.numbers["income"]["missing"].value == 0
+    assert stats.count(TABLE, columns="age", schema=SCHEMA, epsilon=math.inf).value == 2700
+    assert stats.mean(TABLE, columns="age", schema=SCHEMA, epsilon=math.inf).value == pytest.approx(
+        age.mean(), abs=1e-3
+    )
+    both = TABLE[["age", "income"]].dropna()
+    np.testing.assert_allclose(
+        stats.covariance(TABLE, schema=SCHEMA, epsilon=math.inf).value, both.cov(ddof=0), rtol=1e-3, atol=2
+    )
+    refused = TABLE.assign(income=np.nan)
+    with pytest.raises(ValueError, match="income"):
+        stats.mean(refused, schema=SCHEMA)
+    with pytest.raises(ValueError, match="NaN"):
+        stats.mean([1.0, np.nan], bounds=(0, 1))
+
+
+def test_groups_without_noise():
+    found = stats.group_by(TABLE, ["sex", "work"], schema=SCHEMA).agg(
+        {"income": ["mean", "var", "std", "count"]}, epsilon=math.inf
+    )
+    expected = TABLE.groupby(["sex", "work"])["income"]
+    names = [", ".join(key) for key in expected.mean().index]
+    places = [found["income_mean"].names.index(name) for name in names]
+    np.testing.assert_allclose(found["income_mean"].value[places], expected.mean(), rtol=1e-4)
+    np.testing.assert_allclose(found["income_std"].value[places], expected.std(ddof=0), rtol=1e-3)
+    np.testing.assert_allclose(found["income_count"].value[places], expected.count())
+
+
+def test_groups_of_a_private_list():
+    labels = np.array(["north"] * 1500 + ["south"] * 1499 + ["secret"])
+    found = stats.group_by(TABLE, labels, schema=SCHEMA).agg({"income": "mean"}, epsilon=4.0, delta=1e-12)
+    # A label of one record is released with a probability of 1e-12 at most.
+    assert found["income_mean"].names == ("north", "south")
+    with pytest.raises(ValueError, match="delta must be positive"):
+        stats.group_by(TABLE, labels, schema=SCHEMA).agg({"income": "mean"}, epsilon=4.0)
+
+
+def test_labels_of_a_private_list_have_their_counts():
+    labels = ["a"] * 5000 + ["b"] * 3000 + ["secret"]
+    found = stats.value_counts(labels, epsilon=1.0, delta=1e-12)
+    assert found.names == ("a", "b")
+    # The noise is never larger than the threshold.
+    assert np.all(np.abs(found.value - [5000, 3000]) <= found.details["threshold"])
+
+
+def test_tests_of_hypotheses_find_what_there_is():
+    table = TABLE.assign(income=TABLE["income"].where(TABLE["sex"] == "f", TABLE["income"] / 2))
+    given = {"schema": SCHEMA, "epsilon": 1.0, "random_state": 0}
+    strong = stats.ttest_ind(table, "sex", columns="income", **given)
+    assert strong.pvalue < 1e-6
+    assert strong.power(250) > 0.99
+    assert strong.power(0.0) == pytest.approx(0.05, abs=1e-3)
+    dependent = TABLE.assign(work=np.where(TABLE["sex"] == "f", "a", TABLE["work"]))
+    found = stats.chi2_contingency(dependent, **given)
+    assert found.pvalue == 0.0005
+    assert found.power([[1 / 6] * 3] * 2) == pytest.approx(0.05, abs=1e-3)
+    assert found.power([[0.5, 0, 0], [0, 0.25, 0.25]]) > 0.99
+
+
+# --- forms of tables --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["pandas", "dict", "arrow", "array"])
+def test_forms_of_a_table_do_not_matter(form):
+    pa = pytest.importorskip("pyarrow")
+    table = {
+        "pandas": lambda: TABLE,
+        "dict": lambda: {name: TABLE[name].tolist() for name in TABLE},
+        "arrow": lambda: pa.Table.from_pandas(TABLE),
+        "array": lambda: TABLE.to_numpy(dtype=object),
+    }[form]()
+    found = stats.describe(table, schema=SCHEMA, random_state=0)
+    assert repr(found) == repr(stats.describe(TABLE, schema=SCHEMA, random_state=0))
+
+
+def test_memory_is_bounded_and_maps_of_files_are_read(tmp_path):
+    import tracemalloc
+
+    path = tmp_path / "x.npy"
+    np.save(path, np.tile(X[:, 0], 500))
+    mapped = np.load(path, mmap_mode="r")
+    for function in (stats.mean, stats.std, stats.sum, stats.median, stats.histogram):
+        tracemalloc.start()
+        found = function(mapped, bounds=(0, 100), epsilon=math.inf)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 0.9 * mapped.nbytes, function.__name__
+        assert np.all(np.isfinite(found.value))
+
+
+# --- what is charged and refused -------------------------------------------------------------------------------------
+
+
+@every_function
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_plan_is_charged_before_anything_is_computed(name, delta):
+    accountant = BudgetAccountant(10.0, 1e-3)
+    found = CALLS[name](epsilon=0.5, delta=delta, accountant=accountant)
+    (record,) = accountant.records
+    assert record.estimator == f"stats.{name}"
+    assert (found.privacy_.epsilon, found.privacy_.relation) == (0.5, record.relation)
+    assert found.privacy_.delta in (0.0, delta)
+    assert record.cost == found.privacy_.cost
+    assert sum(release.share for release in found.privacy_.releases) <= 1 + 1e-12
+    with pytest.raises(BudgetError):
+        CALLS[name](epsilon=0.5, accountant=BudgetAccountant(0.1))
+
+
+@every_function
+def test_with_the_same_seed_the_same_is_released(name):
+    first, second = (CALLS[name](epsilon=0.5, random_state=3) for _ in range(2))
+    assert repr(first) == repr(second)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: stats.mean([1.0]), "bounds must be given"),
+        (lambda: stats.mean([1.0], bounds=(0, 1), columns="a"), "columns needs schema"),
+        (lambda: stats.mean(TABLE, schema=SCHEMA, bounds=(0, 1)), "bounds follow from the schema"),
+        (lambda: stats.mean(TABLE, schema=SCHEMA, columns="sex"), "of another type"),
+        (lambda: stats.mean(TABLE, schema=SCHEMA, columns="wrong"), "no column 'wrong'"),
+        (lambda: stats.mean(X, bounds=(0, 1), method="best"), "method must be one of"),
+        (lambda: stats.quantile(X, 1.5, bounds=(0, 1)), "q must be a number"),
+        (lambda: stats.quantile(X, [0.5, 0.5], bounds=(0, 1)), "q must increase"),
+        (lambda: stats.histogram(X, bounds=(0, 1)), "takes 1 column"),
+        (lambda: stats.histogram(X[:, 0], [2.0, 1.0], bounds=(0, 1)), "edges that increase"),
+        (lambda: stats.value_counts(["a"]), "delta must be positive"),
+        (lambda: stats.proportion(TABLE, "x", columns="sex", schema=SCHEMA), "must be a category"),
+        (lambda: stats.contingency(TABLE), "schema must be given"),
+        (lambda: stats.linear_trend(X[:, 0], bounds=(0, 1)), "must have two columns"),
+        (lambda: stats.ttest_ind(TABLE, "work", columns="age", schema=SCHEMA), "two categories"),
+        (lambda: stats.chi2_contingency(TABLE, columns=["sex"], schema=SCHEMA), "two columns"),
+        (lambda: stats.ecdf(X, bounds=(0, 1)), "one column"),
+        (lambda: stats.group_by(TABLE, "sex", schema=SCHEMA).agg({"age": "mode"}), "statistic of column"),
+        (lambda: stats.group_by(TABLE, "sex", schema=SCHEMA).agg("age"), "must map names"),
+        (lambda: stats.describe(X), "schema must be given"),
+        (lambda: stats.mean(X, bounds=(0, 1), groups=[1] * 2001), "rows_per_group must be set"),
+        (lambda: stats.mean(X, bounds=(0, 1), groups=[1] * 7, rows_per_group=1), "same number of rows"),
+        (lambda: stats.mean(X, bounds=(0, 1), epsilon=0.0), "epsilon"),
+        (lambda: stats.mean(X, bounds=(0, 1)).confidence_interval(2.0), "level must lie"),
+        (lambda: stats.mean(X, bounds=(0, 1)).confidence_interval(of="all"), "of must be one of"),
+        (lambda: stats.sum(X, bounds=(0, 1)).confidence_interval(), "no value in a population"),
+        (lambda: stats.median(X, bounds=(0, 1), interval=False).confidence_interval(), "without what an interval"),
+    ],
+)
+def test_what_is_wrong_is_said(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
+
+
+@pytest.mark.parametrize("n", [0, 1])
+@every_function
+def test_there_may_be_no_rows(name, n, monkeypatch):
+    monkeypatch.setitem(globals(), "TABLE", TABLE.iloc[:n])
+    found = CALLS[name](epsilon=0.5)
+    if isinstance(found, stats.Estimate):
+        assert np.all(np.isfinite(np.asarray(found.value, dtype=float)))
+
+
+@every_function
+def test_results_are_shown(name):
+    found = CALLS[name](epsilon=0.5)
+    assert "epsilon=0.5" in repr(found) or isinstance(found, stats.TestResult)
+    if hasattr(found, "_repr_html_"):
+        assert found._repr_html_().startswith("<table>")
+
+
+def test_displays_draw_all_columns():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    found = stats.describe(TABLE, schema=SCHEMA, epsilon=1.0)
+    display = stats.DescribeDisplay.from_description(found)
+    assert [ax.get_title() for ax in display.axes_] == list(SCHEMA)
+    assert list(found.to_frame().columns) == ["age", "income"]
+    plt.close(display.figure_)
+
+
+def test_a_column_of_a_schema_may_come_alone():
+    schema = Schema({"age": Number(0, 100)})
+    expected = stats.mean({"age": [20.0, 30.0]}, schema=schema, random_state=0).value
+    assert stats.mean([20.0, 30.0], schema=schema, random_state=0).value == expected
+    assert Category(["a"]).values == ("a",)

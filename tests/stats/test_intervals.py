@@ -1,0 +1,135 @@
+"""Intervals hold as often as they say, for noise alone and with sampling, and broken ones are refused.
+
+The false-alarm probability of each test is 1e-9, by the Clopper–Pearson interval of the coverage in `RUNS` runs; the
+coverage is required to be possible within 93 % and 99.9 %.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats as laws
+
+from skdp import Schema, stats
+from skdp.mechanisms import DiscreteLaplaceMechanism, NoiseSource, l2_mechanism
+from skdp.stats import _result
+from skdp.stats._noise import Law, combination
+from tests.statistics import accept, chi_square_buckets, clopper_pearson, reject
+
+RUNS, ERROR = 120, 1e-9
+TOP = {"mean": 20 / 7, "var": 250 / 98, "std": math.sqrt(250 / 98), "median": 10 * laws.beta(2, 5).median()}
+OF_SAMPLE = {"mean": np.mean, "var": np.var, "std": np.std, "median": np.median}
+
+
+def coverage(name, n, epsilon, delta, of, **given):
+    rng = np.random.default_rng(n)
+    hits = 0
+    for _ in range(RUNS):
+        x = 10 * rng.beta(2, 5, n)
+        found = getattr(stats, name)(x, bounds=(0, 10), epsilon=epsilon, delta=delta, **given)
+        low, high = found.confidence_interval(of=of)
+        hits += low <= (TOP[name] if of == "total" else OF_SAMPLE[name](x)) <= high
+    return clopper_pearson(hits, RUNS, ERROR)
+
+
+@pytest.mark.sample(every=3)
+@pytest.mark.parametrize("name", TOP)
+@pytest.mark.parametrize(("n", "epsilon", "delta"), [(30, 1.0, 0.0), (1000, 0.1, 1e-5), (1000, 10.0, 0.0)])
+@pytest.mark.parametrize("of", ["total", "noise"])
+def test_intervals_hold(name, n, epsilon, delta, of):
+    given = {} if name == "median" else {"method": "direct"}
+    assert coverage(name, n, epsilon, delta, of, **given)[1] >= 0.95
+
+
+def test_intervals_of_a_mean_in_a_range_hold():
+    assert coverage("mean", 3000, 1.0, 0.0, "total")[1] >= 0.95
+
+
+def test_intervals_that_forget_the_noise_are_refused(monkeypatch):
+    monkeypatch.setattr(_result, "combination", lambda mechanism, own: Law(normal=1e-9))
+    assert coverage("mean", 1000, 0.1, 0.0, "total", method="direct")[1] < 0.93
+
+
+@pytest.mark.parametrize("share", [0.02, 0.5])
+def test_intervals_of_a_proportion_hold_for_few_records(share):
+    rng, hits = np.random.default_rng(1), 0
+    for _ in range(RUNS):
+        found = stats.proportion(rng.random(25) < share, epsilon=2.0)
+        low, high = found.confidence_interval()
+        hits += low <= share <= high
+    assert clopper_pearson(hits, RUNS, ERROR)[1] >= 0.95
+
+
+def test_where_noise_hides_the_number_of_records_an_interval_is_the_whole_range():
+    for function, ends in ((stats.mean, (0, 10)), (stats.var, (0, 25)), (stats.std, (0, 5))):
+        found = function([5.0], bounds=(0, 10), epsilon=1e-3, random_state=1)
+        low, high = found.confidence_interval()
+        assert (low, high) == pytest.approx(ends)
+
+
+# --- laws ------------------------------------------------------------------------------------------------------------
+
+LAWS = {
+    "one Laplace": (Law(parts=((2.0, 1.0),)), lambda rng, n: rng.laplace(scale=2.0, size=n)),
+    "three Laplace": (
+        Law(parts=((2.0, 1.0), (1.0, 1.0), (0.3, 1.0))),
+        lambda rng, n: sum(rng.laplace(scale=a, size=n) for a in (2.0, 1.0, 0.3)),
+    ),
+    "Laplace and normal": (
+        Law(normal=1.5, parts=((2.0, 1.0),)),
+        lambda rng, n: rng.laplace(scale=2.0, size=n) + rng.normal(scale=1.5, size=n),
+    ),
+    "one coordinate of an L2 law": (
+        Law(parts=((1.5, 3.0),)),
+        lambda rng, n: 1.5 * np.sqrt(2 * rng.gamma(3.0, size=n)) * rng.normal(size=n),
+    ),
+    "normal": (Law(normal=3.0), lambda rng, n: rng.normal(scale=3.0, size=n)),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_quantiles_are_those_of_the_law(name):
+    law, draw = LAWS[name]
+    sample, levels = draw(np.random.default_rng(0), 200_000), (0.1, 0.5, 0.8, 0.95, 0.999)
+    edges = [float(law.half_width(level)) for level in levels]
+    observed = np.abs(sample)
+    accept(chi_square_buckets(observed, lambda x: levels[edges.index(x)], edges), name)
+    wrong = [1.05 * edge for edge in edges]
+    reject(chi_square_buckets(observed, lambda x: levels[wrong.index(x)], wrong), f"{name}, five percent too wide")
+    for level, edge in zip(levels, edges, strict=True):
+        assert law.tail(edge) == pytest.approx((1 - level) / 2, abs=1e-4)
+        assert law.tail(-edge) == pytest.approx((1 + level) / 2, abs=1e-4)
+    assert law.variance == pytest.approx(sample.var(), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "mechanism", [DiscreteLaplaceMechanism(0.01, 1.0, 4), l2_mechanism(1.0, 0.0, 1.0, 2.0, 4)[0],
+                  l2_mechanism(1.0, 1e-5, 1.0, 2.0, 4)[0]], ids=lambda m: m.name
+)  # fmt: skip
+def test_combinations_of_noise_have_the_stated_law(mechanism):
+    stream, weights = NoiseSource(0).stream("noise"), np.array([1.0, -2.0, 0.5, 0.0])
+    drawn = np.array([mechanism.release(np.zeros(4), stream) @ weights for _ in range(8000)])
+    law, levels = combination(mechanism, weights), (0.3, 0.6, 0.9, 0.99)
+    edges = [float(law.half_width(level)) for level in levels]
+    accept(chi_square_buckets(np.abs(drawn), lambda x: levels[edges.index(x)], edges), mechanism.name)
+
+
+def test_the_function_of_a_distribution_increases_and_is_consistent():
+    rng = np.random.default_rng(0)
+    found = stats.ecdf(rng.uniform(size=2000), bounds=(0, 1), depth=6, epsilon=0.5, random_state=0)
+    assert np.all(np.diff(found.value) >= 0)
+    assert (found.value[0], found.value[-1]) == (0, 1)
+    low, high = found.confidence_interval()
+    assert np.all((low <= found.value + 1e-9) & (found.value - 1e-9 <= high) | (high - low < 0.2))
+    # A histogram's error grows with the square root of the number of cells.
+    assert np.max(np.abs(found.value - found.details["edges"])) < 0.1
+
+
+def test_size_of_tests_under_the_hypothesis():
+    rng, schema = np.random.default_rng(0), Schema({"g": ["a", "b"], "h": ["u", "v"]})
+    hits = 0
+    for _ in range(RUNS):
+        X = {"g": rng.choice(["a", "b"], 300), "h": rng.choice(["u", "v"], 300)}
+        hits += stats.chi2_contingency(X, schema=schema, epsilon=0.2).pvalue <= 0.05
+    low, high = clopper_pearson(hits, RUNS, ERROR)
+    assert low <= 0.05 <= high
