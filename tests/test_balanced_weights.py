@@ -27,7 +27,8 @@ from skdp import (
 from skdp.accounting import GaussianEvent, gaussian_mu
 from skdp.ensemble import SampleAggregate
 from skdp.exceptions import BudgetError
-from skdp.linear_model import ExpMechERM
+from skdp.inspection import CoefficientUncertaintyDisplay
+from skdp.linear_model import ExpMechERM, OutputPertLogReg
 from skdp.mechanisms import DiscreteLaplaceMechanism, NoNoise
 from skdp.release import balance
 from skdp.release import estimator as _estimator
@@ -289,3 +290,20 @@ def test_a_rare_label_is_predicted():
     ]
     assert recalls[0] < 0.4
     assert recalls[1] > 0.7
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_intervals_of_coefficients_are_for_the_noise_of_the_coefficients(delta):
+    X, y = data_of(OutputPertLogReg(data_norm=3.0))
+    widths = []
+    for weight in ({0: 1.0, 1: 1.0}, "balanced"):
+        model = OutputPertLogReg(delta=delta, data_norm=3.0, classes=[0, 1], class_weight=weight, random_state=0)
+        display = CoefficientUncertaintyDisplay.from_estimator(model.fit(X, y), random_state=1, plot=False)
+        widths.append(display.upper - display.lower)
+    assert np.all(widths[1] < 1.2 * widths[0])
+
+
+@pytest.mark.parametrize("wrong", ["Balanced", b"balanced", [1.0, 2.0]])
+def test_plans_refuse_weights_of_another_type(wrong):
+    with pytest.raises(TypeError, match="class_weight"):
+        ObjPertLogReg(data_norm=1.0, classes=[0, 1], class_weight=wrong).privacy_plan(n_features=2)

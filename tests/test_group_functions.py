@@ -558,6 +558,10 @@ def test_indexes_that_are_equal():
     _groups.check_index([[0.0]] * 3, pd.Series([1, 1, 2], index=[5, 6, 7]))
     with pytest.raises(ValueError, match="different indexes"):
         _groups.check_index(X[0], pd.Series([1, 1, 2], index=[0, 2, 1]))
+    _groups.check_index({"a": [0, 1, 2]}, pd.Series([1, 1, 2], index=[5, 6, 7]))
+    _groups.check_index({"b": [0, 1, 2], "a": X[0]}, pd.Series([1, 1, 2]))
+    with pytest.raises(ValueError, match="different indexes"):
+        _groups.check_index({"b": [0, 1, 2], "a": X[0]}, pd.Series([1, 1, 2], index=[0, 2, 1]))
 
 
 def test_plans_say_where_so_many_rows_count():

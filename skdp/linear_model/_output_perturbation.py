@@ -69,7 +69,8 @@ class OutputPerturbation(PrivateLinearModel):
 
     def _coef_with_other_noise(self, stream: BitStream) -> Array:
         """Return what the coefficients would be with noise on top that is as large as theirs."""
-        mechanism = self.privacy_.releases[0].mechanism
+        # Counts of labels may come before.
+        mechanism = next(own.mechanism for own in self.privacy_.releases if own.label == _COEFFICIENTS)
         noise = mechanism.release(np.zeros(self._geometry.size), stream)
         return self.coef_ + linear_rule(noise, self._geometry)[0]
 

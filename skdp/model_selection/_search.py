@@ -166,7 +166,7 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         strategy, prices, plan = self._planned(whole, candidates, score)
         try_on_nothing(prices, strategy.fit_portions(prices), X, targets, members)
 
-        progress.set_up(strategy.phases())
+        progress.set_up(strategy.phases(), timed=not strategy.hides_fits)
         session = ReleaseSession(
             plan, accountant=accountant, source=source, estimator=type(self).__name__, progress=progress
         )
@@ -584,7 +584,7 @@ _PARAMETERS = """    epsilon : float, default=1.0
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
         depends on the data, and the guarantee does not cover it.
         Fits inside print nothing. Under ``"repeat"``, neither lines nor callbacks tell the number of runs, which is
-        private. Only the start and the end of all runs are reported."""
+        private. Only the start and the end of all runs are reported, without times."""
 
 _ATTRIBUTES = """    best_params_ : dict
         The chosen setting.

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -228,6 +228,9 @@ class Strategy(ABC):
         if self.refit:
             lines.append(f"a last fit of the choice to all records: share {float(last):.3g}")
         return tuple(lines)
+
+    #: Whether the number of fits is private, which the time of a phase would tell.
+    hides_fits: ClassVar[bool] = False
 
     def phases(self) -> Phases:
         """Return what takes place, one after the other, with numbers of fits that are public."""
@@ -449,6 +452,8 @@ class Repeat(Strategy):
     def fits(self) -> tuple[str, ...]:
         number = f"a random number of fits of random candidates, {self.mean:.3g} in the mean"
         return (f"{number}, to a fraction {1 - self.validation:.3g} of the records",)
+
+    hides_fits = True
 
     def phases(self) -> Phases:
         # The number of runs is drawn and must stay hidden, so that no step is reported.

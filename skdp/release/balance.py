@@ -34,7 +34,7 @@ from .class_sums import class_sums_mechanism
 from .session import PrivacyGuarantee, Release, ReleaseSession
 from .theorems import Theorem
 from .units import Unit, rows_at
-from .weights import kept
+from .weights import check_class_weight, kept
 
 Array = NDArray[np.float64]
 
@@ -108,6 +108,7 @@ def with_counts(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        check_class_weight(getattr(self, "class_weight", None))
         if not is_balanced(self):
             return method(self, *args, **kwargs)
         classes = check_classes(self._declared("classes"))

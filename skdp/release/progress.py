@@ -60,9 +60,12 @@ class Progress:
         self._reserved: Collection[str] = ()
         self._fit: Any = None
         self._phase: Any = None
+        self._timed = True
 
-    def set_up(self, phases: Phases, reserved: Collection[str] = ()) -> None:
+    def set_up(self, phases: Phases, reserved: Collection[str] = (), timed: bool = True) -> None:
         """Set callbacks up, before the charge: an error that they raise here costs nothing."""
+        # Lines hold no times if the time of a phase would tell its private number of steps.
+        self._timed = timed
         # Reserved phases are replaced by others when earlier releases have decided which.
         self._begun = time.monotonic()
         self._phases, self._reserved = list(phases), reserved
@@ -145,4 +148,5 @@ class Progress:
 
     def _print(self, text: str) -> None:
         if self._verbose:
-            print(f"[{type(self._estimator).__name__}] {text} ({time.monotonic() - self._begun:.1f} s)", flush=True)
+            elapsed = f" ({time.monotonic() - self._begun:.1f} s)" if self._timed else ""
+            print(f"[{type(self._estimator).__name__}] {text}{elapsed}", flush=True)

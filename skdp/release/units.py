@@ -14,6 +14,7 @@ distinguished.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -123,9 +124,16 @@ def rows_at(data: Any, rows: NDArray) -> Any:
     return None if data is None else data[rows]
 
 
+def _has_index(data: Any) -> bool:
+    return hasattr(data, "iloc") and hasattr(data, "index")
+
+
 def check_index(X: Any, groups: Any) -> None:
     """Refuse groups whose index is not that of the rows, because rows are matched by position."""
-    if not all(hasattr(each, "iloc") and hasattr(each, "index") for each in (X, groups)):
+    if isinstance(X, Mapping):
+        # The columns that have an index have the same one, or the table is refused later.
+        X = next((column for column in X.values() if _has_index(column)), None)
+    if not (_has_index(X) and _has_index(groups)):
         return
     try:
         same = bool(X.index.equals(groups.index))

@@ -59,18 +59,23 @@ def relative_weights(sample_weight: Any, max_weight: Any) -> Array | None:
     return np.minimum(weights, bound) / bound
 
 
-def class_weights(class_weight: Any, classes: NDArray | None) -> Array | None:
-    """Check public weights of labels; return weights in [0, 1] of all labels and of labels outside of `classes`."""
-    if class_weight is None:
-        return None
+def check_class_weight(class_weight: Any) -> None:
+    """Refuse weights of labels of another type."""
     balanced = isinstance(class_weight, str) and class_weight == "balanced"
-    if not (balanced or isinstance(class_weight, Mapping)):
+    if not (balanced or class_weight is None or isinstance(class_weight, Mapping)):
         raise TypeError(
             f"class_weight must be a dict of weights by label, 'balanced' or None, got {shown(class_weight)}"
         )
+
+
+def class_weights(class_weight: Any, classes: NDArray | None) -> Array | None:
+    """Check public weights of labels; return weights in [0, 1] of all labels and of labels outside of `classes`."""
+    check_class_weight(class_weight)
+    if class_weight is None:
+        return None
     if classes is None:
         raise ValueError("class_weight is for labels, and this fit has none: leave it at None")
-    if balanced:
+    if not isinstance(class_weight, Mapping):
         # These weights follow from a release of the fit.
         return None
     labels = classes.tolist()

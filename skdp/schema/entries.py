@@ -203,7 +203,8 @@ def _from_polars(column: Any) -> Entries:
         if column.null_count() < len(column):
             raise TypeError(_NO_TIMES)
         return Entries(np.full(len(column), np.nan))
-    if dtype.is_integer() or dtype.is_float():
+    # Integers of 128 bits cannot become an array. One record may make a column have this type.
+    if (dtype.is_integer() or dtype.is_float()) and "128" not in str(dtype):
         return Entries(np.asarray(column.to_numpy(), dtype=np.float64))
     return from_objects(column.to_list())
 

@@ -532,3 +532,11 @@ def test_searches_refuse_steps_that_fail_on_one_record(encoder, message):
     with pytest.raises(ValueError, match=message):
         search.set_params(accountant=accountant).fit(X, y)
     assert accountant.remaining().epsilon == 10.0
+
+
+def test_integers_of_any_size_are_read():
+    """One record can make Polars store a column as integers of 128 bits."""
+    schema = Schema({"a": (0, 100), "b": ["x", "y"]})
+    table = {"a": [5, 2**70, 70], "b": ["x", "y", "x"]}
+    found = TableEncoder(schema=schema).fit(table).transform(pl.DataFrame(table, strict=False))
+    np.testing.assert_array_equal(found, TableEncoder(schema=schema).fit(table).transform(table))
