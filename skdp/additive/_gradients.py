@@ -45,6 +45,8 @@ class CellGradients(ClippedGradients):
 
     def _follow(self, codes: Codes, targets: NDArray, loss: GradientLoss) -> None:
         self._bundles = Bundles(codes, self._sizes())
+        self._point: Array | None = None
+        self._joint: list[Array] = []
         self._rows = targets
         self._targets = None if loss.signed else targets
         self._signs = np.where(targets == 1, -1.0, 1.0) if loss.signed else None
@@ -68,8 +70,11 @@ class CellGradients(ClippedGradients):
         z = np.empty((self._loss.outputs, count))
         z[:] = self._constant * weights[:, -1:]
         bundles = self._bundles
+        if weights is not self._point:
+            # All blocks of a step have the same tables.
+            self._point, self._joint = weights, bundles.tables(self._tables(weights))
         codes = [own[part] for own in bundles.codes]
-        for own, table in zip(codes, bundles.tables(self._tables(weights)), strict=True):
+        for own, table in zip(codes, self._joint, strict=True):
             for output, values in zip(z, table, strict=True):
                 output += values.take(own)
         if self._signs is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import Budget, BudgetAccountant, PrivacyEvent, check_delta, check_epsilon
-from ..checks.data import FLOATS, check_quietly
+from ..checks.data import FLOATS, check_quietly, label_key, labels_of
 from ..checks.params import check_bounds, columns_of, is_list
 from ..checks.silence import discreet
 from ..checks.values import shown
@@ -135,6 +135,8 @@ class Call:
 
     def open(self, plan: PrivacyGuarantee, *arrays: Any) -> tuple[Any, ...]:
         """Charge for the plan; return the session, and the rows of each array that count."""
+        if len({len(array) for array in arrays}) > 1:
+            raise ValueError("the columns must all have the same length. Nothing was charged")
         if self.members is not None and any(len(array) != len(self.members) for array in arrays):
             raise ValueError("X and groups must have the same number of rows. Nothing was charged")
         session = ReleaseSession(plan, accountant=self.accountant, source=self.source, estimator=f"stats.{self.name}")
@@ -145,7 +147,8 @@ class Call:
 
     def names(self, kind: type) -> tuple[tuple[str, ...], bool]:
         """Return the names of the chosen columns of one kind, and whether a single one was asked for."""
-        assert self.schema is not None
+        if self.schema is None:
+            raise ValueError("schema must be given: it declares the columns of a table")
         own = tuple(name for name, column in self.schema.items() if isinstance(column, kind))
         if self.chosen is None:
             if not own:
@@ -284,3 +287,30 @@ def cells_in(call: Call) -> Cells:
 def choosing(call: Call, columns: Any) -> Call:
     """Return the call for other columns of the same table."""
     return replace(call, chosen=columns)
+
+
+def private_labels(labels: Any) -> tuple[NDArray, NDArray[np.bool_]]:
+    """Return labels whose list is private, as text or doubles, and which of them are known."""
+    # The type of an array follows from all of its entries. Therefore numbers are doubles, whatever they were, and an
+    # integer that is not below 2**53 is left out by itself.
+    array = labels_of(labels)
+    if array.dtype.kind in "OT":
+        kinds = {label_key(label)[0] for label in array.tolist()}
+        if len(kinds) > 1 or not kinds <= {"text", "bytes", "number"}:
+            raise TypeError("labels must be all text, or all numbers. Nothing was charged")
+        if kinds == {"number"}:
+            array = np.array([float(label) if abs(label) < 2**53 else np.nan for label in array.tolist()])
+        else:
+            array = np.array(array.tolist(), dtype=None if kinds == {"bytes"} else str)
+    if array.dtype.kind in "SU":
+        return array, np.ones(len(array), dtype=bool)
+    if array.dtype.kind not in "biuf":
+        raise TypeError("labels must be all text, or all numbers. Nothing was charged")
+    # Adding 0.0 removes the sign of zeros.
+    numbers = array.astype(np.float64) + 0.0
+    return numbers, np.abs(numbers) < 2.0**53
+
+
+def label_names(labels: NDArray) -> tuple[str, ...]:
+    """Return names of labels: whole numbers without a point."""
+    return tuple(str(int(own)) if isinstance(own, float) and own.is_integer() else str(own) for own in labels.tolist())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -92,7 +93,10 @@ def count(call: Call) -> Estimate:
 def _number_of_rows(call: Call) -> int:
     if call.schema is not None:
         return len(call.entries([next(iter(call.schema))])[0])
-    return int(call.table.shape[0]) if hasattr(call.table, "shape") else len(call.table)
+    table = call.table
+    if isinstance(table, str | bytes | Mapping) or not (hasattr(table, "shape") or hasattr(table, "__len__")):
+        raise TypeError("X must hold rows. A table of columns needs schema. Nothing was charged")
+    return int(table.shape[0]) if hasattr(table, "shape") else len(table)
 
 
 def _shaped(values: NDArray, numbers: Numbers) -> Any:

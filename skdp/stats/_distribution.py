@@ -31,6 +31,9 @@ _MOST_DEPTH = 16
 # Tables that are drawn under independence, for a p-value.
 _TABLES = 1999
 
+# Degrees of freedom of a test of independence, and entries of covariances that are in memory at once.
+_MOST_FREEDOM, _MOST_ENTRIES = 256, 2**22
+
 
 @statistic()
 def ecdf(
@@ -150,9 +153,13 @@ class _Independence:
     n: float
     variance: float
     df: int
+    shape: tuple[int, int]
 
     def power(self, effect: Any, alpha: float) -> float:
-        table = np.asarray(effect, dtype=np.float64) / np.sum(effect)
+        table = np.asarray(effect, dtype=np.float64)
+        if table.shape != self.shape or not np.all(table >= 0) or not 0 < table.sum() < np.inf:
+            raise ValueError(f"effect must be a table of shape {self.shape} of probabilities")
+        table = table / table.sum()
         rows, columns = table.sum(axis=1), table.sum(axis=0)
         shift = _quadratic(self.n * (table - np.outer(rows, columns)), self.n, rows, columns, self.variance)
         return float(stats.ncx2.sf(stats.chi2.isf(alpha, self.df), self.df, float(shift)))
@@ -221,6 +228,11 @@ def chi2_contingency(call: Call) -> TestResult:
     sizes = [len(call.schema[name].values) for name in cells.names]  # type: ignore[union-attr]
     if min(sizes) < 2:
         raise ValueError("both columns must have two categories or more")
+    if (sizes[0] - 1) * (sizes[1] - 1) > _MOST_FREEDOM:
+        raise ValueError(
+            f"the test has {(sizes[0] - 1) * (sizes[1] - 1)} degrees of freedom, and may have {_MOST_FREEDOM} at most: "
+            "declare fewer categories. Nothing was charged"
+        )
     counts, mechanism, plan = released_table(call, cells.flat, cells.shape)
     table = counts[: sizes[0], : sizes[1]].astype(np.float64)
     variance = combination(mechanism, 1.0).variance
@@ -232,9 +244,12 @@ def chi2_contingency(call: Call) -> TestResult:
     expected = n * np.outer(rows, columns)
     normals = rounded_normal(2.0**20, _TABLES * expected.size, stream).reshape(_TABLES, *expected.shape) * 2.0**-20
     drawn = expected + np.sqrt(expected) * normals + mechanism.release(np.zeros(normals.shape), stream)
-    beyond = int(np.sum(_statistic(drawn, variance)[0] >= value))
+    # Covariances of a few tables at once take little memory.
+    blocks = np.array_split(drawn, math.ceil(_TABLES * df**2 / _MOST_ENTRIES))
+    beyond = sum(int(np.sum(_statistic(own, variance)[0] >= value)) for own in blocks)
     details = {"table": counts, "labels": cells.labels, "count": n}
-    return TestResult(value, (1 + beyond) / (1 + _TABLES), df, plan, details, _Independence(n, variance, df))
+    alternatives = _Independence(n, variance, df, (sizes[0], sizes[1]))
+    return TestResult(value, (1 + beyond) / (1 + _TABLES), df, plan, details, alternatives)
 
 
 def _statistic(tables: Array, variance: float) -> tuple[Array, Array, Array, Array]:

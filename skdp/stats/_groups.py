@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from ..accounting import Budget
-from ..checks.data import label_array
-from ..checks.params import check_choice, is_list
+from ..checks.params import check_choice, check_positive, is_list
 from ..checks.silence import discreet
 from ..checks.values import shown
 from ..release.session import PrivacyGuarantee, Release, Reserved
 from ..schema.declared import Category, Number
-from ._call import Call, begin, cells_in, choosing, numbers_of, statistic
+from ._call import Call, begin, cells_in, choosing, label_names, numbers_of, private_labels, statistic
 from ._moments import LABEL, THEOREM, Design, in_units, means, moment_design, variances
 from ._noise import Law, combination, with_and_without_delta
 from ._result import Around, Estimate
@@ -38,9 +37,10 @@ def group_by(X: Any, by: Any, *, schema: Any, rows_per_group: int | None = None,
     ----------
     X : table
         With the columns of `schema`.
-    by : str, list of str or array-like
-        Names of columns of categories of the schema. Or one label for each row, of which the list is private: then
-        `delta` must be positive, and only groups with enough records are released.
+    by : str, list of str, ndarray or Series
+        A name or a list of names of columns of categories of the schema. Or an array or a series with a label for each
+        row, of which the list is private: then `delta` must be positive, and only groups with enough records are
+        released.
     schema : Schema
         Public facts about the columns of the table.
     rows_per_group : int, default=None
@@ -182,6 +182,8 @@ def _check_statistics(statistics: Any) -> dict[str, list[str]]:
     found = {}
     for column, own in statistics.items():
         every = list(own) if is_list(own) else [own]
+        if not every:
+            raise ValueError(f"statistics must name one statistic or more of column {column!r}")
         found[column] = [check_choice(one, f"the statistic of column {column!r}", STATISTICS) for one in every]
     return found
 
@@ -189,8 +191,8 @@ def _check_statistics(statistics: Any) -> dict[str, list[str]]:
 def group_moments(call: Call, by: Any, degree: int) -> tuple[Design, Array, tuple[str, ...], PrivacyGuarantee]:
     """Release moments of the columns by group; return power sums by group and column, and names of the groups."""
     numbers, rows = numbers_of(call), call.unit.rows
-    declared = isinstance(by, str) or (is_list(by) and len(by) > 0 and all(isinstance(one, str) for one in by))
-    declared = declared and all(name in (call.schema or ()) for name in ([by] if isinstance(by, str) else by))
+    # The type of `by` tells, because labels are private.
+    declared = isinstance(by, str | list | tuple)
 
     def design_for(budget: Budget, n_cells: int) -> Design:
         return moment_design(budget, 1.0, degree, numbers.width, n_cells, numbers.may_lack, rows)
@@ -204,21 +206,21 @@ def group_moments(call: Call, by: Any, degree: int) -> tuple[Design, Array, tupl
         plan = call.plan(budget, (LABEL, design.mechanism, 1.0, THEOREM), events=[design.event])
         session, values, codes = call.open(plan, numbers.values, cells.flat)
     else:
-        labels = label_array(by)
+        labels, known = private_labels(by)
         if len(labels) != len(numbers.values):
-            raise ValueError("by must name columns of categories of the schema, or have one label for each row")
+            raise ValueError("by must name columns of categories of the schema, or be an array of a label for each row")
         half = Budget(call.budget.epsilon / 2 * (1 - 2.0**-40), call.budget.delta / 2)
         mechanism, event = occurring_mechanism(half, rows)
         pair = with_and_without_delta(half, lambda own: (own, design_for(own, 16)), lambda found: found[1].cost)
         reserved = Reserved(pair[1].event)
         parts = [(_LABELS, mechanism, 0.5, OCCURRING), (LABEL, reserved, 0.5, THEOREM)]
         plan = call.plan(call.budget, *parts, events=[event, pair[1].event])
-        session, values, labels = call.open(plan, numbers.values, labels)
-        found = released_labels(session, _LABELS, labels, mechanism)[0]
-        names = tuple(map(str, found.tolist()))
+        session, values, labels, known = call.open(plan, numbers.values, labels, known)
+        found = released_labels(session, _LABELS, labels[known], mechanism)[0]
+        names = label_names(found)
         design = design_for(pair[0], max(len(names), 1))
         session.refine(LABEL, [Release(LABEL, design.mechanism, 0.5, THEOREM)], [design.event])
-        known = np.isin(labels, found)
+        known = known & np.isin(labels, found)
         values, codes = values[known], np.searchsorted(found, labels[known]).astype(np.int64)
     sums = design.power_sums(session.release(LABEL, design.sums(values, numbers, codes)))
     return design, sums[: len(names)], names, plan
@@ -274,8 +276,8 @@ class TestResult:
         Parameters
         ----------
         effect : float or array-like
-            The true effect: for :func:`ttest_ind` the difference of the means; for :func:`chi2_contingency` the table
-            of probabilities.
+            The true effect: for :func:`ttest_ind` the difference of the means, a number; for :func:`chi2_contingency`
+            the table of probabilities of the declared categories.
         alpha : float, default=0.05
             Size of the test.
 
@@ -284,6 +286,7 @@ class TestResult:
         power : float
             Computed from released numbers.
         """
+        alpha = check_positive(alpha, "alpha", most=1.0)
         return float(self.alternatives.power(effect, alpha))
 
 

@@ -7,6 +7,7 @@ means, so that the sampling error of the mean is known, and 4 for variances, for
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -47,6 +48,9 @@ _FEWEST = 4.0
 
 #: Variance of values that are spread evenly over [-1, 1].
 _EVEN = 1 / 3
+
+# Part of a standard error of the noise by which the variance of a record is larger than its estimate.
+_SAFE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +142,10 @@ def means(design: Design, sums: Array) -> tuple[Quotient, ...]:
     for m in sums.reshape(-1, design.degree + 1):
         count = max(m[0], 1.0)
         mean = min(max(m[1] / count, -1.0), 1.0)
-        record = min(max(m[2] / count - mean**2, 0.0), 1 - mean**2)
+        # The noisy sum of squares about the mean, and the error of its noise, to be on the safe side.
+        about = by_power[2] - 2 * mean * by_power[1] + mean**2 * by_power[0]
+        error = math.sqrt(combination(design.mechanism, about).variance)
+        record = min(max((m[2] + _SAFE * error) / count - mean**2, 0.0), 1 - mean**2)
         found.append(Quotient(m[1], m[0], design.mechanism, by_power[1], by_power[0], record, -1.0, 1.0))
     return tuple(found)
 

@@ -295,7 +295,7 @@ def min_max(call: Call) -> Estimate:
 
     def build(budget: Budget) -> Any:
         mechanism, event = range_part(budget, 1 - _OF_COUNT, numbers, call.unit.rows)
-        return budget, count_mechanism(budget, _OF_COUNT, 1, call.unit.rows), (mechanism, event)
+        return budget, count_mechanism(budget, _OF_COUNT, width_of_counts(numbers), call.unit.rows), (mechanism, event)
 
     budget, of_count, (mechanism, event) = with_and_without_delta(call.budget, build, lambda found: found[2][0].scale)
     parts = [
@@ -304,7 +304,7 @@ def min_max(call: Call) -> Estimate:
     ]
     plan = call.plan(budget, *parts, events=[of_count[1], event])
     session, values = call.open(plan, numbers.values)
-    n = float(session.release("number of records", [len(values)])[0])
+    n = float(np.min(session.release("number of records", counted(numbers, values))))
     levels = range_levels(mechanism, n)
     session.refine("range", *range_release(budget, 1 - _OF_COUNT, numbers, levels, call.unit.rows))
     ends = released_range(session, numbers, values)

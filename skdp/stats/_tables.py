@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import ApproximateEvent, Budget, PrivacyEvent, PureEvent
-from ..checks.data import label_array
 from ..checks.params import check_integer, increasing_edges, is_list
 from ..checks.values import shown
 from ..mechanisms import Mechanism, NoNoise, StabilityCounts
 from ..release.session import PrivacyGuarantee
 from ..release.theorems import Theorem
-from ..schema.declared import Category, cells_of
+from ..schema.declared import Category, cells_of, read_cells
+from ..schema.entries import read_column
 from ..sensitivity import sum_over_rows
-from ._call import COUNTS, Call, Numbers, cells_in, choosing, numbers_of, statistic
+from ._call import COUNTS, Call, Numbers, cells_in, choosing, label_names, numbers_of, private_labels, statistic
 from ._noise import Sensitivity, combination, quietest, with_and_without_delta
 from ._result import Around, Estimate, Quotient
 
@@ -27,6 +27,9 @@ Array = NDArray[np.float64]
 OCCURRING = Theorem("Statistics", 3)
 
 _MOST_CELLS = 2**22
+
+# The smallest delta of one record.
+_LEAST_DELTA = 1e-290
 
 
 def table_plan(call: Call, size: int) -> tuple[Mechanism, PrivacyGuarantee]:
@@ -255,9 +258,9 @@ def value_counts(call: Call) -> Estimate:
         return table_estimate(counts, mechanism, plan, cells.labels[0], {})
     mechanism, event = occurring_mechanism(call.budget, call.unit.rows)
     plan = call.plan(call.budget, ("labels and counts", mechanism, 1.0, OCCURRING), events=[event])
-    session, labels = call.open(plan, label_array(call.table))
-    names, counts, threshold = released_labels(session, "labels and counts", labels, mechanism)
-    return table_estimate(counts, mechanism, plan, tuple(map(str, names.tolist())), {"threshold": threshold})
+    session, labels, known = call.open(plan, *private_labels(call.table))
+    names, counts, threshold = released_labels(session, "labels and counts", labels[known], mechanism)
+    return table_estimate(counts, mechanism, plan, label_names(names), {"threshold": threshold})
 
 
 def occurring_mechanism(budget: Budget, rows: int) -> tuple[Mechanism, PrivacyEvent]:
@@ -275,6 +278,11 @@ def occurring_mechanism(budget: Budget, rows: int) -> tuple[Mechanism, PrivacyEv
         1.0 if rows == 1 else math.exp(epsilon / rows - epsilon) * math.expm1(-epsilon / rows) / math.expm1(-epsilon)
     )
     part = delta * ratio * (1 if rows == 1 else 1 - 2.0**-40)
+    if part < _LEAST_DELTA:
+        raise ValueError(
+            "epsilon is too large for this delta and rows_per_group: the delta of one record of a group would be 0. "
+            "Nothing was charged"
+        )
     return StabilityCounts(epsilon / rows * (1 if rows == 1 else 1 - 2.0**-40), part), ApproximateEvent(epsilon, delta)
 
 
@@ -327,8 +335,8 @@ def proportion(
     """
     wanted = list(value) if is_list(value) else [value]
     if call.schema is None:
-        labels = label_array(call.table)
-        codes = np.where(np.isin(labels, wanted), 0, 1)
+        # Each entry is compared by itself; NumPy would choose a type that fits all of them.
+        codes = np.where(read_cells(Category(wanted), read_column(call.table, "X")) < len(wanted), 0, 1)
     else:
         names, _ = call.names(Category)
         if len(names) > 1:

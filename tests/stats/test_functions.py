@@ -33,6 +33,8 @@ TABLE = pd.DataFrame(
         "work": RNG.choice(["a", "b", "c"], 3000, p=[0.6, 0.3, 0.1]),
     }
 )
+WIDE_SCHEMA = Schema({"a": list(range(30)), "b": list(range(30))})
+WIDE = {"a": [0, 1], "b": [1, 0]}
 
 #: How each function is called on the table.
 CALLS = {
@@ -263,6 +265,15 @@ def test_with_the_same_seed_the_same_is_released(name):
         (lambda: stats.ecdf(X, bounds=(0, 1)), "one column"),
         (lambda: stats.group_by(TABLE, "sex", schema=SCHEMA).agg({"age": "mode"}), "statistic of column"),
         (lambda: stats.group_by(TABLE, "sex", schema=SCHEMA).agg("age"), "must map names"),
+        (lambda: stats.group_by(TABLE, "sex", schema=SCHEMA).agg({"age": []}), "one statistic or more"),
+        (lambda: stats.group_by(TABLE, "typo", schema=SCHEMA).agg({"age": "mean"}), "typo"),
+        (lambda: stats.ttest_ind(X, "sex"), "schema must be given"),
+        (lambda: stats.proportion([1], []), "at least 1"),
+        (lambda: stats.count({"age": [1.0]}), "needs schema"),
+        (lambda: stats.value_counts([1], delta=1e-6, epsilon=2e3, rows_per_group=2, groups=[1]), "too large"),
+        (lambda: stats.chi2_contingency(WIDE, schema=WIDE_SCHEMA), "degrees of freedom"),
+        (lambda: stats.chi2_contingency(TABLE, columns=["sex", "work"], schema=SCHEMA).power([[1.0]]), "shape"),
+        (lambda: stats.ttest_ind(TABLE, "sex", columns="age", schema=SCHEMA).power(1.0, alpha=2.0), "alpha"),
         (lambda: stats.describe(X), "schema must be given"),
         (lambda: stats.mean(X, bounds=(0, 1), groups=[1] * 2001), "rows_per_group must be set"),
         (lambda: stats.mean(X, bounds=(0, 1), groups=[1] * 7, rows_per_group=1), "same number of rows"),
@@ -302,6 +313,34 @@ def test_displays_draw_all_columns():
     assert [ax.get_title() for ax in display.axes_] == list(SCHEMA)
     assert list(found.to_frame().columns) == ["age", "income"]
     plt.close(display.figure_)
+
+
+def test_columns_of_other_lengths_are_refused_before_a_charge():
+    table, budget = {"age": [30.0] * 3, "sex": ["f"] * 5}, BudgetAccountant(1.0)
+    schema = Schema({"age": Number(0, 100), "sex": ["f", "m"]})
+    common = {"schema": schema, "accountant": budget}
+    for call in (
+        lambda: stats.group_by(table, "sex", schema=schema).agg({"age": "mean"}, accountant=budget),
+        lambda: stats.ttest_ind(table, "sex", **common),
+        lambda: stats.describe(table, **common),
+    ):
+        with pytest.raises(ValueError, match="same length"):
+            call()
+    assert len(budget) == 0
+
+
+def test_groups_that_are_not_released_have_no_intervals():
+    labels = np.array([f"id {k}" for k in range(len(TABLE))])
+    found = stats.group_by(TABLE, labels, schema=SCHEMA).agg({"age": "mean"}, epsilon=0.5, delta=1e-9)["age_mean"]
+    assert found.names == ()
+    assert all(end.shape == (0,) for end in found.confidence_interval())
+
+
+def test_missing_numbers_are_not_counted_by_ranges():
+    values = np.where(np.arange(10_000) < 9_700, np.nan, 50.0)
+    schema = Schema({"a": Number(0, 1000)})
+    found = stats.min_max({"a": values}, schema=schema, columns="a", epsilon=1.0, random_state=0)
+    assert found.details["count"] < 1000
 
 
 def test_a_column_of_a_schema_may_come_alone():

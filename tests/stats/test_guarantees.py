@@ -240,3 +240,17 @@ def test_deltas_of_the_records_of_a_group_add_up(epsilon, delta, rows):
     assert mechanism.epsilon * rows <= epsilon
     total = sum(mechanism.delta * math.exp(k * mechanism.epsilon) for k in range(rows))
     assert 0.999 * delta <= total <= delta * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("labels", [np.ones(200, dtype=int), np.array(["1"] * 200), [1] * 200, [True] * 200])
+@pytest.mark.parametrize("value", [[str(k) for k in range(1, 21)], list(range(1, 21)), 1, "1"])
+def test_a_record_moves_a_proportion_by_itself(labels, value):
+    shares = [stats.proportion(labels[:n], value, epsilon=math.inf).value for n in (100, 119, 120, 200)]
+    assert len(set(shares)) == 1
+
+
+def test_a_record_that_changes_the_type_of_labels_moves_no_other():
+    few = pd.Series([1] * 500 + [0] * 400)
+    for more in (pd.Series([*few, 2.5]), pd.Series([*few, True]), few.astype(bool), few.astype(float), few.tolist()):
+        found = stats.value_counts(more, delta=1e-9, random_state=0)
+        assert found.names == ("0", "1")
