@@ -30,7 +30,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import accuracy_score, log_loss, r2_score, roc_auc_score
-from sklearn.model_selection import ShuffleSplit
+from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -103,6 +103,12 @@ class Table:
     X: object
     y: np.ndarray
     schema: Schema
+    groups: np.ndarray | None = None  # The person of each record, where persons have several.
+
+    def splits(self):
+        """Yield positions for training and testing. No person has records in both."""
+        kind = ShuffleSplit if self.groups is None else GroupShuffleSplit
+        return kind(N_SPLITS, test_size=TEST_PART, random_state=0).split(self.X, groups=self.groups)
 
     @property
     def is_regression(self):
@@ -123,7 +129,7 @@ def optional(name, use):
 
 def from_statsmodels(name):
     """Return a table of statsmodels as a data frame."""
-    return optional("statsmodels.api", f"the table {name!r}").datasets.__getattribute__(name).load_pandas().data
+    return optional("statsmodels.api", f"the table {name!r}").datasets.__dict__[name].load_pandas().data
 
 
 def fair():
@@ -132,17 +138,25 @@ def fair():
     return Table(data[list(FAIR)], (data["affairs"] > 0).to_numpy(int), Schema(FAIR, target=Category([0, 1])))
 
 
-def any_visit():
-    """Whether a person visited a doctor in a year of RAND's experiment on health insurance."""
+def health(target, schema):
+    """Return a table of RAND's experiment on health insurance, with a record for each person and year.
+
+    The table does not name persons. Records of one person are adjacent, and have the same plan and state of health.
+    """
     data = from_statsmodels("randhie")
-    return Table(data[list(RANDHIE)], (data["mdvis"] > 0).to_numpy(int), Schema(RANDHIE, target=Category([0, 1])))
+    own = data[["lncoins", "idp", "lpi", "fmde", "physlm", "disea"]].to_numpy()
+    persons = np.append(0, np.cumsum(np.any(own[1:] != own[:-1], axis=1)))
+    return Table(data[list(RANDHIE)], target(data["mdvis"].to_numpy()), schema, persons)
+
+
+def any_visit():
+    """Whether a person visited a doctor in a year."""
+    return health(lambda visits: (visits > 0).astype(int), Schema(RANDHIE, target=Category([0, 1])))
 
 
 def visits():
     """The logarithm of 1 plus the number of visits, of which at most 20 count."""
-    data = from_statsmodels("randhie")
-    bounds = (0.0, math.log(21))
-    return Table(data[list(RANDHIE)], np.log1p(data["mdvis"].clip(0, 20)).to_numpy(), Schema(RANDHIE, target=bounds))
+    return health(lambda visits: np.log1p(np.clip(visits, 0, 20)), Schema(RANDHIE, target=(0.0, math.log(21))))
 
 
 def vote():
@@ -287,17 +301,18 @@ def fit(estimators, titles):
     for title in titles:
         table = TABLES[title]()
         for name, make in (REGRESSORS if table.is_regression else CLASSIFIERS).items():
-            if name not in estimators or (name == "DP-EBM" and len(table.classes if not table.is_regression else ()) > 2):
+            if name not in estimators or (name == "DP-EBM" and not table.is_regression and len(table.classes) > 2):
                 continue
             start, new = time.process_time(), []
             for epsilon in EPSILONS if name not in PUBLIC else (math.inf,):
-                splits = ShuffleSplit(N_SPLITS, test_size=TEST_PART, random_state=0).split(table.y)
-                for number, (train, test) in enumerate(splits):
+                for number, (train, test) in enumerate(table.splits()):
                     model = make(table, epsilon=epsilon, delta=DELTA, random_state=number)
                     model.fit(table.X.iloc[train], table.y[train])
                     found = scores(model, table, table.X.iloc[test], table.y[test])
                     new += [
-                        dict(table=title, estimator=name, epsilon=epsilon, split=number, score=kind, value=f"{value:.4f}")
+                        dict(
+                            table=title, estimator=name, epsilon=epsilon, split=number, score=kind, value=f"{value:.4f}"
+                        )
                         for kind, value in found.items()
                     ]
             old = [row for row in read() if (row["table"], row["estimator"]) != (title, name)]
@@ -333,7 +348,11 @@ def write(rows):
 
 
 def report(rows):
-    """Return lines of a table for each table: accuracy, area, log loss and calibration error at each epsilon."""
+    """Return lines of a list for each table, with all scores at each epsilon, and those without privacy below."""
+
+    def line(values):
+        return " / ".join(f"{value:.3f}".replace("0.", ".", 1) for value in values)
+
     means, out = summary(rows), []
     for title in TABLES:
         found = {name: kinds for (one, name), kinds in means.items() if one == title}
@@ -341,15 +360,15 @@ def report(rows):
             continue
         cells = [[title.capitalize(), *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)]]
         for name, kinds in found.items():
-            columns = EPSILONS if name not in PUBLIC else (math.inf,)
-            line = [
-                " / ".join(f"{kinds[kind][one]:.3f}".replace("0.", ".", 1) for kind in kinds) for one in columns
-            ]
-            cells.append([name, *line, *([""] * (len(EPSILONS) - len(line)))])
+            if name not in PUBLIC:
+                cells.append([name, *(line(values[one] for values in kinds.values()) for one in EPSILONS)])
         out += [".. list-table::", "   :header-rows: 1", ""]
         for row in cells:
-            out += [(("   * - " if i == 0 else "     - ") + cell).rstrip() for i, cell in enumerate(row)]
-        out.append("")
+            out += [("   * - " if i == 0 else "     - ") + cell for i, cell in enumerate(row)]
+        public = [
+            f"{name[: -len(', no privacy')]} {line(v[math.inf] for v in found[name].values())}" for name in PUBLIC
+        ]
+        out += ["", f"Without privacy: {', '.join(public)}.", ""]
     return "\n".join(out)
 
 
