@@ -16,6 +16,7 @@ SESSIONS = {
     "model_selection/_search.py": "fits of other estimators",
     "preprocessing/_labels.py": "labels without rows",
     "preprocessing/_quantiles.py": "a function",
+    "stats/_call.py": "functions",
     "local/_base.py": "each row is randomised by itself",
     "local/_naive_bayes.py": "each row is randomised by itself",
 }

@@ -91,6 +91,7 @@ _READERS = (
     "frequencies",
     "inverse_transform",
     "means",
+    "noise_std",
     "predict",
     "predict_log_proba",
     "predict_proba",
