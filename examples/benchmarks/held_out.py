@@ -174,10 +174,7 @@ def party():
 
 
 def wage(n=20_000):
-    """Logarithms of hourly wages, simulated from equation 7.14 of Wooldridge's Introductory Econometrics.
-
-    Means and standard deviations of the columns are near those of the table that it was fitted to.
-    """
+    """Logarithms of hourly wages from a linear equation, with coefficients of the size that textbooks report."""
     pandas = optional("pandas", "the table 'wage'")
     rng = np.random.default_rng(714)
     educ = np.clip(np.round(rng.normal(12.6, 2.8, n)), 0, 20)

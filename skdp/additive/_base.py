@@ -233,7 +233,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
 
     @abstractmethod
     def _spread(self, pseudo: Pseudo) -> list[Array]:
-        """Return what the noise moves coefficients by, for the curvature that such records have."""
+        """Return how far the noise moves coefficients, for the curvature that such records have."""
 
     def _term_noise(self, X: Any = None) -> tuple[list[Array], ...]:
         """Return standard deviations of the noise in ``terms_``, and bounds on them that hold for all records."""
@@ -257,7 +257,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         """Return how far the noise of the fit moves the score of each row, as a standard deviation.
 
         Intervals of two of them around a score hold the score of a fit without noise for most rows. They do not cover
-        what other records would have said, nor the bias of penalties, of clipping and of bins. It is an estimate to
+        the effect of other records, nor the bias of penalties, of clipping and of bins. It is an estimate to
         first order: for records whose columns are independent, with the released counts. It is too small or too large
         where columns say the same. The counts and the learned weights of columns are taken as given.
 

@@ -327,7 +327,7 @@ class MomentEngine:
         return solution[:-1].T, geometry.constant * solution[-1]
 
     def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
-        """Return what the noise moves coefficients by: see `term_noise`."""
+        """Return how far the noise moves coefficients: see `term_noise`."""
         noise = noise_of(mechanism_of(guarantee, MOMENTS), self.planned[1], self.geometry)
         size = math.hypot(noise.cross, noise.scale * float(np.linalg.norm(coef)) / math.sqrt(2))
         gram = pseudo.curvature(weights, self.geometry.constant)

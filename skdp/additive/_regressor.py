@@ -43,7 +43,7 @@ _MOST_RESIDUAL = 2.0
 # Limit on the total noise in predictions. It is less than for a linear model, which has fewer features.
 _WALK = 0.2
 
-# The clipping norm over the norm of rows: for much noise, and what is added to it without noise.
+# The clipping norm over the norm of rows: for much noise, and the increase without noise.
 _CLIP, _MORE_CLIP = 0.2, 0.1
 
 # Least mean square of a group's rows that weights of groups take into account. Where nearly all records share a bin,

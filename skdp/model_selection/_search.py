@@ -578,7 +578,7 @@ _PARAMETERS = """    epsilon : float, default=1.0
         Number of fits at a time, as in joblib.
     random_state : int, RandomState, Generator or None, default=None
         None takes noise from the operating system's cryptographic generator. Anything else makes noise that can be
-        reproduced, and subtracted: for tests only. Each fit has noise of its own, whatever the estimator's seed.
+        reproduced, and subtracted: for tests only. Each fit has noise of its own for any seed of the estimator.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time

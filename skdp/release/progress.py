@@ -1,6 +1,6 @@
 """The progress of fits, by scikit-learn's callbacks (1.9 and later) and by lines that are printed with `verbose`.
 
-A fit consists of phases: the releases of its plan, or what a search does one after the other. A phase may have steps.
+A fit consists of phases: the releases of its plan, or the parts of a search in their order. A phase may have steps.
 Names of phases and numbers of steps follow from public parameters and from earlier releases. Therefore reports are
 post-processing, except for the elapsed time, which no guarantee covers. A phase whose number of steps is private
 reports its start and its end alone. Callbacks get None in place of rows and labels. Estimators that they ask for are

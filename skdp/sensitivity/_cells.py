@@ -141,7 +141,7 @@ def _nearest(points: Array, table: Array) -> NDArray[np.intp]:
 
 
 def cells_l2(n_features: int, count_weight: float, spread_weight: float) -> float:
-    r"""Bound the L2 norm of what one record adds to the sums over cells.
+    r"""Bound the L2 norm of one record's part of the sums over cells.
 
     A record belongs to one cell. With its difference to the cell's centre, divided by the cell's radius :math:`\rho`
     and clipped to the unit ball, :math:`u`, it adds :math:`(a, u, b\lVert u\rVert^2)` to this cell and nothing to the
@@ -167,7 +167,7 @@ def cells_l2(n_features: int, count_weight: float, spread_weight: float) -> floa
 
 
 def cells_l1(n_features: int, count_weight: float, spread_weight: float) -> float:
-    r"""Bound the L1 norm of what one record adds to the sums over cells.
+    r"""Bound the L1 norm of one record's part of the sums over cells.
 
     As for `cells_l2`: :math:`a + \lVert u\rVert_1 + b\lVert u\rVert_2^2 \le a + \sqrt d + b`. A record in the direction
     of a corner attains it.

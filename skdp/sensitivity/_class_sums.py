@@ -12,7 +12,7 @@ import math
 
 
 def class_sums_l2(n_cells: int, n_moments: int, weight: float) -> float:
-    r"""Bound the L2 norm of what one record adds to the sums of its class.
+    r"""Bound the L2 norm of one record's part of the sums of its class.
 
     Each cell that is counted adds 1 to the square. A pair of moments adds :math:`v^2 + a^2(w - 1/2)^2`, which is
     largest for :math:`v = \pm1` and :math:`w \in \{0, 1\}`, whatever the rounding: :math:`1 + a^2/4`. The record with
@@ -36,7 +36,7 @@ def class_sums_l2(n_cells: int, n_moments: int, weight: float) -> float:
 
 
 def class_sums_l1(n_cells: int, n_moments: int, weight: float) -> float:
-    r"""Bound the L1 norm of what one record adds to the sums of its class.
+    r"""Bound the L1 norm of one record's part of the sums of its class.
 
     As above, with :math:`|v| + a|w - 1/2| \le 1 + a/2`.
 

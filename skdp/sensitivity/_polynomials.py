@@ -94,7 +94,7 @@ def polynomial_values(matrix: Array, values: Array) -> Array:
 
 
 def bernstein_l1(degree: int, n_columns: int) -> float:
-    """Bound the L1 norm of what one record adds to the sums of Bernstein's polynomials of each column.
+    """Bound the L1 norm of one record's part of the sums of Bernstein's polynomials of each column.
 
     It is 1 for each column, by the argument of this module. Rounding moves each of ``degree + 1`` entries by half a
     step. The rounding errors of the evaluation are below the step by a factor of ``2**20``.
@@ -129,7 +129,7 @@ def bernstein_l2(degree: int, n_columns: int) -> float:
 
 
 def chebyshev_l2(weights: tuple[float, ...], n_columns: int, shared: bool) -> float:
-    """Bound the L2 norm of what one record adds to the sums of weighted Chebyshev polynomials of each column.
+    """Bound the L2 norm of one record's part of the sums of weighted Chebyshev polynomials of each column.
 
     Parameters
     ----------

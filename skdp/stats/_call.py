@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 #: Of counts of records in cells.
 COUNTS = Theorem("Statistics", 2)
 
-# The parameters that all statistics have, with their defaults and what their documentation says.
+# The parameters that all statistics have, with their defaults and their documentation.
 _SHARED: dict[str, tuple[Any, str]] = {
     "columns": (
         None,
@@ -291,7 +291,7 @@ def choosing(call: Call, columns: Any) -> Call:
 
 def private_labels(labels: Any) -> tuple[NDArray, NDArray[np.bool_]]:
     """Return labels whose list is private, as text or doubles, and which of them are known."""
-    # The type of an array follows from all of its entries. Therefore numbers are doubles, whatever they were, and an
+    # The type of an array follows from all of its entries. Therefore all numbers become doubles, and an
     # integer that is not below 2**53 is left out by itself.
     array = labels_of(labels)
     if array.dtype.kind in "OT":

@@ -42,7 +42,7 @@ class Description:
     count : Estimate
         The number of records.
     privacy_ : PrivacyGuarantee
-        What the call gives away at most, and through which releases.
+        The guarantee of the call, with its releases.
 
     Examples
     --------
@@ -265,7 +265,7 @@ class DescribeDisplay:
     Parameters
     ----------
     description : Description
-        What :func:`describe` returned.
+        The result of :func:`describe`.
 
     Attributes
     ----------
@@ -296,7 +296,7 @@ class DescribeDisplay:
         Parameters
         ----------
         description : Description
-            What :func:`describe` returned.
+            The result of :func:`describe`.
         plot : bool, default=True
             Whether to draw.
         **kwargs : dict

@@ -80,7 +80,7 @@ class GroupBy:
     X : table
         The table.
     by : str, list of str or array-like
-        What records are grouped by.
+        Names of columns, or labels of the rows.
     schema : Schema
         Public facts about the columns.
     rows_per_group : int, default=None
@@ -246,7 +246,7 @@ class TestResult:
     df : float
         Degrees of freedom.
     privacy_ : PrivacyGuarantee
-        What the call gives away at most.
+        The guarantee of the call.
     details : dict
         Further released numbers.
     alternatives : object

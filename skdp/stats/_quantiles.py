@@ -78,7 +78,7 @@ def quantile(
     q : float or array-like of float
         Levels between 0 and 1, in increasing order.
     interval : bool, default=True
-        Whether to release what intervals need, with 15 % of the budget. If False, the quantiles have all of the
+        Whether to spend 15 % of the budget on intervals. If False, the quantiles have all of the
         budget, and the result has no standard error and no interval.
     level : float, default=0.95
         The level at which intervals are most exact. Intervals at other levels are in proportion.
@@ -116,7 +116,7 @@ def quantile(
 
 
 def _quantiles(call: Call, q: Any, interval: bool, level: float) -> Estimate:
-    """Release quantiles, and what their intervals need."""
+    """Release quantiles, and further ones for their intervals."""
     levels = _levels(q)
     level, interval = check_level(level), check_boolean(interval, "interval")
     numbers = numbers_of(call)
@@ -171,7 +171,7 @@ def median(
     X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`.
     interval : bool, default=True
-        Whether to release what intervals need, with 15 % of the budget.
+        Whether to spend 15 % of the budget on intervals.
     level : float, default=0.95
         The level at which intervals are most exact.
     %(shared)s

@@ -35,7 +35,7 @@ class Estimate:
     standard_error : float or ndarray
         Standard deviation of the noise alone, as far as released numbers tell.
     privacy_ : PrivacyGuarantee
-        What the call gives away at most, and through which release.
+        The guarantee of the call, with its release.
     names : tuple of str
         Names of the columns, or labels of the entries along the last axis, if there are any.
     details : dict
