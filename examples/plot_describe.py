@@ -53,7 +53,7 @@ accountant = BudgetAccountant(epsilon=2.0)
 # The budget of the call is divided so that counts, means and quartiles are about equally reliable.
 
 found = describe(table, schema=schema, epsilon=0.5, accountant=accountant)
-found
+print(found)
 
 # %%
 # The display draws quartiles and means of numbers, and the counts of categories with their intervals.
@@ -79,4 +79,4 @@ for name, value, ends in zip(incomes.names, incomes.value, zip(low, high, strict
 # ------------
 # The rest of the budget is for a model.
 
-accountant.remaining()
+print(accountant.remaining())
