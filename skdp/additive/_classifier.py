@@ -32,6 +32,7 @@ from ._fine import check_fine_cells, fine_cells_of, refined, split_for_pairs
 from ._groups import FINE_PAIR_CELLS, GroupedLayout
 from ._plans import COUNTS, Before, release_cells
 from ._rounds import Choice, Fitted, RoundsEngine
+from ._rounds_pairs import Found, PairedRounds
 from ._rounds_noise import noise_in_scores, rounds_noise
 from ._scores import curvatures, logits
 from ._terms import Layout
@@ -46,6 +47,10 @@ _MOST_MARGIN = 8.0
 
 # What is public about a fit, besides its parameters.
 Design = tuple[Columns, AnyLayout, Any]
+
+
+def _by_round(values: list[Array]) -> Any:
+    return np.stack(values) if len({len(own) for own in values}) == 1 else values
 
 
 class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel):
@@ -325,10 +330,15 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         before = Before.of(epsilon, delta, columns)
         n_rounds = 2 if self._chooses() else self.rounds
         rounds = RoundsEngine(epsilon, delta, before.share, layout, int(n_rounds), C, margin)
-        if not (self._chooses() and parameters.private):
+        plain = None
+        if self._chooses() and parameters.private:
+            plain = ObjectiveEngine(epsilon, delta, before.share, self._prepared(parameters, coarse)[0], 2, C, margin)
+        if parameters.chooses_pairs and parameters.private and n_rounds == 2:
+            paired = PairedRounds(rounds, plain, coarse, finer, parameters.smoothness, noise)
+            return before.and_then(paired.plan()), (columns, layout, paired)
+        if plain is None:
             return before.and_then(rounds.plan()), (columns, layout, rounds)
-        plain, _ = self._prepared(parameters, coarse)
-        choice = Choice(ObjectiveEngine(epsilon, delta, before.share, plain, 2, C, margin), rounds)
+        choice = Choice(plain, rounds)
         return before.and_then(choice.plan()), (columns, layout, choice)
 
     def _measure(
@@ -339,14 +349,23 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         noise = math.sqrt(coordinate_variance(session.mechanism(COUNTS)))
         cells = release_cells(session, columns, records.X, shape.names, labels=True)
         codes = layout.codes(cells.codes)
-        used = engine.chosen(session, cells.total) if isinstance(engine, Choice) else engine
-        weights = np.empty((0, 0))
+        used, fits = engine, None
+        if isinstance(engine, PairedRounds):
+            engine = engine.run(session, cells, records.X, records.y, noise)
+            if isinstance(engine, Found):
+                layout, cells, fits, engine = engine.layout, engine.cells, engine.fits, engine.engine
+            used = engine
+        elif isinstance(engine, Choice):
+            used = engine.chosen(session, cells.total)
+        weights: Any = np.empty((0, 0))
         if isinstance(used, RoundsEngine):
-            shares = used.layout.probabilities(cells.counts, noise)
-            fits = used.run(session, codes, records.y, shares, cells.total)
+            if fits is None:
+                shares = used.layout.probabilities(cells.counts, noise)
+                fits = used.run(session, codes, records.y, shares, cells.total)
             tables = [sum(values)[:-1, None] for values in zip(*(fit.tables() for fit in fits), strict=True)]
-            coef, intercept = np.stack([fit.theta for fit in fits]), np.array([sum(fit.intercept for fit in fits)])
-            weights = np.stack([fit.features.weights for fit in fits])
+            intercept = np.array([sum(fit.intercept for fit in fits)])
+            # With pairs that were chosen in between, rounds have different features.
+            coef, weights = _by_round([fit.theta for fit in fits]), _by_round([fit.features.weights for fit in fits])
         else:
             own = layout.in_bins(codes, used.layout) if isinstance(layout, GroupedLayout) else codes
             if isinstance(used, GradientEngine):

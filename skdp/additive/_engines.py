@@ -175,6 +175,8 @@ class GradientEngine:
     walk: float = MARGIN_WALK
     clip: float | None = None  # The clipping norm over the norm of rows; automatic if None.
     rate: float | None = None  # Length of a step on the mean gradient; automatic if None.
+    before: GradientEngine | None = None  # The steps that these steps continue.
+    label: str = GRADIENTS
 
     def within(self, counts: list[Array], count: float) -> GradientEngine:
         """Return the engine with the longest steps whose noise in predictors is within `LIMIT`, by released counts."""
@@ -205,7 +207,8 @@ class GradientEngine:
             settings = replace(settings, eta0=self.rate)
         if self.clip is not None and settings.private:
             settings = replace(settings, max_grad_norm=self.clip * settings.row_norm)
-        centred = isinstance(self.layout, GroupedLayout)
+        # Steps that continue others have an intercept to start with.
+        centred = isinstance(self.layout, GroupedLayout) and self.before is None
         return Descent(
             settings, SamplingSchedule(1.0, self.n_steps, None), self.loss, self.layout.n_features, self.walk, centred
         )
@@ -232,7 +235,7 @@ class GradientEngine:
         events: tuple[PrivacyEvent, ...] = (PureEvent(math.inf),)
         if self.epsilon < math.inf:
             events = (GaussianEvent(self.step_mu * math.sqrt(self.n_steps)),)
-        release = Release(GRADIENTS, self.mechanism, 1 - self.reserved, _GRADIENT_THEOREM)
+        release = Release(self.label, self.mechanism, 1 - self.reserved, _GRADIENT_THEOREM)
         return PrivacyGuarantee(self.epsilon, self.delta, events, (release,))
 
     def run(
@@ -242,6 +245,7 @@ class GradientEngine:
         targets: NDArray,
         count: float,
         features: Centred | None = None,
+        start: Array | None = None,
     ) -> tuple[Array, Array]:
         """Return coefficients and intercepts; of centred features, if there are any."""
         mechanism = self.mechanism
@@ -252,8 +256,9 @@ class GradientEngine:
             # Without noise, nothing is clipped.
             most = self.descent.max_norm if self.epsilon < math.inf else math.inf
             gradients = CentredGradients(features, codes, targets, self.loss, most)
-        path = Path(self.descent, np.zeros(self.descent.shape), count, mechanism.scale)
-        weights = path.follow(gradients, session.steps(GRADIENTS, codes.shape[1]), mechanism)
+        start = np.zeros(self.descent.shape) if start is None else start
+        path = Path(self.descent, start, count, mechanism.scale)
+        weights = path.follow(gradients, session.steps(self.label, codes.shape[1]), mechanism)
         return rule_of(weights, self.descent.settings)
 
     def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
@@ -271,6 +276,7 @@ class GradientEngine:
         noise = self.mechanism.scale
         length = (eta(self.descent, noise / count) if self.rate is None else self.rate) / count
         first = self.n_steps - max(1, math.ceil(_AVERAGED * self.n_steps))
+        earlier = 0.0 if self.before is None else self.before.sizes_along(bends, count)
         # Longer steps than are stable do not occur, whatever the pseudo-records say.
         bends = np.clip(length * bends, 0.0, 2 * _STABLE * (1 + _MOMENTUM))
         left, moved = np.full(len(bends), -length), np.full(len(bends), -length)
@@ -282,8 +288,16 @@ class GradientEngine:
         total = np.array(sums)
         steps = np.arange(self.n_steps)
         shares = total[self.n_steps - steps] - total[np.maximum(first - steps, 0)]
-        sizes: Array = noise * np.sqrt((shares**2).sum(axis=0)) / (self.n_steps - first)
-        return sizes
+        sizes = noise * np.sqrt((shares**2).sum(axis=0)) / (self.n_steps - first)
+        # The start is forgotten as the steps go on: the part that is left is the change of the iterates' responses.
+        left, moved = np.ones(len(bends)), np.zeros(len(bends))
+        kept = np.zeros(len(bends))
+        for step in range(self.n_steps if self.before is not None else 0):
+            moved = _MOMENTUM * moved - bends * left
+            left = left + moved
+            kept += (step >= first) * left / (self.n_steps - first)
+        found: Array = np.hypot(sizes, kept * earlier)
+        return found
 
 
 @dataclass(frozen=True, eq=False)

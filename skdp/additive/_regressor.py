@@ -28,6 +28,7 @@ from ..solvers.regularised import noise_multiplier
 from ..solvers.scaling import Scaling
 from ._base import AdditiveModel, AnyLayout, Parameters
 from ._descent_noise import Moved, without_noise
+from ._descent_pairs import LEAST_SQUARE, PairedDescent
 from ._engines import GradientEngine, MomentEngine, mechanism_of
 from ._fine import split_for_pairs
 from ._groups import FINE_PAIR_CELLS, Centred, GroupedLayout
@@ -46,10 +47,6 @@ _WALK = 0.2
 # The clipping norm over the norm of rows: for much noise, and the increase without noise.
 _CLIP, _MORE_CLIP = 0.2, 0.1
 
-# Least mean square of a group's rows that weights of groups take into account. Where nearly all records share a bin,
-# the noise in other bins must not be scaled up.
-_LEAST_SQUARE = 0.2
-
 
 def _predictions(tables: list[Array], codes: Codes, intercept: float) -> Array:
     """Return the prediction of each record, which does not depend on the others."""
@@ -67,7 +64,7 @@ class Design:
     targets: Scaling
     columns: Columns
     layout: AnyLayout
-    engine: GradientEngine | MomentEngine
+    engine: GradientEngine | MomentEngine | PairedDescent
     last: Calibration | None
 
 
@@ -262,10 +259,14 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         if parameters.delta == 0:
             return columns, *self._prepared(parameters, columns)
         cells = split_for_pairs(columns, FINE_PAIR_CELLS)
+        layout = GroupedLayout.of(cells, columns, *self._smoothness_and_noise(parameters))
+        return cells, layout, Before.of(parameters.epsilon, parameters.delta, cells)
+
+    @staticmethod
+    def _smoothness_and_noise(parameters: Parameters) -> tuple[float, float]:
         noise = noise_multiplier(parameters.epsilon, parameters.delta, 0)
         smoothness = 1 - ROUGHNESS / (1 + noise) if parameters.smoothness is None else parameters.smoothness
-        layout = GroupedLayout.of(cells, columns, smoothness, noise)
-        return cells, layout, Before.of(parameters.epsilon, parameters.delta, cells)
+        return smoothness, noise
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
@@ -280,8 +281,13 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             tables, intercept = [values[:, 0] for values in engine.layout.values(coef)], float(start[0])
         else:
             assert isinstance(layout, GroupedLayout)
-            features = Centred.by_default(layout, layout.probabilities(cells.counts, noise), _LEAST_SQUARE)
-            coef, start = engine.run(session, codes, scaled, cells.total, features)
+            features = Centred.by_default(layout, layout.probabilities(cells.counts, noise), LEAST_SQUARE)
+            if isinstance(engine, PairedDescent):
+                found = engine.run(session, cells, records.X, scaled, features, noise)
+                engine, features, cells, codes = found.engine, found.features, found.cells, found.codes
+                layout, coef, start = features.layout, found.coef, found.intercept
+            else:
+                coef, start = engine.run(session, codes, scaled, cells.total, features)
             tables, intercept = [values[:-1] for values in features.tables(coef[0])], float(start[0])
             if last is not None:
                 moved = Moved.of(engine, features, None, cells.total, bends=True)
@@ -320,7 +326,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
 
     def _engine_for(
         self, parameters: Parameters, layout: AnyLayout, before: Before
-    ) -> tuple[GradientEngine | MomentEngine, Calibration | None]:
+    ) -> tuple[GradientEngine | MomentEngine | PairedDescent, Calibration | None]:
         """Return the engine, and the release after it; without noise, there is nothing to correct."""
         epsilon, delta = parameters.epsilon, parameters.delta
         last = Calibration.of(epsilon, delta) if parameters.private else None
@@ -329,7 +335,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             return MomentEngine(epsilon, reserved, layout), last
         loss = Huber(_MOST_RESIDUAL)
         clip = _CLIP + _MORE_CLIP / (1 + noise_multiplier(epsilon, delta, 0))
-        return GradientEngine(epsilon, delta, reserved, layout, loss, parameters.n_steps, _WALK, clip), last
+        engine = GradientEngine(epsilon, delta, reserved, layout, loss, parameters.n_steps, _WALK, clip)
+        if parameters.chooses_pairs and parameters.private:
+            return PairedDescent(engine, *self._smoothness_and_noise(parameters)), last
+        return engine, last
 
     def _noise_in_cells(self, codes: Codes) -> tuple[list[Array], list[Array]]:
         layout, count = self._layout, self.n_samples_estimate_
@@ -342,7 +351,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     def _features(self, layout: GroupedLayout) -> Centred:
         """Return the centred features of the fit, from released numbers."""
         noise = math.sqrt(coordinate_variance(mechanism_of(self.privacy_, COUNTS)))
-        return Centred.by_default(layout, layout.probabilities(self.cell_counts_, noise), _LEAST_SQUARE)
+        return Centred.by_default(layout, layout.probabilities(self.cell_counts_, noise), LEAST_SQUARE)
 
     def _noise_in_scores(self, records: Codes) -> Callable[[Codes], Array]:
         layout = self._layout
