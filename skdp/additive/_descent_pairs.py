@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import GaussianEvent, gaussian_mu
-from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..mechanisms import SampledGaussianMechanism
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..schema.columns import Codes
 from ..solvers.descent import GRADIENTS
-from ._engines import GradientEngine
+from ..solvers.linear_descent import rule_of
+from ._engines import GRADIENT_THEOREM, GradientEngine
 from ._groups import Centred
 from ._pairs import PairChoice, Reserve, reserved_release, with_pairs
 from ._plans import Cells
@@ -24,6 +27,9 @@ LEAST_SQUARE = 0.2
 
 #: One step in so many comes before the choice.
 FIRST_PART = 3
+
+# A pair pays if it explains this part of the variance of residuals: the first number, and more for much noise.
+_PART, _NOISE_PART = 0.02, 0.01
 
 # The parameter of steps is a difference of squares, which is rounded more than the parts are.
 _BELOW = 1 - 2.0**-30
@@ -73,38 +79,46 @@ class PairedDescent:
         plain, codes, total = self.plain, cells.codes, cells.total
         mu = gaussian_mu(plain.epsilon, plain.delta)
         reserve = Reserve(session, mu, 1 - plain.reserved)
+        n_first = plain.n_steps // FIRST_PART
         choice = None
-        if plain.n_steps >= FIRST_PART:
-            choice = PairChoice.of(cells.counts, cells.columns.ordered, total, mu, plain.layout.norm, 1.0)
+        if n_first:
+            part = _PART + _NOISE_PART / mu
+            choice = PairChoice.of(cells.counts, cells.columns.ordered, total, mu, 1.0, part)
         if choice is None:
             guarantee = plain.plan()
             reserve.spend_all(guarantee.releases, guarantee.events)
             coef, intercept = plain.run(session, codes, targets, total, features)
             return Found(plain, features, cells, codes, coef, intercept)
-        share = (reserve.share - choice.share) / FIRST_PART
-        first = replace(plain, n_steps=plain.n_steps // FIRST_PART, reserved=1 - share * _BELOW)
-        guarantee = first.plan()
-        reserve.spend(share, guarantee.releases, guarantee.events)
-        coef, intercept = first.run(session, codes, targets, total, features)
-        residuals = targets - intercept[0]
-        for own, values in zip(codes, features.tables(coef[0]), strict=True):
+        engine = replace(plain, reserved=1 - (reserve.share - choice.share) * _BELOW)
+        first = replace(engine.mechanism, n_steps=n_first)
+        reserve.spend(*_planned(GRADIENTS, first, (1 - engine.reserved) * n_first / plain.n_steps))
+        path = engine.path(total)
+        gradients = engine.gradients(codes, targets, features)
+        path.follow(gradients, session.steps(GRADIENTS, len(targets)), first)
+        theta = path.weights[0]
+        residuals = targets - engine.constant * theta[-1]
+        for own, values in zip(codes, features.tables(theta[:-1]), strict=True):
             residuals -= values.take(own)
         pairs = choice.chosen(reserve, choice.scores(codes, np.sign(residuals)))
-        theta, later = np.append(coef[0], intercept[0] / first.constant), features
+        n_left = plain.n_steps - n_first
+        engine = replace(plain, reserved=1 - reserve.share * plain.n_steps / n_left * _BELOW)
         if pairs:
             cells, layout = with_pairs(cells, cells.columns, pairs, X, self.smoothness, self.noise)
             codes = layout.codes(cells.codes)
-            later = Centred.by_default(layout, layout.probabilities(cells.counts, noise), LEAST_SQUARE)
-            theta = features.carried(theta, later)
-        second = replace(
-            plain,
-            layout=later.layout,
-            n_steps=plain.n_steps - first.n_steps,
-            reserved=1 - reserve.share * _BELOW,
-            before=first,
-            label=_LATER,
-        )
-        guarantee = second.plan()
-        reserve.spend_all(guarantee.releases, guarantee.events)
-        coef, intercept = second.run(session, codes, targets, total, later, theta[None])
-        return Found(second, later, cells, codes, coef, intercept)
+            wider = Centred.by_default(layout, layout.probabilities(cells.counts, noise), LEAST_SQUARE)
+            engine = replace(engine, layout=layout)
+            path = engine.path(total).after(path, lambda values: features.carried(values[0], wider)[None])
+            features, gradients = wider, engine.gradients(codes, targets, wider)
+        last = replace(engine.mechanism, n_steps=n_left)
+        share, releases, events = _planned(_LATER, last, reserve.share)
+        reserve.spend_all(releases, events)
+        weights = path.follow(gradients, session.steps(_LATER, len(targets)), last)
+        return Found(engine, features, cells, codes, *rule_of(weights, engine.descent.settings))
+
+
+def _planned(
+    label: str, mechanism: SampledGaussianMechanism, share: float
+) -> tuple[float, tuple[Release], tuple[GaussianEvent]]:
+    """Return a part of the budget, and the plan of the steps that use it."""
+    event = GaussianEvent(mechanism.mu * math.sqrt(mechanism.n_steps))
+    return share, (Release(label, mechanism, share, GRADIENT_THEOREM),), (event,)

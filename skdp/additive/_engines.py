@@ -71,7 +71,7 @@ LIMIT = 0.9
 # most.
 _REST, _POWERS = 1 - _MOMENTUM, 30.0
 
-_GRADIENT_THEOREM = Theorem("Additive models", 3)
+GRADIENT_THEOREM = Theorem("Additive models", 3)
 
 
 def mechanism_of(guarantee: PrivacyGuarantee, label: str) -> Any:
@@ -175,8 +175,6 @@ class GradientEngine:
     walk: float = MARGIN_WALK
     clip: float | None = None  # The clipping norm over the norm of rows; automatic if None.
     rate: float | None = None  # Length of a step on the mean gradient; automatic if None.
-    before: GradientEngine | None = None  # The steps that these steps continue.
-    label: str = GRADIENTS
 
     def within(self, counts: list[Array], count: float) -> GradientEngine:
         """Return the engine with the longest steps whose noise in predictors is within `LIMIT`, by released counts."""
@@ -207,8 +205,7 @@ class GradientEngine:
             settings = replace(settings, eta0=self.rate)
         if self.clip is not None and settings.private:
             settings = replace(settings, max_grad_norm=self.clip * settings.row_norm)
-        # Steps that continue others have an intercept to start with.
-        centred = isinstance(self.layout, GroupedLayout) and self.before is None
+        centred = isinstance(self.layout, GroupedLayout)
         return Descent(
             settings, SamplingSchedule(1.0, self.n_steps, None), self.loss, self.layout.n_features, self.walk, centred
         )
@@ -235,7 +232,7 @@ class GradientEngine:
         events: tuple[PrivacyEvent, ...] = (PureEvent(math.inf),)
         if self.epsilon < math.inf:
             events = (GaussianEvent(self.step_mu * math.sqrt(self.n_steps)),)
-        release = Release(self.label, self.mechanism, 1 - self.reserved, _GRADIENT_THEOREM)
+        release = Release(GRADIENTS, self.mechanism, 1 - self.reserved, GRADIENT_THEOREM)
         return PrivacyGuarantee(self.epsilon, self.delta, events, (release,))
 
     def run(
@@ -245,21 +242,26 @@ class GradientEngine:
         targets: NDArray,
         count: float,
         features: Centred | None = None,
-        start: Array | None = None,
     ) -> tuple[Array, Array]:
         """Return coefficients and intercepts; of centred features, if there are any."""
         mechanism = self.mechanism
+        gradients = self.gradients(codes, targets, features)
+        path = self.path(count)
+        weights = path.follow(gradients, session.steps(GRADIENTS, codes.shape[1]), mechanism)
+        return rule_of(weights, self.descent.settings)
+
+    def path(self, count: float) -> Path:
+        """Return the path of all steps, at its start."""
+        return Path(self.descent, np.zeros(self.descent.shape), count, self.mechanism.scale)
+
+    def gradients(self, codes: Codes, targets: NDArray, features: Centred | None = None) -> CellGradients:
+        """Return the sums of the records' clipped gradients."""
         if features is None:
             assert isinstance(self.layout, Layout)
-            gradients = CellGradients(self.layout, codes, targets, self.loss, self.descent.max_norm)
-        else:
-            # Without noise, nothing is clipped.
-            most = self.descent.max_norm if self.epsilon < math.inf else math.inf
-            gradients = CentredGradients(features, codes, targets, self.loss, most)
-        start = np.zeros(self.descent.shape) if start is None else start
-        path = Path(self.descent, start, count, mechanism.scale)
-        weights = path.follow(gradients, session.steps(self.label, codes.shape[1]), mechanism)
-        return rule_of(weights, self.descent.settings)
+            return CellGradients(self.layout, codes, targets, self.loss, self.descent.max_norm)
+        # Without noise, nothing is clipped.
+        most = self.descent.max_norm if self.epsilon < math.inf else math.inf
+        return CentredGradients(features, codes, targets, self.loss, most)
 
     def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
         """Return how far the noise moves coefficients, for the curvature of pseudo-records; see `term_noise`."""
@@ -276,7 +278,6 @@ class GradientEngine:
         noise = self.mechanism.scale
         length = (eta(self.descent, noise / count) if self.rate is None else self.rate) / count
         first = self.n_steps - max(1, math.ceil(_AVERAGED * self.n_steps))
-        earlier = 0.0 if self.before is None else self.before.sizes_along(bends, count)
         # Longer steps than are stable do not occur, whatever the pseudo-records say.
         bends = np.clip(length * bends, 0.0, 2 * _STABLE * (1 + _MOMENTUM))
         left, moved = np.full(len(bends), -length), np.full(len(bends), -length)
@@ -288,16 +289,8 @@ class GradientEngine:
         total = np.array(sums)
         steps = np.arange(self.n_steps)
         shares = total[self.n_steps - steps] - total[np.maximum(first - steps, 0)]
-        sizes = noise * np.sqrt((shares**2).sum(axis=0)) / (self.n_steps - first)
-        # The start is forgotten as the steps go on: the part that is left is the change of the iterates' responses.
-        left, moved = np.ones(len(bends)), np.zeros(len(bends))
-        kept = np.zeros(len(bends))
-        for step in range(self.n_steps if self.before is not None else 0):
-            moved = _MOMENTUM * moved - bends * left
-            left = left + moved
-            kept += (step >= first) * left / (self.n_steps - first)
-        found: Array = np.hypot(sizes, kept * earlier)
-        return found
+        sizes: Array = noise * np.sqrt((shares**2).sum(axis=0)) / (self.n_steps - first)
+        return sizes
 
 
 @dataclass(frozen=True, eq=False)

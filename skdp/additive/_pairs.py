@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -31,20 +32,20 @@ Places = NDArray[np.intp]
 #: Pairs that are chosen, at most.
 MOST_PAIRS = 2
 
-#: Cells of a column in the scores, at most.
-SCORE_CELLS = 16
+#: Cells of a column in the scores, at most. Few cells are for smooth interactions, and many for others.
+RESOLUTIONS = 4, 16
 
 #: Parts of the budget, of the square of the GDP parameter, for one choice.
-LEAST_SHARE, MOST_SHARE = 0.001, 0.05
+LEAST_SHARE, MOST_SHARE = 0.001, 0.08
 
 #: The noise of a choice is to be below this part of the largest score that is likely, if the budget allows that.
-NOISE_TO_REACH = 0.15
+NOISE_TO_REACH = 0.025
 
-#: The largest score that is likely, over the one of a pair that decides every residual.
+#: The largest score that is likely, over the one of a pair that decides all residuals.
 REACH = 0.7
 
-#: "None" has the score of so many standard deviations of sampling in the residuals, and of the noise in the fit.
-SAMPLING, FIT_NOISE = 2.2, 5.8
+#: A pair has to be beyond so many standard deviations of the sampling of residuals.
+SAMPLING = 1.6
 
 # Residuals are multiples of this, rounded towards 0, so that their sums are exact.
 _RESIDUAL_STEP = 2.0**-20
@@ -70,53 +71,83 @@ def score_sensitivity() -> float:
     return 1.0 + _ROUNDING
 
 
-def score_cells(counts: Array, ordered: bool) -> Places:
+def score_cells(counts: Array, ordered: bool, most: int) -> Places:
     """Merge the cells of a column, by released counts, and return the number of the merged cell of each."""
     kept = np.maximum(counts, 0.0) + 1e-9
     if ordered:
         middles = (np.cumsum(kept) - kept / 2) / kept.sum()
-        cells = np.minimum((middles * SCORE_CELLS).astype(np.intp), SCORE_CELLS - 1)
+        cells = np.minimum((middles * most).astype(np.intp), most - 1)
     else:
         # The rarest categories share the last cell.
         cells = np.empty(len(kept), dtype=np.intp)
-        cells[np.argsort(-kept, kind="stable")] = np.minimum(np.arange(len(kept)), SCORE_CELLS - 1)
+        cells[np.argsort(-kept, kind="stable")] = np.minimum(np.arange(len(kept)), most - 1)
     found: Places = np.unique(cells, return_inverse=True)[1].reshape(-1)
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """The cells of a column for scores, from released counts."""
+
+    places: Places  # The merged cell of each cell.
+    shares: Array  # Shares of records in merged cells.
+
+    @classmethod
+    def of(cls, counts: Array, ordered: bool, most: int) -> Merged:
+        places = score_cells(counts, ordered, most)
+        kept = np.bincount(places, np.maximum(counts, 0.0))
+        return cls(places, kept / kept.sum() if kept.sum() > 0 else np.full(len(kept), 1 / len(kept)))
+
+    @cached_property
+    def projection(self) -> Array:
+        """The projection along the shares: sums in proportion to them are effects of the other column alone."""
+        # Divided by the largest norm of a cell after it, so that one record moves a score by 1 at most.
+        found: Array = np.eye(len(self.shares)) - np.outer(self.shares, self.shares) / float(self.shares @ self.shares)
+        return found / float(np.linalg.norm(found, axis=1).max())
+
+    @cached_property
+    def size(self) -> float:
+        """The norm of the shares after the projection, if signs are such that no column explains them."""
+        return float(np.linalg.norm(self.shares * np.linalg.norm(self.projection, axis=1)))
 
 
 @dataclass(frozen=True, eq=False)
 class PairChoice:
     """Plan of the choices of pairs, from public parameters and released counts."""
 
-    cells: tuple[Places, ...]  # For each column, the merged cell of each cell.
-    shares: tuple[Array, ...]  # For each column, the shares of records in merged cells.
-    pairs: tuple[tuple[int, int], ...]
+    columns: tuple[tuple[Merged, ...], ...]  # The cells of each column, for each resolution.
+    candidates: tuple[tuple[int, int, int], ...]  # A resolution and two columns.
+    least: Array  # What the score of each candidate has to be for its pair to pay.
     share: float  # Part of the budget for each choice.
     mu: float  # GDP parameter of each choice.
-    none: float  # The score of "none".
+    none: float  # By how much a score has to be larger than that, so that noise does not choose.
 
     @classmethod
     def of(
-        cls, counts: list[Array], ordered: tuple[bool, ...], total: float, mu: float, norm: float, spread: float
+        cls, counts: list[Array], ordered: tuple[bool, ...], total: float, mu: float, spread: float, part: float
     ) -> PairChoice | None:
         """Return the plan for a fit with the parameter `mu`; None if no pair is likely to pay."""
-        # `norm` is that of the rows of the fit, and `spread` bounds the standard deviation of residuals.
-        cells = tuple(score_cells(own, kind) for own, kind in zip(counts, ordered, strict=True))
-        shares = []
-        for own, places in zip(counts, cells, strict=True):
-            kept = np.bincount(places, np.maximum(own, 0.0))
-            shares.append(kept / kept.sum() if kept.sum() > 0 else np.full(len(kept), 1 / len(kept)))
-        pairs = tuple(pair for pair in combinations(range(len(cells)), 2) if all(len(shares[j]) > 1 for j in pair))
-        if not pairs:
+        # `spread` is about the standard deviation of residuals. A pair pays if it explains the `part` of their variance.
+        columns = tuple(
+            tuple(Merged.of(own, kind, most) for own, kind in zip(counts, ordered, strict=True)) for most in RESOLUTIONS
+        )
+        several = [j for j, own in enumerate(columns[0]) if len(own.shares) > 1]
+        every = [(r, a, b) for r in range(len(RESOLUTIONS)) for a, b in combinations(several, 2)]
+        if not every:
             return None
-        reach = REACH * spread * total * max(float(np.linalg.norm(np.outer(shares[a], shares[b]))) for a, b in pairs)
-        several = 1 + math.log(len(pairs))
-        # The part of the budget for which the noise in the best of all pairs is within reach.
-        needed = (several * cls._scale(mu) / (NOISE_TO_REACH * reach)) ** 2
+        # What a pair reaches that decides all residuals.
+        reach = spread * total * np.array([columns[r][a].size * columns[r][b].size for r, a, b in every])
+        least = np.hypot(SAMPLING * spread * math.sqrt(total), math.sqrt(part) * reach)
+        deviations = 2 + math.log(len(every))
+        # The part of the budget for which the noise in the best of all candidates is small.
+        needed = (deviations * cls._scale(mu) / (NOISE_TO_REACH * REACH * float(reach.max()))) ** 2
         share = min(max(needed, LEAST_SHARE), MOST_SHARE)
         own_mu = mu * math.sqrt(share) * _BELOW
-        none = SAMPLING * spread * math.sqrt(total) + FIT_NOISE * norm / mu + several * cls._scale(own_mu)
-        return cls(cells, tuple(shares), pairs, share, own_mu, none) if none <= reach else None
+        none = deviations * cls._scale(own_mu)
+        likely = np.flatnonzero(least + none <= REACH * reach)
+        if not len(likely):
+            return None
+        return cls(columns, tuple(every[k] for k in likely), least[likely], share, own_mu, none)
 
     @staticmethod
     def _scale(mu: float) -> float:
@@ -128,31 +159,38 @@ class PairChoice:
         return Release(f"pair {index + 1}", mechanism, self.share, _THEOREM)
 
     def scores(self, codes: Codes, residuals: Array) -> Array:
-        """Return the score of each pair, from the cells of the records and residuals in [-1, 1]."""
+        """Return the score of each candidate, from the cells of the records and residuals in [-1, 1]."""
         residuals = truncate(np.clip(residuals, -1.0, 1.0), _RESIDUAL_STEP)
         # What is in no cell of a column counts in none of its pairs.
-        merged = [np.append(own, len(p))[of_records] for own, p, of_records in zip(self.cells, self.shares, codes, strict=True)]
+        merged = [
+            [np.append(own.places, len(own.shares))[cells] for own, cells in zip(columns, codes, strict=True)]
+            for columns in self.columns
+        ]
         found = []
-        for a, b in self.pairs:
-            p, q = self.shares[a], self.shares[b]
-            places = merged[a] * (len(q) + 1) + merged[b]
-            sums = np.bincount(places, residuals, (len(p) + 1) * (len(q) + 1)).reshape(len(p) + 1, -1)[:-1, :-1]
-            found.append(np.linalg.norm(_without(p) @ sums @ _without(q)) / (_longest(p) * _longest(q)))
+        for r, a, b in self.candidates:
+            first, second = self.columns[r][a], self.columns[r][b]
+            m, n = len(first.shares) + 1, len(second.shares) + 1
+            sums = np.bincount(merged[r][a] * n + merged[r][b], residuals, m * n).reshape(m, n)[:-1, :-1]
+            found.append(float(np.linalg.norm(first.projection @ sums @ second.projection)))
         return np.array(found)
 
     def chosen(self, reserve: Reserve, scores: Array) -> list[tuple[int, int]]:
         """Choose one pair after the other, until "none" is chosen, and return them."""
         found: list[tuple[int, int]] = []
+        beyond = scores - self.least
         for index in range(MOST_PAIRS):
             # An interaction also shows in pairs with one of its columns.
             taken = {j for pair in found for j in pair}
-            left = [k for k, pair in enumerate(self.pairs) if not taken & {*pair}]
+            left = [k for k, (_, a, b) in enumerate(self.candidates) if not taken & {a, b}]
+            if not left:
+                break
             release = self.release(index)
             reserve.spend(self.share, (release,), (GaussianEvent(self.mu),))
-            place = int(reserve.session.release(release.label, np.append(self.none, scores[left])[None])[0])
+            place = int(reserve.session.release(release.label, np.append(self.none, beyond[left])[None])[0])
             if place == 0:
                 break
-            found.append(self.pairs[left[place - 1]])
+            _, a, b = self.candidates[left[place - 1]]
+            found.append((a, b))
         return found
 
 
@@ -182,17 +220,6 @@ class Reserve:
 def reserved_release(event: GaussianEvent, share: float) -> Release:
     """Return the plan of a part of the budget that later choices and curves use."""
     return Release(CURVES, Reserved(event), share, _THEOREM)
-
-
-def _without(shares: Array) -> Array:
-    """Return the projection along the shares: sums that are proportional to them are effects of the other column."""
-    found: Array = np.eye(len(shares)) - np.outer(shares, shares) / float(shares @ shares)
-    return found
-
-
-def _longest(shares: Array) -> float:
-    """Return the largest norm of a cell after the projection."""
-    return math.sqrt(1 - float(shares.min()) ** 2 / float(shares @ shares))
 
 
 def with_pairs(

@@ -22,7 +22,10 @@ from ._scores import logits
 Array = NDArray[np.float64]
 
 # Standard deviation of the residuals of labels, about.
-_SPREAD = 0.4
+_SPREAD = 0.35
+
+# A pair pays if it explains this part of the variance of residuals: the first number, and more for much noise.
+_PART, _NOISE_PART = 0.01, 0.002
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +65,8 @@ class PairedRounds:
         few = self.plain is not None and rounds.has_few(total)
         choice = None
         if not few:
-            choice = PairChoice.of(cells.counts, cells.columns.ordered, total, mu, layout.norm, _SPREAD)
+            part = _PART + _NOISE_PART / mu
+            choice = PairChoice.of(cells.counts, cells.columns.ordered, total, mu, _SPREAD, part)
         shares = layout.probabilities(cells.counts, noise)
         if choice is None:
             engine = self.plain if self.plain is not None and few else rounds

@@ -144,6 +144,13 @@ class Path:
         # The constant feature is spared.
         self._penalised = (slice(None), slice(0, descent.n_features))
 
+    def after(self, other: Path, carried: Callable[[Array], Array]) -> Path:
+        """Return the path that goes on from another one, whose weights it has in other coordinates."""
+        self.weights = boxed(carried(other.weights), self._box)[0]
+        self._velocity, self._total = carried(other._velocity), carried(other._total)
+        self._taken = other._taken
+        return self
+
     def step(self, gradient: Array) -> None:
         """Take a step of heavy ball descent, and one of the penalty's own (proximal, hence stable for every length)."""
         if self._taken < self._alone:
