@@ -101,17 +101,19 @@ class PairedDescent:
             residuals -= values.take(own)
         pairs = choice.chosen(reserve, choice.scores(codes, np.sign(residuals)))
         n_left = plain.n_steps - n_first
-        engine = replace(plain, reserved=1 - reserve.share * plain.n_steps / n_left * _BELOW)
         if pairs:
             cells, layout = with_pairs(cells, cells.columns, pairs, X, self.smoothness, self.noise)
             codes = layout.codes(cells.codes)
             wider = Centred.by_default(layout, layout.probabilities(cells.counts, noise), LEAST_SQUARE)
-            engine = replace(engine, layout=layout)
-            path = engine.path(total).after(path, lambda values: features.carried(values[0], wider)[None])
-            features, gradients = wider, engine.gradients(codes, targets, wider)
+            engine = replace(plain, layout=layout, n_steps=n_left, reserved=1 - reserve.share * _BELOW)
+            path, features = engine.path(total, features.carried(theta, wider)), wider
+            gradients = engine.gradients(codes, targets, features)
+        else:
+            # The steps go on as if there had been no choice.
+            engine = replace(plain, reserved=1 - reserve.share * plain.n_steps / n_left * _BELOW)
         last = replace(engine.mechanism, n_steps=n_left)
-        share, releases, events = _planned(_LATER, last, reserve.share)
-        reserve.spend_all(releases, events)
+        _, *planned = _planned(_LATER, last, reserve.share)
+        reserve.spend_all(*planned)
         weights = path.follow(gradients, session.steps(_LATER, len(targets)), last)
         return Found(engine, features, cells, codes, *rule_of(weights, engine.descent.settings))
 

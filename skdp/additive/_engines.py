@@ -250,9 +250,10 @@ class GradientEngine:
         weights = path.follow(gradients, session.steps(GRADIENTS, codes.shape[1]), mechanism)
         return rule_of(weights, self.descent.settings)
 
-    def path(self, count: float) -> Path:
-        """Return the path of all steps, at its start."""
-        return Path(self.descent, np.zeros(self.descent.shape), count, self.mechanism.scale)
+    def path(self, count: float, start: Array | None = None) -> Path:
+        """Return the path of all steps, at its start, which is 0 if there is none."""
+        start = np.zeros(self.descent.shape) if start is None else start.reshape(self.descent.shape)
+        return Path(self.descent, start, count, self.mechanism.scale)
 
     def gradients(self, codes: Codes, targets: NDArray, features: Centred | None = None) -> CellGradients:
         """Return the sums of the records' clipped gradients."""

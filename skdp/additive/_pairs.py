@@ -36,10 +36,10 @@ MOST_PAIRS = 2
 RESOLUTIONS = 4, 16
 
 #: Parts of the budget, of the square of the GDP parameter, for one choice.
-LEAST_SHARE, MOST_SHARE = 0.001, 0.08
+LEAST_SHARE, MOST_SHARE = 0.001, 0.05
 
 #: The noise of a choice is to be below this part of the largest score that is likely, if the budget allows that.
-NOISE_TO_REACH = 0.025
+NOISE_TO_REACH = 0.05
 
 #: The largest score that is likely, over the one of a pair that decides all residuals.
 REACH = 0.7

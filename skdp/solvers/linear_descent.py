@@ -128,7 +128,7 @@ class Path:
         self._schedule = settings.learning_rate
         self._rate = eta(descent, noise / count) if settings.eta0 is None else settings.eta0
         # Where features have mean 0, the intercept moves alone at first. Otherwise the others would follow the mean.
-        self._alone = schedule.n_steps // _ALONE if descent.centred else 0
+        self._alone = schedule.n_steps // _ALONE if descent.centred and not start.any() else 0
         walk = math.sqrt(self._alone) * noise / count * settings.constant
         longest = 1 / settings.constant**2 if descent.centred else 0.0
         self._first_rate = min(longest, descent.walk / walk) if walk > 0 else longest
@@ -143,13 +143,6 @@ class Path:
         self._l2 = 0.0 if settings.penalty is None else settings.alpha * (1 - l1)
         # The constant feature is spared.
         self._penalised = (slice(None), slice(0, descent.n_features))
-
-    def after(self, other: Path, carried: Callable[[Array], Array]) -> Path:
-        """Return the path that goes on from another one, whose weights it has in other coordinates."""
-        self.weights = boxed(carried(other.weights), self._box)[0]
-        self._velocity, self._total = carried(other._velocity), carried(other._total)
-        self._taken = other._taken
-        return self
 
     def step(self, gradient: Array) -> None:
         """Take a step of heavy ball descent, and one of the penalty's own (proximal, hence stable for every length)."""
