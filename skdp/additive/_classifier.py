@@ -32,8 +32,8 @@ from ._fine import check_fine_cells, fine_cells_of, refined, split_for_pairs
 from ._groups import FINE_PAIR_CELLS, GroupedLayout
 from ._plans import COUNTS, Before, release_cells
 from ._rounds import Choice, Fitted, RoundsEngine
-from ._rounds_pairs import Found, PairedRounds
 from ._rounds_noise import noise_in_scores, rounds_noise
+from ._rounds_pairs import Found, PairedRounds
 from ._scores import curvatures, logits
 from ._terms import Layout
 from ._uncertainty import Pseudo

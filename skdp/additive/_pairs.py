@@ -36,10 +36,10 @@ MOST_PAIRS = 2
 RESOLUTIONS = 4, 16
 
 #: Parts of the budget, of the square of the GDP parameter, for one choice.
-LEAST_SHARE, MOST_SHARE = 0.001, 0.05
+LEAST_SHARE, MOST_SHARE = 0.001, 0.06
 
 #: The noise of a choice is to be below this part of the largest score that is likely, if the budget allows that.
-NOISE_TO_REACH = 0.05
+NOISE_TO_REACH = 0.02
 
 #: The largest score that is likely, over the one of a pair that decides all residuals.
 REACH = 0.7
@@ -127,7 +127,7 @@ class PairChoice:
         cls, counts: list[Array], ordered: tuple[bool, ...], total: float, mu: float, spread: float, part: float
     ) -> PairChoice | None:
         """Return the plan for a fit with the parameter `mu`; None if no pair is likely to pay."""
-        # `spread` is about the standard deviation of residuals. A pair pays if it explains the `part` of their variance.
+        # `spread` is about the standard deviation of residuals. A pair pays if it explains a `part` of it.
         columns = tuple(
             tuple(Merged.of(own, kind, most) for own, kind in zip(counts, ordered, strict=True)) for most in RESOLUTIONS
         )
@@ -203,7 +203,7 @@ class Reserve:
 
     @property
     def event(self) -> GaussianEvent:
-        """What the rest may cost: a little more than the mechanisms that will use it, which are rounded down as well."""
+        """What the rest may cost, a little more than its mechanisms, which are rounded down as well."""
         return GaussianEvent(self._mu * math.sqrt(self.share) * (1 - 2.0**-41))
 
     def spend(self, share: float, releases: Sequence[Release], events: Sequence[PrivacyEvent]) -> None:

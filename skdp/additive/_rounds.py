@@ -259,12 +259,13 @@ class RoundsEngine:
             usual = max(1.0, (MANY / in_bin) ** POWER)
         return Fitted(own, features, max(usual, own.ridge(features.length_ratio)), np.empty(0))
 
-    def restored(self, coef: Sequence[Array], weights: Sequence[Array], probabilities: list[Array], count: float) -> list[Fitted]:
+    def restored(
+        self, coef: Sequence[Array], weights: Sequence[Array], probabilities: list[Array], count: float
+    ) -> list[Fitted]:
         """Return what `run` did, from the coefficients and the weights of groups by round."""
         triples = zip(self.rounds, coef, weights, strict=True)
         return [
-            replace(self.fitted(own, probabilities, of_groups, count), theta=theta)
-            for own, theta, of_groups in triples
+            replace(self.fitted(own, probabilities, of_groups, count), theta=theta) for own, theta, of_groups in triples
         ]
 
 
