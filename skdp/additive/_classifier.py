@@ -78,9 +78,11 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     bin_edges : dict, default=None
         Edges of bins for columns that are to have their own, by position or name: increasing, the outer ones included.
         Values beyond are in the outer bins.
-    interactions : list of tuple, default=None
-        Pairs of columns, by position or name, that get a term of their own besides. Ordered columns are merged to 16
-        cells for it. Where `rounds` is not ignored and not 0, the term also has finer cells: bins of these columns are
+    interactions : list of tuple or "auto", default=None
+        Pairs of columns, by position or name, that get a term of their own besides. If ``"auto"``, the fit chooses at
+        most two pairs, or none, where it has two rounds; other fits choose none (see :ref:`additive-pairs`). Each
+        choice uses at most 6 % of the budget, and nothing if no pair is likely to pay. Ordered columns of a pair are
+        merged to 16 cells. Where `rounds` is not ignored and not 0, the term also has finer cells: bins of these columns are
         split into up to 64 cells, which are then their cells in `terms_`, `bin_edges_` and `cell_counts_`. Each pair
         takes as much of the budget as a column does.
     n_bins : int, default=32
@@ -162,7 +164,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     bin_edges_ : list of ndarray or None
         Edges of each numeric column's bins.
     cell_counts_ : list of ndarray
-        Released numbers of records in the cells of each column; noise may make them negative.
+        Released numbers of records in the cells of each column; noise may make them negative. Bins that are split for
+        a chosen pair were counted as a whole, and their counts are divided evenly.
     n_samples_estimate_ : float
         Released number of records; at least 1, and at least its own noise.
     classes_ : ndarray of shape (n_classes,)
@@ -199,7 +202,9 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     minimiser of a perturbed objective, or of two, or clipped sums of gradients with noise. The features of a cell are
     public, and of length 1 for each term, so that no row is longer than the square root of the number of terms. With
     `rounds`, features are centred by the released counts, and a record's loss has a weight that bounds its gradient and
-    its curvature. The weight is a function of the record and of released numbers. A margin in the log loss does not
+    its curvature. The weight is a function of the record and of released numbers. With ``interactions="auto"``, pairs
+    are chosen by the exponential mechanism between the two rounds, from scores that one record moves by 1 at most. A
+    margin in the log loss does not
     change what objective perturbation costs. Everything else is computed from that. The proofs are in
     :ref:`additive_models`. Not covered: that `fit` raises an error for values that are not finite, and how long it
     takes.

@@ -112,8 +112,8 @@ class PairedDescent:
             # The steps go on as if there had been no choice.
             engine = replace(plain, reserved=1 - reserve.share * plain.n_steps / n_left * _BELOW)
         last = replace(engine.mechanism, n_steps=n_left)
-        _, *planned = _planned(_LATER, last, reserve.share)
-        reserve.spend_all(*planned)
+        _, releases, events = _planned(_LATER, last, reserve.share)
+        reserve.spend_all(releases, events)
         weights = path.follow(gradients, session.steps(_LATER, len(targets)), last)
         return Found(engine, features, cells, codes, *rule_of(weights, engine.descent.settings))
 

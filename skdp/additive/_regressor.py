@@ -97,8 +97,11 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     bin_edges : dict, default=None
         Edges of bins for columns that are to have their own, by position or name: increasing, the outer ones included.
         Values beyond are in the outer bins.
-    interactions : list of tuple, default=None
-        Pairs of columns, by position or name, that get a term of their own besides. With a positive `delta`, the term
+    interactions : list of tuple or "auto", default=None
+        Pairs of columns, by position or name, that get a term of their own besides. If ``"auto"``, the fit chooses at
+        most two pairs, or none, for a positive `delta` and a finite `epsilon`; other fits choose none (see
+        :ref:`additive-pairs`). Each choice uses at most 6 % of the budget, and nothing if no pair is likely to pay.
+        With a positive `delta`, the term
         has cells of two sizes: ordered columns are merged to 16 cells, and split into up to 64 cells, which are then
         the cells of these columns in `terms_`, `bin_edges_` and `cell_counts_`. With ``delta=0``, they are merged to 16
         cells. Each pair takes as much of the budget as a column does.
@@ -152,7 +155,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     bin_edges_ : list of ndarray or None
         Edges of each numeric column's bins.
     cell_counts_ : list of ndarray
-        Released numbers of records in the cells of each column; noise may make them negative.
+        Released numbers of records in the cells of each column; noise may make them negative. Bins that are split for
+        a chosen pair were counted as a whole, and their counts are divided evenly.
     n_samples_estimate_ : float
         Released number of records; at least 1, and at least its own noise.
     privacy_ : PrivacyGuarantee
@@ -179,7 +183,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     of products of predictions and targets, for two per cent of the budget (a fifth with ``delta=0``), which correct the
     mean and the size of the curves. With a positive `delta`, curves that show no more than the noise of the steps are
     shrunk before that. With a positive `delta`, released counts centre the features of cells, and each record's
-    gradient is clipped. With ``delta=0``, these features are public, and of length 1 for each term. Everything else is
+    gradient is clipped. With ``interactions="auto"``, pairs are chosen by the exponential mechanism after a third of the
+    steps, from scores that one record moves by 1 at most. With ``delta=0``, these features are public, and of length 1 for each term. Everything else is
     computed from that. The proofs are in :ref:`additive_models`. Not covered: that `fit` raises an error for values
     that are not finite, and how long it takes.
 
