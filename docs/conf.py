@@ -105,7 +105,7 @@ def skip_member(app, what, name, obj, skip, options):
 
 def allow_missing_figures(app, config):
     """Build without the gallery (-D plot_gallery=0), whose figures the user guide shows."""
-    if not config.plot_gallery:
+    if str(config.plot_gallery) in ("0", "False"):
         config.suppress_warnings.append("image.not_readable")
 
 
