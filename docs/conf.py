@@ -48,11 +48,6 @@ GUIDE |= {
 }
 
 
-def guide_page(name):
-    """Return the page of the user guide about a public name, or None."""
-    return next((GUIDE[part] for part in reversed(name.split(".")) if part in GUIDE), None)
-
-
 def style_of_figures(gallery_conf, name):
     """Set the look of the gallery's figures: colours that are told apart by everyone (Okabe and Ito), readable text."""
     import matplotlib.pyplot as plt
@@ -96,7 +91,7 @@ default_role = "literal"
 # API pages
 autosummary_generate = True
 autodoc_typehints = "none"
-autosummary_context = {"guide_page": guide_page}
+autosummary_context = {"guide": GUIDE}
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 

@@ -22,11 +22,11 @@ SHOWN_ELSEWHERE |= {"RecordedRelease", "TRUSTED_TYPES"}
 def referenced():
     """Give what the reference lists, but for exceptions, by the name it is imported under."""
     found = {}
-    for name in re.findall(r"^   ~(skdp\.\S+)$", REFERENCE.read_text(encoding="utf-8"), flags=re.MULTILINE):
-        package, _, short = name.rpartition(".")
+    for name in re.findall(r"^   ~?([\w.]+)$", REFERENCE.read_text(encoding="utf-8"), flags=re.MULTILINE):
+        package, _, short = f"skdp.{name}".rpartition(".")
         value = getattr(importlib.import_module(package), short)
         if short not in SHOWN_ELSEWHERE and not (isinstance(value, type) and issubclass(value, BaseException)):
-            found[name] = value
+            found[f"{package}.{short}"] = value
     return found
 
 
