@@ -89,6 +89,7 @@ exclude_patterns = ["_build", "_templates", "benchmarks"]
 default_role = "literal"
 
 # API pages
+toc_object_entries_show_parents = "hide"
 autosummary_generate = True
 autodoc_typehints = "none"
 autosummary_context = {"guide": GUIDE}
