@@ -10,6 +10,8 @@ import skdp
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parent / "examples"
+# sphinx-gallery imports a function of this file by its name.
+sys.path.insert(0, str(HERE))
 
 # The page of the user guide for each package, and for classes that have another.
 GUIDE = {
