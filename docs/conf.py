@@ -12,8 +12,6 @@ HERE = Path(__file__).resolve().parent
 # The gallery imports `conf.style_of_figures` by name, also in other processes.
 sys.path.insert(0, str(HERE))
 EXAMPLES = HERE.parent / "examples"
-# sphinx-gallery imports a function of this file by its name.
-sys.path.insert(0, str(HERE))
 
 # The page of the user guide for each package, and for classes that have another.
 GUIDE = {
