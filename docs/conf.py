@@ -17,7 +17,7 @@ EXAMPLES = HERE.parent / "examples"
 GUIDE = {
     "accounting": "accounting",
     "additive": "additive",
-    "allocate": "model_selection",
+    "allocate": "accounting",
     "audit": "auditing",
     "cluster": "kmeans",
     "decomposition": "pca",
