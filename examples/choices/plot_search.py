@@ -75,7 +75,7 @@ public.fit(X, y)
 print(f"\n{budget}")
 
 # %%
-# Each of the 21 fits has about an eighth of the epsilon of a single fit. The last fit, which is the model, has no more
+# Each of the 21 fits has about a fifth of the epsilon of a single fit. The last fit, which is the model, has no more
 # than the others.
 #
 # A norm of unknown size
