@@ -69,10 +69,12 @@ for clip, *row in zip(CLIPS, bias, noise, both, strict=True):
     print(f"max_grad_norm {clip:<5g}" + "".join(f"{value:9.3f}" for value in row))
 
 # %%
-# At the left, the private fits agree with each other, but all are too short by almost two days, because they estimate
-# the median. At the right, their mean is right, but single fits differ widely. (The rest of the blue line is chance in
-# the records.) The default is between the two, close to the smallest total error. With ten times the records, the noise
-# would be ten times smaller and the bias would stay the same. Therefore the best clipping bound would be larger.
+# At the left, most private fits agree with each other, but they are too short by almost two days, because they estimate
+# the median. (At this epsilon, one fit in about 70 is far off. Its last release corrects the predictions by a line, and
+# its noise was large.) At the right, their mean is right, but single fits differ widely. (The rest of the blue line is
+# chance in the records.) The default is between the two, close to the smallest total error. With ten times the records,
+# the noise would be ten times smaller and the bias would stay the same. Therefore the best clipping bound would be
+# larger.
 #
 # A rare label
 # ------------

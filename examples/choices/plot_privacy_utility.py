@@ -15,6 +15,8 @@ compares them with scikit-learn, and reads from them the epsilon for a required 
 # breast cancer data are public: 569 records of 30 measurements. The scaling uses only the ranges in the documentation
 # of the data set.
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -22,8 +24,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
 from skdp import DPNaiveBayes, DPSGDClassifier, FunctionalMechLogReg, ObjPertLogReg
+from skdp.exceptions import SchemaMismatchWarning
 from skdp.inspection import PrivacyUtilityDisplay
 from skdp.preprocessing import BoundsScaler
+
+# At small epsilon, a fit warns that its counts resemble those of an empty table.
+warnings.simplefilter("ignore", SchemaMismatchWarning)
 
 MEANS = [(7, 28), (9, 40), (43, 189), (143, 2501), (0.05, 0.17), (0.01, 0.35), (0, 0.43), (0, 0.21), (0.1, 0.31)]
 ERRORS = [(0.1, 2.9), (0.3, 4.9), (0.7, 22), (6, 543), (0, 0.04), (0, 0.14), (0, 0.4), (0, 0.06), (0, 0.08)]

@@ -15,6 +15,7 @@ Gaussians with histograms, which have more numbers to learn but tolerate more no
 # labels.
 
 import math
+import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,6 +24,10 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
 
 from skdp import DPNaiveBayes
+from skdp.exceptions import SchemaMismatchWarning
+
+# At small epsilon, a fit warns that its counts resemble those of an empty table.
+warnings.simplefilter("ignore", SchemaMismatchWarning)
 
 X, y = load_iris(return_X_y=True)
 X = X[:, 2:]

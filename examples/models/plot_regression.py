@@ -86,7 +86,7 @@ curves.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", 
 # triglycerides), and all ten. Textbooks name these three columns. A choice of columns by the private records would be a
 # release. ``FunctionalMechLinReg`` uses the bounds. ``DPSGDRegressor`` uses rows that are scaled to [-1, 1], and a
 # bound on their norm: 1 for one column, which is the largest possible norm, and 1.5 and 2 for three and ten columns,
-# which few rows exceed. Scores are means over five folds.
+# which few rows exceed. Scores are medians over five folds and several fits, because a few fits are outliers.
 
 COLUMNS = {"one column": [2], "three columns": [2, 3, 8], "ten columns": list(range(10))}
 NORMS = [1.0, 1.5, 2.0]
@@ -111,9 +111,9 @@ for (name, columns), norm, colour in zip(COLUMNS.items(), NORMS, ["C0", "C1", "C
     rows = X[:, columns]
     best = cross_val_score(LinearRegression(), rows, y, cv=folds).mean()
     axis.plot(25, best, "D", color=colour, clip_on=False, label=f"{name}, no privacy")
-    for kind, make, style, repeats in [("descent", descent, "o-", 1), ("moments", moments, "s--", 5)]:
+    for kind, make, style, repeats in [("descent", descent, "o-", 2), ("moments", moments, "s--", 5)]:
         found = [
-            np.mean([cross_val_score(make(columns, norm, epsilon), rows, y, cv=folds) for _ in range(repeats)])
+            np.median([cross_val_score(make(columns, norm, epsilon), rows, y, cv=folds) for _ in range(repeats)])
             for epsilon in EPSILONS
         ]
         axis.plot(EPSILONS, found, style, color=colour, markersize=5, label=f"{name}, {kind}")

@@ -17,12 +17,17 @@ both depend on epsilon and delta.
 # use one ``accountant`` for all fits.
 
 import math
+import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.base import clone
 
+from skdp.exceptions import SchemaMismatchWarning
 from skdp.tree import DPGreedyTree, DPRandomTree, export_text
+
+# At small epsilon, a fit warns that its counts resemble those of an empty table.
+warnings.simplefilter("ignore", SchemaMismatchWarning)
 
 PUBLIC = {"bounds": ([35, 40], [42, 180]), "classes": ["home", "kept"]}
 

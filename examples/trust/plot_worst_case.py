@@ -2,9 +2,9 @@ r"""
 The worst case of objective perturbation
 ========================================
 
-``ObjPertLogReg`` with two classes and ``delta > 0`` costs as much of a budget as Gaussian noise, at every epsilon. The
-user guide proves this as long as :math:`\kappa = C R^2` is at most 3.7 times :math:`\mu`, the parameter of the noise.
-This example computes the worst case within this ratio and beyond it.
+``ObjPertLogReg`` with two classes and ``delta > 0`` uses as much of a budget as Gaussian noise, at every epsilon. The
+user guide proves this if :math:`\kappa = C R^2` is at most 3.7 times :math:`\mu`, the parameter of the noise. This
+example computes the worst case for this ratio and for larger ratios.
 """
 
 # %%
