@@ -71,7 +71,8 @@ blocks, axes = plt.subplots(1, 3, figsize=(9, 3.6), sharex=True, layout="constra
 for axis, i in zip(axes, [1, 2, 4], strict=True):
     q = BLOCKS[i]
     drawn = rng.integers(q, size=len(incomes))
-    counts, *_ = axis.hist([gini(incomes[drawn == block]) for block in range(q)], np.linspace(0, 1, 41), color="0.8")
+    results = [gini(incomes[drawn == block]) for block in range(q)]
+    counts, *_ = axis.hist(results, np.linspace(0, 1, 41), color="0.8", label="blocks")
     axis.axvline(truth, color="k", linestyle="--", linewidth=1, label="all households")
     for name, height in {"mean": -0.08, "median": -0.18}.items():
         axis.plot(
@@ -83,8 +84,8 @@ for axis, i in zip(axes, [1, 2, 4], strict=True):
             label=name,
         )
     axis.set(xlim=(0, 1), title=f"{q} blocks, {len(incomes) // q} records each", xlabel="Gini coefficient", yticks=[])
-axes[0].set_ylabel("blocks")
-blocks.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+axes[0].set_ylabel("number of blocks")
+blocks.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=4)
 blocks.align_labels()
 
 # %%
