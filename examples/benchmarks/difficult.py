@@ -63,7 +63,7 @@ def bounded(table):
 
 
 def normed(table):
-    """Return an estimator that first scales rows to [-1, 1]."""
+    """Return ``data_norm`` for rows that are scaled to [-1, 1]."""
     return {"data_norm": math.sqrt(table.X.shape[1])}
 
 

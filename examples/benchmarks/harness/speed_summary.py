@@ -39,7 +39,7 @@ class Measurement:
 
 
 def ratio_interval(ours, other, level=0.95, seed=0):
-    """Return the median of the ratios of pairs and its bootstrap percentile interval; None for fewer than three pairs."""
+    """Return the median of the ratios of pairs and its bootstrap interval; None for fewer than three pairs."""
     ratios = np.asarray(ours) / np.asarray(other)
     if len(ratios) < 3:
         return float(np.median(ratios)), None
@@ -49,7 +49,7 @@ def ratio_interval(ours, other, level=0.95, seed=0):
 
 
 def growth(sizes, seconds):
-    """Return the exponent of a power of the size: the slope of a line through logarithms; None for fewer than two sizes."""
+    """Return the exponent of a power of the size, as the slope of a line through logarithms; None for one size."""
     if len(set(sizes)) < 2:
         return None
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
@@ -228,7 +228,7 @@ def noise_table(rows):
 
 
 def write(folder, output, reasons):
-    """Write the tables of time, memory and noise, with notes for unknown figures, and return unexplained measurements."""
+    """Write the tables of time, memory and noise, with notes for unknown figures. Return unexplained measurements."""
     rows = read(folder / "speed.csv")
     (output / "slower.inc").write_text(behind_tables(rows, reasons) if rows else "Not measured yet.\n")
     parts = [
