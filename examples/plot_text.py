@@ -136,7 +136,7 @@ about = np.repeat([0, 1], vocabulary.shape[1])
 vocabulary = vocabulary.ravel()
 counts = np.array([sum(word in text.split() for text in texts) for word in vocabulary])
 EDGES = [0, 1, 2, 4, 8, 16, 64, np.inf]
-NAMES = ["0", "1", "2-3", "4-7", "8-15", "16-63", "64-"]
+NAMES = ["0", "1", "2-3", "4-7", "8-15", "16-63", "64+"]
 group = np.searchsorted(EDGES, counts, side="right") - 1
 
 
