@@ -73,10 +73,10 @@ for clip, *row in zip(CLIPS, bias, noise, both, strict=True):
 # %%
 # At the left, the private fits agree with each other, but all are too short by almost two days, because they estimate
 # the median. At the right, their mean is right, but single fits differ widely. (The rest of the blue line is chance in
-# the records.) A few fits with other seeds are far off, 6 of 400 at the smallest clipping bound, because the last
-# release of a fit, which corrects its predictions, is noisy, too. The default is between the two, close to the smallest
-# total error. With ten times the records, the noise would be ten times smaller and the bias would stay the same.
-# Therefore the best clipping bound would be larger.
+# the records.) The default of ``max_grad_norm`` is close to the smallest total error. With ten times the records, the
+# noise would be ten times smaller and the bias would stay the same. Therefore the best clipping bound would be larger.
+# With other seeds, a few fits are far off, 6 of 400 at the smallest clipping bound. Their last release, which corrects
+# the predictions, had a large noise.
 #
 # A rare label
 # ------------

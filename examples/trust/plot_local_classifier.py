@@ -74,8 +74,8 @@ _ = ax.legend(loc="lower right")
 # %%
 # Summary
 # -------
-# The central model needs a few hundred people. The local model needs at least ten times as many for the same accuracy.
-# Use local privacy if you may not hold the records at all, and can ask very many people. See :ref:`local`, and
+# Here, the central model with 300 people is as accurate as the local model with 30,000. Use local privacy if you may
+# not hold the records at all, and can ask very many people. See :ref:`local`, and
 # :ref:`sphx_glr_auto_examples_trust_plot_local_central.py` for frequencies.
 
 plt.show()
