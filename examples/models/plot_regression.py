@@ -86,7 +86,7 @@ curves.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", 
 # triglycerides), and all ten. Textbooks name these three columns. A choice of columns by the private records would be a
 # release. ``FunctionalMechLinReg`` uses the bounds. ``DPSGDRegressor`` uses rows that are scaled to [-1, 1], and a
 # bound on their norm: 1 for one column, which is the largest possible norm, and 1.5 and 2 for three and ten columns,
-# which few rows exceed. Scores are medians over five folds and several fits, because a few fits are outliers.
+# which few rows exceed. Scores are medians over five folds with three fits each, because a few fits are outliers.
 
 COLUMNS = {"one column": [2], "three columns": [2, 3, 8], "ten columns": list(range(10))}
 NORMS = [1.0, 1.5, 2.0]
@@ -111,9 +111,9 @@ for (name, columns), norm, colour in zip(COLUMNS.items(), NORMS, ["C0", "C1", "C
     rows = X[:, columns]
     best = np.median(cross_val_score(LinearRegression(), rows, y, cv=folds))
     axis.plot(25, best, "D", color=colour, clip_on=False)
-    for kind, make, style, repeats in [("descent", descent, "o-", 2), ("moments", moments, "s--", 5)]:
+    for kind, make, style in [("descent", descent, "o-"), ("moments", moments, "s--")]:
         found = [
-            np.median([cross_val_score(make(columns, norm, epsilon), rows, y, cv=folds) for _ in range(repeats)])
+            np.median([cross_val_score(make(columns, norm, epsilon), rows, y, cv=folds) for _ in range(3)])
             for epsilon in EPSILONS
         ]
         axis.plot(EPSILONS, found, style, color=colour, markersize=5, label=f"{name}, {kind}")
@@ -125,12 +125,12 @@ axis.plot([], [], "kD", label="without privacy")
 axis.set(xscale="log", ylim=(-0.5, 0.55), xlabel="epsilon", ylabel="R² on held-out rows")
 axis.set_xticks([*EPSILONS, 25], [*(f"{epsilon:g}" for epsilon in EPSILONS), "∞"])
 axis.minorticks_off()
-scores.legend(fontsize=9, loc="outside lower center", ncols=4)
+scores.legend(fontsize=8, loc="outside lower center", ncols=4)
 
 # %%
 # At small epsilon, three columns are better than ten, because each further column adds noise and little information.
-# From an epsilon of about 3 on, ten columns are better. At epsilon 0.1, ``FunctionalMechLinReg`` is no better than the
-# mean of all, for any number of columns.
+# From an epsilon of about 3 on, ten columns are better. At epsilon 0.1, the R² of ``FunctionalMechLinReg`` is close to
+# zero or below, for any number of columns.
 #
 # With so few records, gradient descent is much more accurate. It takes shorter steps if the noise is larger, which also
 # regularises the fit. ``FunctionalMechLinReg`` catches up as epsilon grows. It reads the records once, gives the

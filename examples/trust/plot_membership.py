@@ -86,7 +86,7 @@ for name, display in found.items():
 # Summary
 # -------
 # A model without privacy can reveal who was in its training data. A private model limits the success of every attack.
-# For a simple attack such as this one, the limit is loose. The failure of an attack is not a proof of privacy, but
-# epsilon is. :ref:`auditing` has stronger attacks.
+# For a simple attack such as this one, the limit is loose. The failure of an attack is not a proof of privacy.
+# :ref:`auditing` describes audits, which test the guarantee itself.
 
 plt.show()
