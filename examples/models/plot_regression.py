@@ -125,7 +125,7 @@ axis.plot([], [], "kD", label="without privacy")
 axis.set(xscale="log", ylim=(-0.5, 0.55), xlabel="epsilon", ylabel="R² on held-out rows")
 axis.set_xticks([*EPSILONS, 25], [*(f"{epsilon:g}" for epsilon in EPSILONS), "∞"])
 axis.minorticks_off()
-scores.legend(fontsize=8, loc="outside lower center", ncols=4)
+scores.legend(fontsize=8, loc="outside lower center", ncols=4, columnspacing=1, handlelength=1.6)
 
 # %%
 # At small epsilon, three columns are better than ten, because each further column adds noise and little information.

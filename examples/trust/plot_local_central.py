@@ -146,8 +146,9 @@ figure.suptitle(f"Errors at epsilon {EPSILON:g}, with a trusted collector and wi
 # %%
 # Summary
 # -------
-# The ratio of the two errors is the price of a collector whom nobody has to trust. It grows with the square root of the
-# number of people. Use the local model for surveys of very many people, for few questions, or if you may not collect
-# the records. See :ref:`local`, and :ref:`sphx_glr_auto_examples_trust_plot_local_classifier.py` for a classifier.
+# The local model needs no trusted collector, but its error is larger. The ratio of the two errors grows with the square
+# root of the number of people. Use the local model for surveys of very many people, for few questions, or if you may
+# not collect the records. See :ref:`local`, and :ref:`sphx_glr_auto_examples_trust_plot_local_classifier.py` for a
+# classifier.
 
 plt.show()
