@@ -1,10 +1,10 @@
 """Errors of `skdp.stats` and of diffprivlib.tools on the same records, bounds and budgets.
 
 Each line has the root mean square error of both over the same number of calls, as a multiple of the standard deviation
-of the records (for counts, in records). diffprivlib takes the number of records to be public and protects against the
+of the records (for counts, in records). diffprivlib treats the number of records as public, and protects against the
 replacement of a record. skdp protects against adding or removing a record, and the number of records is private.
 
-Run it where both libraries are installed: ``python examples/benchmarks/statistics_errors.py [calls] [rows ...]``.
+    python examples/benchmarks/statistics_errors.py [calls] [rows ...]
 """
 
 import sys
