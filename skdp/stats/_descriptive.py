@@ -14,18 +14,16 @@ from ..accounting import Budget, PrivacyEvent
 from ..checks.params import check_choice
 from ..mechanisms import within_reach
 from ..release.session import Release, Reserved
-from ..sensitivity import POLYNOMIAL_BITS, exact_sum, polynomial_values
+from ..sensitivity import POLYNOMIAL_BITS, POLYNOMIAL_ROWS, exact_sum
 from ._call import COUNTS, Call, Numbers, numbers_of, statistic
 from ._moments import LABEL, THEOREM, Design, in_units, means, moment_design, variances
 from ._noise import Sensitivity, combination, quietest, with_and_without_delta
 from ._quantiles import (
     LEAST_RECORDS,
+    RangePart,
     count_mechanism,
     counted,
-    range_levels,
     range_part,
-    range_release,
-    released_range,
     width_of_counts,
 )
 from ._ranks import WHOLE
@@ -40,6 +38,9 @@ _OF_COUNT, _OF_RANGE = 0.03, (0.02, 0.04, 0.08, 0.16, 0.25)
 
 # Of a part that is divided further, so that the rounding of the parts does not exceed it.
 _MARGIN = 1 - 2.0**-40
+
+# With fewer records, times the square of epsilon, the noise of a mean is at least twice as large as any sampling error.
+_FEW = 1.0
 
 
 @statistic(bounds=False)
@@ -133,8 +134,7 @@ def sum(
     """
     numbers = numbers_of(call)
     most, d = np.maximum(np.abs(numbers.lower), np.abs(numbers.upper)), numbers.width
-    rounding = 2.0 ** -(POLYNOMIAL_BITS + 1)
-    moves = Sensitivity(d * (1 + rounding), math.sqrt(d) * (1 + rounding), d)
+    moves = Sensitivity(d, math.sqrt(d) * (1 + 2.0**-50), d)
     mechanism, event, budget = with_and_without_delta(
         call.budget,
         lambda own: (*quietest(own, 1.0, moves, call.unit.rows), own),
@@ -144,11 +144,14 @@ def sum(
     session, values = call.open(plan, numbers.values)
 
     def block(rows: NDArray) -> NDArray:
-        inside = np.clip(np.asarray(rows, dtype=np.float64), numbers.lower, numbers.upper)
-        shares = np.clip(inside / most, -1.0, 1.0)
-        return polynomial_values(np.array([[0.0, 1.0]]), shares)[0].sum(axis=0).astype(np.int64)
+        inside = np.clip(rows, numbers.lower, numbers.upper, dtype=np.float64)
+        # A bound becomes 2**POLYNOMIAL_BITS up to a relative error of 2**-51, which rounding removes.
+        inside *= 2.0**POLYNOMIAL_BITS / most
+        if numbers.may_lack:
+            inside[np.isnan(inside)] = 0.0
+        return np.rint(inside, out=inside).sum(axis=0).astype(np.int64)
 
-    exact = exact_sum(block, values, block_rows=2**14) * 2.0**-POLYNOMIAL_BITS
+    exact = exact_sum(block, values, block_rows=POLYNOMIAL_ROWS) * 2.0**-POLYNOMIAL_BITS
     found = most * session.release("sums", within_reach(mechanism, exact))
     # Sums of values of one sign have that sign.
     found = np.clip(found, np.where(numbers.lower >= 0, 0.0, -np.inf), np.where(numbers.upper <= 0, 0.0, np.inf))
@@ -271,7 +274,7 @@ def _moments(call: Call, degree: int, power: float, method: str) -> Estimate:
     steps, numbers = check_choice(method, "method", METHODS) == "auto", numbers_of(call)
     rest = 1 - _OF_COUNT * steps
 
-    def moments(budget: Budget, share: float) -> Design:
+    def moments(budget: Budget, share: float, degree: int = degree) -> Design:
         return moment_design(budget, share, degree, numbers.width, 1, numbers.may_lack, call.unit.rows)
 
     def build(budget: Budget) -> Any:
@@ -292,18 +295,20 @@ def _moments(call: Call, degree: int, power: float, method: str) -> Estimate:
     )
     session, values = call.open(plan, numbers.values)
     n = float(np.min(session.release("number of records", counted(numbers, values))))
-    share, levels = _range_share(budget, n, numbers, call.unit.rows)
-    inner = numbers
+    share, part = _range_share(budget, n, numbers.width, call.unit.rows)
+    inner, label = numbers, "moments in range" if part else LABEL
     first: list[Release] = []
     events: list[PrivacyEvent] = []
-    if share:
-        first, events = range_release(budget, share, numbers, levels, call.unit.rows)
+    if part:
+        levels = part.levels(n)
+        first, events = [part.release(levels, share)], [part.event]
         rest = (rest - share) * _MARGIN
         design = moments(budget, rest)
-    label = "moments in range" if share else LABEL
+    elif degree == 2 and n * budget.epsilon**2 <= _FEW:
+        design = moments(budget, rest, 1)
     session.refine(LABEL, [*first, Release(label, design.mechanism, rest, THEOREM)], [*events, design.event])
-    if share:
-        low, high = released_range(session, numbers, values)
+    if part:
+        low, high = part.ends(session, numbers, values)
         # Records beyond the range are clipped. A margin that grows with their share keeps the bias small.
         margin = (0.25 + 5 * levels[0] / WHOLE) * np.maximum(high - low, 1e-3 * numbers.half)
         lower, upper = np.maximum(low - margin, numbers.lower), np.minimum(high + margin, numbers.upper)
@@ -314,14 +319,14 @@ def _moments(call: Call, degree: int, power: float, method: str) -> Estimate:
     return replace(found, details={**found.details, "range": ends})
 
 
-def _range_share(budget: Budget, n: float, numbers: Numbers, rows: int) -> tuple[float, tuple[int, int]]:
-    """Return the part of the budget that finds a range, from a released number of records, and its levels."""
-    for part in _OF_RANGE:
-        mechanism = range_part(budget, part, numbers, rows)[0]
-        wanted = LEAST_RECORDS * (1 if part == _OF_RANGE[-1] else 2)
-        if n >= wanted * mechanism.scale:
-            return part, range_levels(mechanism, n)
-    return 0.0, (0, 0)
+def _range_share(budget: Budget, n: float, width: int, rows: int) -> tuple[float, RangePart | None]:
+    """Return the part of the budget that finds a range, from a released number of records."""
+    for share in _OF_RANGE:
+        part = range_part(budget, share, width, rows, n)
+        wanted = LEAST_RECORDS * (1 if share == _OF_RANGE[-1] else 2)
+        if n * part.rate >= wanted * part.mechanism.scale:
+            return share, part
+    return 0.0, None
 
 
 def moment_estimate(design: Design, sums: Array, numbers: Numbers, plan: Any, power: float) -> Estimate:
