@@ -1,6 +1,7 @@
 """Errors and times of `skdp.stats`, diffprivlib.tools, OpenDP and Tumult Analytics on the same records and budgets.
 
     python examples/benchmarks/statistics_errors.py run {skdp,diffprivlib,opendp,tumult} [--rows 1000 ...] [--only mean ...]
+        [--epsilons 0.01 ...]
     python examples/benchmarks/statistics_errors.py report
     python examples/benchmarks/statistics_errors.py speed [--rows 1000000]
     python examples/benchmarks/statistics_errors.py memory [--rows 10000000]
@@ -59,9 +60,7 @@ FIELDS = ("library", "statistic", "rows", "width", "epsilon", "runs", "rmse", "e
 CLEAR = 3.0
 
 # Why a peer is better in a cell: the first entry that fits the statistic, and the number of records times epsilon.
-REASONS = (
-    (("count", "sum", "histogram"), math.inf, "the same law of noise in all libraries"),
-)
+REASONS = ((("count", "sum", "histogram"), math.inf, "the same law of noise in all libraries"),)
 
 
 def records(n):
@@ -74,8 +73,8 @@ def runs_of(name, n, library):
     if library == "tumult":
         return 100 if n == 1000 else 30
     if name in ("median", "quartile"):
-        return {1000: 400, 10_000: 400, 100_000: 100}.get(n, 20)
-    return {1000: 1000, 10_000: 1000, 100_000: 400}.get(n, 200)
+        return {1000: 200, 10_000: 200, 100_000: 100}.get(n, 20)
+    return {1000: 400, 10_000: 400, 100_000: 200}.get(n, 100)
 
 
 def skdp_calls(bounds, epsilon):
@@ -196,14 +195,14 @@ def summary(errors):
     return root, float(errors.std() / (2 * max(root, 1e-300) * math.sqrt(len(errors))))
 
 
-def cells(library, sizes, only):
+def cells(library, sizes, only, epsilons):
     """Measure the cells of one library."""
     for n in sizes:
         x = records(n)
         session = tumult_session(x, runs_of("mean", n, library)) if library == "tumult" else None
         for width in WIDTHS:
             bounds = (0.0, 10.0 * width)
-            for epsilon in EPSILONS:
+            for epsilon in epsilons:
                 calls = None if session else CALLS[library](bounds, epsilon)
                 for name in EXACT:
                     if (only and name not in only) or (calls and name not in calls):
@@ -238,9 +237,9 @@ def read():
         return list(csv.DictReader(file))
 
 
-def run(library, sizes, only):
+def run(library, sizes, only, epsilons):
     """Measure cells, and write each when it is done."""
-    for row in cells(library, sizes, only):
+    for row in cells(library, sizes, only, epsilons):
         new = dict(zip(FIELDS, (one if isinstance(one, str) else f"{one:.4g}" if isinstance(one, float) else str(one)
                                 for one in row), strict=True))  # fmt: skip
         key = FIELDS[:5]
@@ -337,7 +336,9 @@ def memory(n):
             getattr(stats, name)(x, bounds=(0.0, 10.0))
             seconds = time.process_time() - start
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            print(f"{name},{n},{seconds:.2f} s,{x.nbytes / 2**20:.0f} MiB of records,{peak:.0f} MiB at most", flush=True)
+            print(
+                f"{name},{n},{seconds:.2f} s,{x.nbytes / 2**20:.0f} MiB of records,{peak:.0f} MiB at most", flush=True
+            )
 
 
 def main():
@@ -347,10 +348,13 @@ def main():
     parser.add_argument("library", nargs="?", choices=("skdp", "diffprivlib", "opendp", "tumult"))
     parser.add_argument("--rows", type=int, nargs="*")
     parser.add_argument("--only", nargs="*", choices=tuple(EXACT))
+    parser.add_argument("--epsilons", type=float, nargs="*", default=EPSILONS)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.task == "run":
-        run(given.library, given.rows or (SIZES[:2] if given.library == "tumult" else SIZES), given.only)
+        run(
+            given.library, given.rows or (SIZES[:2] if given.library == "tumult" else SIZES), given.only, given.epsilons
+        )
     elif given.task == "report":
         report()
     elif given.task == "speed":

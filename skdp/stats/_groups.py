@@ -1,4 +1,4 @@
-"""Statistics of groups of records, and a test of two groups."""
+"""Statistics of groups of records."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from ..accounting import Budget
-from ..checks.params import check_choice, check_positive, is_list
+from ..checks.params import check_choice, is_list
 from ..checks.silence import discreet
 from ..checks.values import shown
 from ..release.session import PrivacyGuarantee, Release, Reserved
-from ..schema.declared import Category, Number
-from ._call import Call, begin, cells_in, choosing, label_names, numbers_of, private_labels, statistic
+from ._call import Call, begin, cells_in, choosing, label_names, numbers_of, private_labels
 from ._moments import LABEL, THEOREM, Design, in_units, means, moment_design, variances
-from ._noise import Law, combination, with_and_without_delta
+from ._noise import combination, with_and_without_delta
 from ._result import Around, Estimate
 from ._tables import OCCURRING, occurring_mechanism, released_labels
 
@@ -231,139 +229,3 @@ def _product_names(labels: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
     for i, own in enumerate(labels):
         names = [f"{one}, {label}" if i else label for one in names for label in own]
     return tuple(names)
-
-
-@dataclass(frozen=True, eq=False)
-class TestResult:
-    """Result of a private test.
-
-    Parameters
-    ----------
-    statistic : float
-        The test statistic.
-    pvalue : float
-        Probability of a statistic as extreme, under the hypothesis and the known law of the noise.
-    df : float
-        Degrees of freedom.
-    privacy_ : PrivacyGuarantee
-        The guarantee of the call.
-    details : dict
-        Further released numbers.
-    alternatives : object
-        Computes the power.
-
-    Examples
-    --------
-    >>> from skdp import Number, Schema, stats
-    >>> schema = Schema({"sex": ["f", "m"], "height": Number(100, 220, missing="error")})
-    >>> X = {"sex": ["f", "m"] * 1000, "height": [165.0, 178.0] * 1000}
-    >>> stats.ttest_ind(X, "sex", schema=schema, random_state=0).power(5.0) > 0.9
-    True
-    """
-
-    __test__ = False
-
-    statistic: float
-    pvalue: float
-    df: float
-    privacy_: PrivacyGuarantee
-    details: dict[str, Any] = field(default_factory=dict)
-    alternatives: Any = field(default=None, repr=False)
-
-    def power(self, effect: Any, alpha: float = 0.05) -> float:
-        """Return the probability that a test of this noise and this many records rejects the hypothesis.
-
-        Parameters
-        ----------
-        effect : float or array-like
-            The true effect: for :func:`ttest_ind` the difference of the means, a number; for :func:`chi2_contingency`
-            the table of probabilities of the declared categories.
-        alpha : float, default=0.05
-            Size of the test.
-
-        Returns
-        -------
-        power : float
-            Computed from released numbers.
-        """
-        alpha = check_positive(alpha, "alpha", most=1.0)
-        return float(self.alternatives.power(effect, alpha))
-
-
-@dataclass(frozen=True, eq=False)
-class _Difference:
-    law: Law
-    normal: float
-
-    def power(self, effect: Any, alpha: float) -> float:
-        limit = float(self.law.half_width(1 - alpha, self.normal))
-        return self.law.tail(limit - effect, self.normal) + self.law.tail(limit + effect, self.normal)
-
-
-@statistic(bounds=False)
-def ttest_ind(
-    call: Call,
-    by: str,
-) -> TestResult:
-    r"""Test whether the means of a column are equal in two groups.
-
-    Parameters
-    ----------
-    X : table
-        With the columns of `schema`.
-    by : str
-        Name of a column with two declared categories. Records with other or missing entries are left out.
-    columns : str, default=None
-        Name of the column of numbers. It may be left out if there is only one.
-    %(shared)s
-
-    Returns
-    -------
-    result : TestResult
-        ``details["difference"]`` has the difference of the means, first minus second.
-
-    Notes
-    -----
-    **Privacy.** The moments of both groups are one release (statistics, theorem 1). The statistic is Welch's, with the
-    variance of the noise added. Its law under the hypothesis is that of the noise and a normal sampling error.
-
-    References
-    ----------
-    .. [1] B. L. Welch, "The Generalization of 'Student's' Problem when Several Different Population Variances are
-       Involved", Biometrika 34, 1947.
-
-    Examples
-    --------
-    >>> from skdp import Number, Schema, stats
-    >>> schema = Schema({"sex": ["f", "m"], "height": Number(100, 220, missing="error")})
-    >>> X = {"sex": ["f", "m"] * 1000, "height": [165.0, 178.0] * 1000}
-    >>> stats.ttest_ind(X, "sex", schema=schema, random_state=0).pvalue < 1e-6
-    True
-    """
-    names = call.names(Number)[0]
-    column: Any = None if not isinstance(by, str) or call.schema is None else call.schema.get(by)
-    if not isinstance(column, Category) or len(column.values) != 2:
-        raise ValueError(f"by must name a column of two categories, got {shown(by)}")
-    if len(names) != 1:
-        raise ValueError("columns must name one column of numbers")
-    half = float(numbers_of(call).half[0])
-    design, sums, _, plan = group_moments(call, by, 2)
-    first, second = means(design, sums[:2, 0])
-    n = np.array([max(first.b, 1.0), max(second.b, 1.0)])
-    at = [min(max(rule.a / rule_n, -1.0), 1.0) for rule, rule_n in zip((first, second), n, strict=True)]
-    parts = [rule.law(mean) for rule, mean in zip((first, second), at, strict=True)]
-    law = Law(
-        normal=half * math.hypot(*(part.normal / own for part, own in zip(parts, n, strict=True))),
-        parts=tuple((half * a / own, k) for part, own in zip(parts, n.tolist(), strict=True) for a, k in part.parts),
-    )
-    sampled = np.array([first.record, second.record]) / n
-    normal = half * math.sqrt(float(sampled.sum()))
-    df = float(sampled.sum() ** 2 / max((sampled**2 / np.maximum(n - 1, 1)).sum(), 1e-300)) if normal else math.inf
-    difference = half * (at[0] - at[1])
-    # Student's law has heavier tails than the normal law: exact at the usual size of 5 %.
-    normal *= float(stdtrit(max(df, 1.0), 0.975) / stdtrit(math.inf, 0.975)) if normal else 1.0
-    spread = math.sqrt(law.variance + normal**2)
-    value = difference / spread if spread else math.copysign(math.inf, difference) if difference else 0.0
-    pvalue = min(1.0, 2 * law.tail(abs(difference), normal))
-    details = {"difference": difference, "standard_error": spread, "count": n}
-    return TestResult(value, pvalue, df, plan, details, _Difference(law, normal))

@@ -50,8 +50,8 @@ _FEWEST = 4.0
 #: Variance of values that are spread evenly over [-1, 1].
 _EVEN = 1 / 3
 
-# Part of a standard error of the noise by which the variance of a record is larger than its estimate.
-_SAFE = 0.5
+#: Part of a standard error of the noise by which the variance of a record is larger than its estimate.
+SAFE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,7 @@ def means(design: Design, sums: Array) -> tuple[Quotient, ...]:
         # The noisy sum of squares about the mean, and the error of its noise, to be on the safe side.
         about = by_power[2] - 2 * mean * by_power[1] + mean**2 * by_power[0]
         error = math.sqrt(combination(design.mechanism, about).variance)
-        record = min(max((m[2] + _SAFE * error) / count - mean**2, 0.0), 1 - mean**2)
+        record = min(max((m[2] + SAFE * error) / count - mean**2, 0.0), 1 - mean**2)
         found.append(Quotient(m[1], m[0], design.mechanism, by_power[1], by_power[0], record, -1.0, 1.0))
     return tuple(found)
 
