@@ -68,13 +68,9 @@ def records(n):
     return np.random.default_rng(n).beta(2, 5, n) * 10
 
 
-def runs_of(name, n, library):
-    """Return how often a cell is repeated."""
-    if library == "tumult":
-        return 100 if n == 1000 else 30
-    if name in ("median", "quartile"):
-        return {1000: 200, 10_000: 200, 100_000: 100}.get(n, 20)
-    return {1000: 400, 10_000: 400, 100_000: 200}.get(n, 100)
+def runs_of(n):
+    """Return how often a cell is repeated. Rows of the results state their own numbers."""
+    return 100 if n < 1_000_000 else 20
 
 
 def skdp_calls(bounds, epsilon):
@@ -199,7 +195,7 @@ def cells(library, sizes, only, epsilons):
     """Measure the cells of one library."""
     for n in sizes:
         x = records(n)
-        session = tumult_session(x, runs_of("mean", n, library)) if library == "tumult" else None
+        session = tumult_session(x, runs_of(n)) if library == "tumult" else None
         for width in WIDTHS:
             bounds = (0.0, 10.0 * width)
             for epsilon in epsilons:
@@ -216,7 +212,7 @@ def cells(library, sizes, only, epsilons):
                         errors, times = (found - truth) ** 2, [(time.perf_counter() - start) / len(found)]
                     else:
                         errors, times = [], []
-                        for _ in range(runs_of(name, n, library)):
+                        for _ in range(runs_of(n)):
                             start = time.perf_counter()
                             found = calls[name](x)
                             times.append(time.perf_counter() - start)

@@ -149,7 +149,9 @@ def describe(call: Call) -> Description:
     -------
     description : Description
         For columns of numbers the number of values, of missing values, the mean, the standard deviation and the
-        quartiles; for columns of categories the number of records in each cell. It prints as a table.
+        quartiles; for columns of categories the number of records in each cell. It prints as a table. Missing values
+        are counted where the schema has ``missing="cell"``: in ``"missing"`` for numbers, and in a cell of that name
+        for categories. The target is described if it is a column of the schema, as any other column.
 
     See Also
     --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,17 +15,24 @@ from ..checks.params import check_choice, is_list
 from ..checks.silence import discreet
 from ..checks.values import shown
 from ..release.session import PrivacyGuarantee, Release, Reserved
-from ._call import Call, begin, cells_in, choosing, label_names, numbers_of, private_labels
+from ..release.theorems import Theorem
+from ._call import Call, Numbers, begin, cells_in, choosing, label_names, numbers_of, private_labels
 from ._moments import LABEL, THEOREM, Design, in_units, means, moment_design, variances
 from ._noise import combination, with_and_without_delta
+from ._ranks import WHOLE, as_values, edges_of, quantiles_at, rank_counts
 from ._result import Around, Estimate
 from ._tables import OCCURRING, occurring_mechanism, released_labels
 
 Array = NDArray[np.float64]
 
-STATISTICS = ("count", "mean", "std", "var")
+STATISTICS = ("count", "mean", "std", "var", "median")
 
-_LABELS = "labels that occur"
+# Cells of a column, for medians of many groups at once.
+_CELLS = 2**11
+
+_LABELS, _MEDIANS = "labels that occur", "medians"
+
+MEDIANS = Theorem("Statistics", 7)
 
 
 def group_by(X: Any, by: Any, *, schema: Any, rows_per_group: int | None = None, groups: Any = None) -> GroupBy:
@@ -114,7 +121,8 @@ class GroupBy:
         Parameters
         ----------
         statistics : dict
-            For names of columns of numbers, ``"count"``, ``"mean"``, ``"var"``, ``"std"`` or a list of them.
+            For names of columns of numbers, ``"count"``, ``"mean"``, ``"var"``, ``"std"``, ``"median"`` or a list of
+            them. If there are medians and others, medians have half of the budget. Medians have no intervals.
         epsilon : float, default=1.0
             Privacy budget of this call, positive.
         delta : float, default=0.0
@@ -132,7 +140,8 @@ class GroupBy:
         Notes
         -----
         **Privacy.** Each record is in one group, so that it changes the moments of one group only (statistics,
-        theorem 1). The noise does not depend on the number of groups. If the list of groups is private, half of the
+        theorem 1), and the counts from which the medians of one group are drawn (statistics, theorem 7). The noise
+        does not depend on the number of groups. If the list of groups is private, half of the
         budget releases the groups whose noisy counts exceed a threshold (statistics, theorem 3).
         """
         asked = _check_statistics(statistics)
@@ -148,23 +157,27 @@ class GroupBy:
             accountant=accountant,
             random_state=random_state,
         )
-        degree = 4 if any({"var", "std"} & set(own) for own in asked.values()) else 2
-        design, sums, names, plan = group_moments(call, self.by, degree)
+        every = {one for own in asked.values() for one in own}
+        degree = 0 if every == {"median"} else 4 if {"var", "std"} & every else 2
+        medians = tuple(j for j, own in enumerate(asked.values()) if "median" in own)
         numbers = numbers_of(call)
-        found = {}
+        design, sums, drawn, names, plan = group_releases(call, self.by, degree, medians)
+        found, shape = {}, (len(names),)
         for j, (column, own) in enumerate(asked.items()):
             shift, half = numbers.centre[j], numbers.half[j]
             for one in own:
-                part, shape = sums[:, j], (len(names),)
-                if one == "count":
-                    rules: Any = _counts(design, part)
+                details = {} if sums is None else {"count": sums[:, j, 0]}
+                if one == "median":
+                    value, error, spread = drawn[:, medians.index(j)], np.full(shape, np.nan), None
+                elif one == "count":
+                    value, error, spread = _counts(design, sums[:, j])
                 elif one == "mean":
-                    rules = in_units(means(design, part), shift, half, shape)
+                    value, error, spread = in_units(means(design, sums[:, j]), shift, half, shape)
                 else:
                     power = 1.0 if one == "var" else 0.5
-                    rules = in_units(variances(design, part, power), np.zeros(1), half ** (2 * power), shape)
-                value, error, spread = rules
-                found[f"{column}_{one}"] = Estimate(value, error, plan, names, {"count": part[:, 0]}, spread)
+                    rules = variances(design, sums[:, j], power)
+                    value, error, spread = in_units(rules, np.zeros(1), half ** (2 * power), shape)
+                found[f"{column}_{one}"] = Estimate(value, error, plan, names, details, spread)
         return found
 
 
@@ -186,42 +199,82 @@ def _check_statistics(statistics: Any) -> dict[str, list[str]]:
     return found
 
 
-def group_moments(call: Call, by: Any, degree: int) -> tuple[Design, Array, tuple[str, ...], PrivacyGuarantee]:
-    """Release moments of the columns by group; return power sums by group and column, and names of the groups."""
+def group_releases(
+    call: Call, by: Any, degree: int, medians: tuple[int, ...] = ()
+) -> tuple[Any, Any, Any, tuple[str, ...], PrivacyGuarantee]:
+    """Release moments of the columns and medians of some of them by group.
+
+    Return the design of the moments, power sums by group and column, medians by group and column, names of the groups,
+    and the plan. Without a degree, there are no moments.
+    """
     numbers, rows = numbers_of(call), call.unit.rows
     # The type of `by` tells, because labels are private.
     declared = isinstance(by, str | list | tuple)
+    part = (1.0 if declared else 0.5) / ((degree > 0) + bool(medians))
 
-    def design_for(budget: Budget, n_cells: int) -> Design:
-        return moment_design(budget, 1.0, degree, numbers.width, n_cells, numbers.may_lack, rows)
+    def build(budget: Budget, n_cells: int) -> tuple[Budget, Design | None, Any]:
+        design = None
+        if degree:
+            design = moment_design(budget, part, degree, numbers.width, n_cells, numbers.may_lack, rows)
+        # A record is in one group: cuts add up over columns only.
+        return budget, design, quantiles_at(budget, part, (WHOLE // 2,), len(medians), rows) if medians else None
+
+    def cost(found: Any) -> float:
+        return found[1].cost if degree else found[2][0].scale
 
     if declared:
         cells = cells_in(choosing(call, [by] if isinstance(by, str) else list(by)))
-        names = _product_names(cells.labels)
-        budget, design = with_and_without_delta(
-            call.budget, lambda own: (own, design_for(own, len(names))), lambda found: found[1].cost
-        )
-        plan = call.plan(budget, (LABEL, design.mechanism, 1.0, THEOREM), events=[design.event])
-        session, values, codes = call.open(plan, numbers.values, cells.flat)
+        names, label, parts, events = _product_names(cells.labels), None, [], []
+        budget, design, quantiles = with_and_without_delta(call.budget, lambda own: build(own, len(names)), cost)
+        if design:
+            parts, events = [(LABEL, design.mechanism, part, THEOREM)], [design.event]
     else:
         labels, known = private_labels(by)
         if len(labels) != len(numbers.values):
             raise ValueError("by must name columns of categories of the schema, or be an array of a label for each row")
         half = Budget(call.budget.epsilon / 2 * (1 - 2.0**-40), call.budget.delta / 2)
-        mechanism, event = occurring_mechanism(half, rows)
-        pair = with_and_without_delta(half, lambda own: (own, design_for(own, 16)), lambda found: found[1].cost)
-        reserved = Reserved(pair[1].event)
-        parts = [(_LABELS, mechanism, 0.5, OCCURRING), (LABEL, reserved, 0.5, THEOREM)]
-        plan = call.plan(call.budget, *parts, events=[event, pair[1].event])
+        label, event = occurring_mechanism(half, rows)
+        part *= 2
+        chosen, design, quantiles = with_and_without_delta(half, lambda own: build(own, 16), cost)
+        budget, parts, events = call.budget, [(_LABELS, label, 0.5, OCCURRING)], [event]
+        if design:
+            parts.append((LABEL, Reserved(design.event), part / 2, THEOREM))
+            events.append(design.event)
+    if quantiles:
+        parts.append((_MEDIANS, quantiles[0], part if declared else part / 2, MEDIANS))
+        events.append(quantiles[1])
+    plan = call.plan(budget, *parts, events=events)
+    if declared:
+        session, values, codes = call.open(plan, numbers.values, cells.flat)
+    else:
         session, values, labels, known = call.open(plan, numbers.values, labels, known)
-        found = released_labels(session, _LABELS, labels[known], mechanism)[0]
-        names = label_names(found)
-        design = design_for(pair[0], max(len(names), 1))
-        session.refine(LABEL, [Release(LABEL, design.mechanism, 0.5, THEOREM)], [design.event])
-        known = known & np.isin(labels, found)
-        values, codes = values[known], np.searchsorted(found, labels[known]).astype(np.int64)
-    sums = design.power_sums(session.release(LABEL, design.sums(values, numbers, codes)))
-    return design, sums[: len(names)], names, plan
+        occurring = released_labels(session, _LABELS, labels[known], label)[0]
+        names = label_names(occurring)
+        if design:
+            design = build(chosen, max(len(names), 1))[1]
+            session.refine(LABEL, [Release(LABEL, design.mechanism, part / 2, THEOREM)], [design.event])
+        known = known & np.isin(labels, occurring)
+        values, codes = values[known], np.searchsorted(occurring, labels[known]).astype(np.int64)
+    sums = drawn = None
+    if design:
+        sums = design.power_sums(session.release(LABEL, design.sums(values, numbers, codes)))[: len(names)]
+    if quantiles:
+        drawn = _medians(session, numbers, values, codes, len(names), list(medians))
+    return design, sums, drawn, names, plan
+
+
+def _medians(session: Any, numbers: Numbers, values: NDArray, codes: NDArray, n: int, columns: list[int]) -> Array:
+    """Release the medians of columns by group, of shape (n_groups, n_columns)."""
+    own = replace(
+        numbers, lower=numbers.lower[columns], upper=numbers.upper[columns],
+        scales=tuple(numbers.scales[j] for j in columns),
+    )  # fmt: skip
+    edges, order = edges_of(own, _CELLS), np.argsort(codes, kind="stable")
+    # Without a group, there is one without records, which is left out.
+    groups = np.split(order, np.searchsorted(codes[order], np.arange(1, max(n, 1))))
+    counts = [rank_counts(edges, values[np.ix_(rows, columns)]) for rows in groups]
+    released = session.release(_MEDIANS, np.concatenate(counts)).reshape(-1, len(columns), 1)
+    return np.array([as_values(edges, each, own)[:, 0] for each in released])[:n]
 
 
 def _product_names(labels: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:

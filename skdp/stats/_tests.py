@@ -17,7 +17,7 @@ from ..mechanisms import rounded_normal
 from ..release.session import PrivacyGuarantee
 from ..schema.declared import Category, Number
 from ._call import Call, cells_in, choosing, numbers_of, statistic
-from ._groups import group_moments
+from ._groups import group_releases
 from ._moments import SAFE, Design, means
 from ._noise import Law, combination, drawn_noise
 from ._ranks import edges_of
@@ -147,7 +147,7 @@ def ttest_ind(
     """
     _check_two_groups(call, by)
     half = float(numbers_of(call).half[0])
-    design, sums, _, plan = group_moments(call, by, 2)
+    design, sums, _, _, plan = group_releases(call, by, 2)
     sums = sums[:2, 0]
     first, second = means(design, sums)
     n = np.array([max(first.b, 1.0), max(second.b, 1.0)])
