@@ -17,7 +17,7 @@ from ..release.session import Release, Reserved
 from ..sensitivity import POLYNOMIAL_BITS, POLYNOMIAL_ROWS, exact_sum
 from ._call import COUNTS, Call, Numbers, numbers_of, statistic
 from ._moments import LABEL, THEOREM, Design, in_units, means, moment_design, variances
-from ._noise import Sensitivity, combination, quietest, with_and_without_delta
+from ._noise import Sensitivity, combination, with_and_without_delta
 from ._quantiles import (
     LEAST_RECORDS,
     RangePart,
@@ -76,12 +76,9 @@ def count(call: Call) -> Estimate:
         numbers = Numbers(rows, np.zeros(1), np.ones(1), False, (), True)
     else:
         numbers = replace(numbers_of(call), may_lack=True)
-    mechanism, event, budget = with_and_without_delta(
-        call.budget,
-        lambda own: (*count_mechanism(own, 1.0, numbers.width, call.unit.rows), own),
-        lambda found: combination(found[0], 1.0).variance,
-    )
-    plan = call.plan(budget, ("counts", mechanism, 1.0, COUNTS), events=[event])
+    size = numbers.width
+    moves = Sensitivity(float(size), math.sqrt(size), size, integers=True)
+    mechanism, plan = call.single("counts", moves, COUNTS)
     session, values = call.open(plan, numbers.values)
     found = np.rint(session.release("counts", counted(numbers, values)))
     law = combination(mechanism, 1.0)
@@ -105,16 +102,8 @@ def _shaped(values: NDArray, numbers: Numbers) -> Any:
 
 
 @statistic()
-def sum(
-    call: Call,
-) -> Estimate:
+def sum(call: Call) -> Estimate:
     r"""Estimate sums of columns.
-
-    Parameters
-    ----------
-    X : array-like or table
-        Numbers between `bounds`, or a table with the columns of `schema`.
-    %(shared)s
 
     Returns
     -------
@@ -135,12 +124,7 @@ def sum(
     numbers = numbers_of(call)
     most, d = np.maximum(np.abs(numbers.lower), np.abs(numbers.upper)), numbers.width
     moves = Sensitivity(d, math.sqrt(d) * (1 + 2.0**-50), d)
-    mechanism, event, budget = with_and_without_delta(
-        call.budget,
-        lambda own: (*quietest(own, 1.0, moves, call.unit.rows), own),
-        lambda found: combination(found[0], 1.0).variance,
-    )
-    plan = call.plan(budget, ("sums", mechanism, 1.0, COUNTS), events=[event])
+    mechanism, plan = call.single("sums", moves, COUNTS)
     session, values = call.open(plan, numbers.values)
 
     def block(rows: NDArray) -> NDArray:
@@ -192,7 +176,8 @@ def mean(
     Notes
     -----
     **Privacy.** One record moves the sums that are released by at most 1 for each column in L1 norm, or as little in L2
-    norm as theorem 1 of the user guide (statistics) says. The number of records, the mean, and the sampling error of
+    norm as theorem 1 of the user guide (statistics) says. A range is found on a sample of the records if there are
+    many (statistics, theorem 6). The number of records, the mean, and the sampling error of
     the mean are computed from these sums.
 
     References
@@ -210,7 +195,7 @@ def mean(
 
 @statistic()
 def var(call: Call, method: str = "auto") -> Estimate:
-    r"""Estimate variances of columns.
+    r"""Estimate [[what: variances]] of columns.
 
     Parameters
     ----------
@@ -228,44 +213,19 @@ def var(call: Call, method: str = "auto") -> Estimate:
     Notes
     -----
     **Privacy.** As for :func:`mean`, with polynomials of degree 4 (statistics, theorem 1). Higher powers are for the
-    sampling error. Variances divide by the number of records, as ``numpy.var`` does.
+    sampling error. Variances divide by the number of records, as ``numpy.[[name: var]]`` does.
 
     Examples
     --------
     >>> from skdp import stats
-    >>> round(stats.var([2.0, 3.0, 4.0] * 10_000, bounds=(0, 10), epsilon=1.0, random_state=0).value, 1)
-    0.7
+    >>> round(stats.[[name: var]]([2.0, 3.0, 4.0] * 10_000, bounds=(0, 10), random_state=0).value, 1)
+    [[value: 0.7]]
     """
     return _moments(call, 4, 1.0, method)
 
 
-@statistic()
+@statistic(like=var, what="standard deviations", name="std", value="0.8")
 def std(call: Call, method: str = "auto") -> Estimate:
-    r"""Estimate standard deviations of columns.
-
-    Parameters
-    ----------
-    X : array-like or table
-        Numbers between `bounds`, or a table with the columns of `schema`.
-    method : {"auto", "direct"}, default="auto"
-        Whether a part of the budget finds a range that holds nearly all values, as for :func:`mean`.
-    %(shared)s
-
-    Returns
-    -------
-    estimate : Estimate
-        One number for each column, with the noisy numbers of records and the means in ``details``.
-
-    Notes
-    -----
-    **Privacy.** As for :func:`var`, of which it is the square root.
-
-    Examples
-    --------
-    >>> from skdp import stats
-    >>> round(stats.std([2.0, 3.0, 4.0] * 10_000, bounds=(0, 10), epsilon=1.0, random_state=0).value, 1)
-    0.8
-    """
     return _moments(call, 4, 0.5, method)
 
 
@@ -296,11 +256,11 @@ def _moments(call: Call, degree: int, power: float, method: str) -> Estimate:
     session, values = call.open(plan, numbers.values)
     n = float(np.min(session.release("number of records", counted(numbers, values))))
     share, part = _range_share(budget, n, numbers.width, call.unit.rows)
+    levels = part.levels(n) if part else (0, WHOLE)
     inner, label = numbers, "moments in range" if part else LABEL
     first: list[Release] = []
     events: list[PrivacyEvent] = []
     if part:
-        levels = part.levels(n)
         first, events = [part.release(levels, share)], [part.event]
         rest = (rest - share) * _MARGIN
         design = moments(budget, rest)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
-from ..accounting import Budget
 from ..checks.params import check_integer
 from ..release.theorems import Theorem
 from ..sensitivity import sum_over_rows
 from ._call import Call, numbers_of, statistic
-from ._noise import Sensitivity, combination, quietest, with_and_without_delta
+from ._noise import Sensitivity
 from ._result import Each, Estimate, Quotient
 
 Array = NDArray[np.float64]
@@ -25,11 +23,7 @@ _MOST_DEPTH = 16
 
 
 @statistic()
-def ecdf(
-    call: Call,
-    *,
-    depth: int = 8,
-) -> Estimate:
+def ecdf(call: Call, *, depth: int = 8) -> Estimate:
     r"""Estimate the distribution function of a column, at all edges of a grid.
 
     Parameters
@@ -72,14 +66,7 @@ def ecdf(
         raise ValueError(f"ecdf takes one column, got {numbers.width}")
     size, levels = 2**depth, depth + 1
     moves = Sensitivity(float(levels), math.sqrt(levels) * (1 + 2.0**-50), 2 * size - 1, integers=True)
-
-    def build(budget: Budget) -> Any:
-        return (*quietest(budget, 1.0, moves, call.unit.rows), budget)
-
-    mechanism, event, budget = with_and_without_delta(
-        call.budget, build, lambda found: combination(found[0], 1.0).variance
-    )
-    plan = call.plan(budget, ("counts of a tree", mechanism, 1.0, TREE), events=[event])
+    mechanism, plan = call.single("counts of a tree", moves, TREE)
     session, values = call.open(plan, numbers.values)
     edges = np.linspace(numbers.lower[0], numbers.upper[0], size + 1)
 

@@ -84,14 +84,8 @@ class GroupBy:
     ----------
     X : table
         The table.
-    by : str, list of str or array-like
-        Names of columns, or labels of the rows.
-    schema : Schema
-        Public facts about the columns.
-    rows_per_group : int, default=None
-        How many records of a person count at most.
-    groups : array-like, default=None
-        The person of each row.
+    by, schema, rows_per_group, groups : object
+        As for :func:`group_by`.
 
     Examples
     --------
@@ -123,14 +117,10 @@ class GroupBy:
         statistics : dict
             For names of columns of numbers, ``"count"``, ``"mean"``, ``"var"``, ``"std"``, ``"median"`` or a list of
             them. If there are medians and others, medians have half of the budget. Medians have no intervals.
-        epsilon : float, default=1.0
-            Privacy budget of this call, positive.
-        delta : float, default=0.0
-            Privacy budget of this call, in [0, 1). Must be positive if the list of groups is private.
-        accountant : BudgetAccountant, default=None
-            Budget that is charged before anything is computed from the data.
-        random_state : int, RandomState, Generator or None, default=None
-            If None, noise comes from the operating system's cryptographic generator. Any other value is for tests.
+        epsilon, delta : float, default=1.0 and 0.0
+            Privacy budget of this call. `delta` must be positive if the list of groups is private.
+        accountant, random_state : object, default=None
+            As for all statistics.
 
         Returns
         -------
@@ -212,16 +202,20 @@ def group_releases(
     declared = isinstance(by, str | list | tuple)
     part = (1.0 if declared else 0.5) / ((degree > 0) + bool(medians))
 
+    def moments(budget: Budget, n_cells: int) -> Design:
+        return moment_design(budget, part, degree, numbers.width, n_cells, numbers.may_lack, rows)
+
     def build(budget: Budget, n_cells: int) -> tuple[Budget, Design | None, Any]:
-        design = None
-        if degree:
-            design = moment_design(budget, part, degree, numbers.width, n_cells, numbers.may_lack, rows)
+        design = moments(budget, n_cells) if degree else None
         # A record is in one group: cuts add up over columns only.
         return budget, design, quantiles_at(budget, part, (WHOLE // 2,), len(medians), rows) if medians else None
 
     def cost(found: Any) -> float:
         return found[1].cost if degree else found[2][0].scale
 
+    names: tuple[str, ...] = ()
+    cells: Any = None
+    budget = chosen = call.budget
     if declared:
         cells = cells_in(choosing(call, [by] if isinstance(by, str) else list(by)))
         names, label, parts, events = _product_names(cells.labels), None, [], []
@@ -236,7 +230,7 @@ def group_releases(
         label, event = occurring_mechanism(half, rows)
         part *= 2
         chosen, design, quantiles = with_and_without_delta(half, lambda own: build(own, 16), cost)
-        budget, parts, events = call.budget, [(_LABELS, label, 0.5, OCCURRING)], [event]
+        parts, events = [(_LABELS, label, 0.5, OCCURRING)], [event]
         if design:
             parts.append((LABEL, Reserved(design.event), part / 2, THEOREM))
             events.append(design.event)
@@ -251,7 +245,7 @@ def group_releases(
         occurring = released_labels(session, _LABELS, labels[known], label)[0]
         names = label_names(occurring)
         if design:
-            design = build(chosen, max(len(names), 1))[1]
+            design = moments(chosen, max(len(names), 1))
             session.refine(LABEL, [Release(LABEL, design.mechanism, part / 2, THEOREM)], [design.event])
         known = known & np.isin(labels, occurring)
         values, codes = values[known], np.searchsorted(occurring, labels[known]).astype(np.int64)
@@ -272,7 +266,7 @@ def _medians(session: Any, numbers: Numbers, values: NDArray, codes: NDArray, n:
     edges, order = edges_of(own, _CELLS), np.argsort(codes, kind="stable")
     # Without a group, there is one without records, which is left out.
     groups = np.split(order, np.searchsorted(codes[order], np.arange(1, max(n, 1))))
-    counts = [rank_counts(edges, values[np.ix_(rows, columns)]) for rows in groups]
+    counts = [rank_counts(edges, values[rows][:, columns]) for rows in groups]
     released = session.release(_MEDIANS, np.concatenate(counts)).reshape(-1, len(columns), 1)
     return np.array([as_values(edges, each, own)[:, 0] for each in released])[:n]
 

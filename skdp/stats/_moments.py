@@ -89,10 +89,10 @@ class Design:
         n, own = self.n_cells, self.matrix[int(self.shared) :]
         centre, half = numbers.centre.tolist(), numbers.half.tolist()
 
-        def block(rows: NDArray, *codes: NDArray) -> NDArray:
+        def block(rows: NDArray, codes: NDArray | None = None) -> NDArray:
             found = []
             if self.shared:
-                found.append(polynomial_sums(self.matrix[:1, :1], np.zeros(len(rows)), *codes, n_cells=n))
+                found.append(polynomial_sums(self.matrix[:1, :1], np.zeros(len(rows)), codes, n))
             for j in range(self.width):
                 # As many columns as numbers are released: the number of records, then those of each column.
                 v = scaled(rows[:, j].astype(np.float64, copy=False), centre[j], half[j], 2.0**POLYNOMIAL_BITS)
@@ -100,8 +100,8 @@ class Design:
                 here = codes
                 if numbers.may_lack:
                     there = ~np.isnan(v)
-                    v, here = v[there], tuple(each[there] for each in codes)
-                found.append(polynomial_sums(own, v, *here, n_cells=n))
+                    v, here = v[there], None if codes is None else codes[there]
+                found.append(polynomial_sums(own, v, here, n))
             return np.concatenate(found, axis=1)
 
         arrays = (values,) if cells is None else (values, cells)

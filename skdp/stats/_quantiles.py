@@ -72,13 +72,7 @@ def width_of_counts(numbers: Numbers) -> int:
 
 
 @statistic()
-def quantile(
-    call: Call,
-    q: Any,
-    *,
-    interval: bool = True,
-    level: float = 0.95,
-) -> Estimate:
+def quantile(call: Call, q: Any, *, interval: bool = True, level: float = 0.95) -> Estimate:
     r"""Estimate quantiles of columns.
 
     Parameters
@@ -106,9 +100,10 @@ def quantile(
 
     Notes
     -----
-    **Privacy.** Quantiles are drawn by the exponential mechanism on a public grid of 16,384 cells (preprocessing,
+    **Privacy.** Quantiles are drawn by the exponential mechanism on a public grid of 8,192 cells (preprocessing,
     theorem 2). Intervals need the number of records (statistics, theorem 2), and further quantiles at levels that
-    follow from it. The parts of the budget are public.
+    follow from it. These are released first, and the grid is made finer between them. The parts of the budget are
+    public.
 
     References
     ----------
@@ -168,12 +163,7 @@ def _quantiles(call: Call, q: Any, interval: bool, level: float) -> Estimate:
 
 
 @statistic()
-def median(
-    call: Call,
-    *,
-    interval: bool = True,
-    level: float = 0.95,
-) -> Estimate:
+def median(call: Call, *, interval: bool = True, level: float = 0.95) -> Estimate:
     """Estimate medians of columns.
 
     Parameters
@@ -190,10 +180,6 @@ def median(
     -------
     estimate : Estimate
         One number for each column.
-
-    See Also
-    --------
-    quantile : Other quantiles.
 
     Notes
     -----
