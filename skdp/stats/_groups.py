@@ -78,14 +78,14 @@ def group_by(X: Any, by: Any, *, schema: Any, rows_per_group: int | None = None,
 
 @dataclass(frozen=True, eq=False)
 class GroupBy:
-    """Groups of the records of a table; :func:`group_by` makes it.
+    """Groups of the records of a table; :func:`~skdp.stats.group_by` makes it.
 
     Parameters
     ----------
     X : table
         The table.
     by, schema, rows_per_group, groups : object
-        As for :func:`group_by`.
+        As for :func:`~skdp.stats.group_by`.
 
     Examples
     --------

@@ -78,9 +78,9 @@ class TestResult:
         Parameters
         ----------
         effect : float or array-like
-            The true effect: for :func:`ttest_ind` the difference of the means, a number; for :func:`mannwhitneyu` the
-            probability that a record of the first group is larger, a number; for :func:`chi2_contingency` the table of
-            probabilities of the declared categories.
+            The true effect: for :func:`~skdp.stats.ttest_ind` the difference of the means, a number; for
+            :func:`~skdp.stats.mannwhitneyu` the probability that a record of the first group is larger, a number; for
+            :func:`~skdp.stats.chi2_contingency` the table of probabilities of the declared categories.
         alpha : float, default=0.05
             Size of the test.
 
