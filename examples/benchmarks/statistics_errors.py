@@ -1,15 +1,15 @@
 """Errors and times of `skdp.stats`, diffprivlib.tools, OpenDP and Tumult Analytics on the same records and budgets.
 
-    python examples/benchmarks/statistics_errors.py run {skdp,diffprivlib,opendp,tumult} [--rows 1000 ...] [--only mean ...]
-        [--epsilons 0.01 ...]
+    python examples/benchmarks/statistics_errors.py run {skdp,diffprivlib,opendp,tumult} [--rows 1000 ...]
+        [--only mean ...] [--epsilons 0.01 ...] [--runs 400]
     python examples/benchmarks/statistics_errors.py report
     python examples/benchmarks/statistics_errors.py speed [--rows 1000000]
     python examples/benchmarks/statistics_errors.py memory [--rows 10000000]
 
-``run`` writes a row for each cell to ``docs/benchmarks/statistics.csv``, in place of earlier rows of the same library. It
-needs that library only. The records are 10 times a beta(2, 5) variable. An error is the root mean square of the
-difference from the exact statistic of the records, as a multiple of their standard deviation (for counts, in records).
-``report`` makes ``docs/user_guide/statistics_tables.inc`` from that file.
+``run`` writes a row for each cell to ``docs/benchmarks/statistics.csv``, in place of an earlier row of the same cell
+and library. It needs that library only. The records are 10 times a beta(2, 5) variable. An error is the root mean
+square of the difference from the exact statistic of the records, as a multiple of their standard deviation (for counts,
+in records). ``report`` makes ``docs/user_guide/statistics_tables.inc`` from that file.
 
 diffprivlib takes the number of records to be public and protects against the replacement of a record. The others
 protect against adding or removing a record, and the number of records is private. OpenDP's means are sums over counts,
@@ -58,9 +58,6 @@ FIELDS = ("library", "statistic", "rows", "width", "epsilon", "runs", "rmse", "e
 
 # A ratio counts as larger than 1 beyond so many standard errors.
 CLEAR = 3.0
-
-# Why a peer is better in a cell: the first entry that fits the statistic, and the number of records times epsilon.
-REASONS = ((("count", "sum", "histogram"), math.inf, "the same law of noise in all libraries"),)
 
 
 def records(n):
@@ -191,11 +188,11 @@ def summary(errors):
     return root, float(errors.std() / (2 * max(root, 1e-300) * math.sqrt(len(errors))))
 
 
-def cells(library, sizes, only, epsilons):
+def cells(library, sizes, only, epsilons, runs):
     """Measure the cells of one library."""
     for n in sizes:
         x = records(n)
-        session = tumult_session(x, runs_of(n)) if library == "tumult" else None
+        session = tumult_session(x, runs or runs_of(n)) if library == "tumult" else None
         for width in WIDTHS:
             bounds = (0.0, 10.0 * width)
             for epsilon in epsilons:
@@ -212,7 +209,7 @@ def cells(library, sizes, only, epsilons):
                         errors, times = (found - truth) ** 2, [(time.perf_counter() - start) / len(found)]
                     else:
                         errors, times = [], []
-                        for _ in range(runs_of(n)):
+                        for _ in range(runs or runs_of(n)):
                             start = time.perf_counter()
                             found = calls[name](x)
                             times.append(time.perf_counter() - start)
@@ -233,9 +230,9 @@ def read():
         return list(csv.DictReader(file))
 
 
-def run(library, sizes, only, epsilons):
+def run(library, sizes, only, epsilons, runs):
     """Measure cells, and write each when it is done."""
-    for row in cells(library, sizes, only, epsilons):
+    for row in cells(library, sizes, only, epsilons, runs):
         new = dict(zip(FIELDS, (one if isinstance(one, str) else f"{one:.4g}" if isinstance(one, float) else str(one)
                                 for one in row), strict=True))  # fmt: skip
         key = FIELDS[:5]
@@ -344,13 +341,13 @@ def main():
     parser.add_argument("library", nargs="?", choices=("skdp", "diffprivlib", "opendp", "tumult"))
     parser.add_argument("--rows", type=int, nargs="*")
     parser.add_argument("--only", nargs="*", choices=tuple(EXACT))
+    parser.add_argument("--runs", type=int)
     parser.add_argument("--epsilons", type=float, nargs="*", default=EPSILONS)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.task == "run":
-        run(
-            given.library, given.rows or (SIZES[:2] if given.library == "tumult" else SIZES), given.only, given.epsilons
-        )
+        sizes = given.rows or (SIZES[:2] if given.library == "tumult" else SIZES)
+        run(given.library, sizes, given.only, given.epsilons, given.runs)
     elif given.task == "report":
         report()
     elif given.task == "speed":
