@@ -115,7 +115,7 @@ def combination(mechanism: Mechanism, coefficients: Any) -> Law:
     return Law(parts=((length, (mechanism.size + 1) / 2),) if length else ())  # type: ignore[attr-defined]
 
 
-def drawn_noise(mechanism: Mechanism, n: int, size: int, rng: np.random.Generator) -> Array:
+def drawn_noise(mechanism: Mechanism, n: int, size: int, rng: Any) -> Array:
     """Draw noise of so many coordinates, to simulate the law of a test; the noise of a release is never drawn here."""
     if isinstance(mechanism, NoNoise):
         return np.zeros((n, size))

@@ -202,7 +202,7 @@ def _welch(design: Design, sums: Array) -> Array:
 
 def _simulated_pvalue(call: Call, design: Design, sums: Array, n: Array, records: Array) -> float:
     """Return a p-value of Welch's statistic from records with equal means, and noise, as released."""
-    rng = _generator(call, "groups with equal means")
+    rng = call.source.simulator("groups with equal means")
     size = np.maximum(np.rint(n), 2.0)
     centre = float(np.clip(sums[:, 1].sum() / n.sum(), -1.0, 1.0))
     drawn = np.empty((_DRAWS, 2, 3))
@@ -219,11 +219,6 @@ def _simulated_pvalue(call: Call, design: Design, sums: Array, n: Array, records
     noise = drawn_noise(design.mechanism, _DRAWS, 2 * 3, rng).reshape(_DRAWS, 2, 3)
     found = np.abs(_welch(design, drawn + noise @ design.powers.T))
     return (1 + int(np.sum(found >= abs(_welch(design, sums))))) / (1 + _DRAWS)
-
-
-def _generator(call: Call, label: str) -> np.random.Generator:
-    """Return a generator for laws under a hypothesis; nothing of it is noise of a release."""
-    return np.random.default_rng(call.source.stream(label).words(4))
 
 
 @statistic(bounds=False)
@@ -282,7 +277,7 @@ def mannwhitneyu(call: Call, by: str, *, n_cells: int = 32) -> TestResult:
     # Cells that are empty but for noise would make ties rarer than they are.
     pooled = np.maximum(counts.sum(axis=0) - unit, 0.0)
     pooled = pooled / pooled.sum() if pooled.sum() else np.full(n_cells, 1 / n_cells)
-    rng = _generator(call, "groups with equal laws")
+    rng = call.source.simulator("groups with equal laws")
     drawn = np.stack([rng.multinomial(int(own), pooled, _DRAWS) for own in n], axis=1)
     noise = drawn_noise(mechanism, _DRAWS, 2 * n_cells, rng).reshape(drawn.shape)
     under = np.sort(np.abs(_larger(drawn + noise) - 0.5))
