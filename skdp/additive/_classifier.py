@@ -82,9 +82,9 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         Pairs of columns, by position or name, that get a term of their own besides. If ``"auto"``, the fit chooses at
         most two pairs, or none, where it has two rounds; other fits choose none (see :ref:`additive-pairs`). Each
         choice uses at most 6 % of the budget, and nothing if no pair is likely to pay. Ordered columns of a pair are
-        merged to 16 cells. Where `rounds` is not ignored and not 0, the term also has finer cells: bins of these columns are
-        split into up to 64 cells, which are then their cells in `terms_`, `bin_edges_` and `cell_counts_`. Each pair
-        takes as much of the budget as a column does.
+        merged to 16 cells. Where `rounds` is not ignored and not 0, the term also has finer cells: bins of these
+        columns are split into up to 64 cells, which are then their cells in `terms_`, `bin_edges_` and `cell_counts_`.
+        Each pair takes as much of the budget as a column does.
     n_bins : int, default=32
         Number of bins of numeric columns without `bin_edges`. Neighbouring bins are made alike, so that many
         cost little.

@@ -183,8 +183,9 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     of products of predictions and targets, for two per cent of the budget (a fifth with ``delta=0``), which correct the
     mean and the size of the curves. With a positive `delta`, curves that show no more than the noise of the steps are
     shrunk before that. With a positive `delta`, released counts centre the features of cells, and each record's
-    gradient is clipped. With ``interactions="auto"``, pairs are chosen by the exponential mechanism after a third of the
-    steps, from scores that one record moves by 1 at most. With ``delta=0``, these features are public, and of length 1 for each term. Everything else is
+    gradient is clipped. With ``interactions="auto"``, pairs are chosen by the exponential mechanism after a third of
+    the steps, from scores that one record moves by 1 at most. With ``delta=0``, these features are public, and of
+    length 1 for each term. Everything else is
     computed from that. The proofs are in :ref:`additive_models`. Not covered: that `fit` raises an error for values
     that are not finite, and how long it takes.
 
