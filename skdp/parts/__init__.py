@@ -1,0 +1,20 @@
+"""Rows that lie elsewhere, in parts, such as the partitions of a Dask collection. A part sends sums, and never rows."""
+
+from ._arrays import PartedArray, Parts, folded, kept, many_rows, mapped, refuse_parts, rowwise, unchecked
+from ._collections import is_collection, lowered
+from ._tasks import Failure
+
+__all__ = [
+    "Failure",
+    "PartedArray",
+    "Parts",
+    "folded",
+    "is_collection",
+    "kept",
+    "lowered",
+    "many_rows",
+    "mapped",
+    "refuse_parts",
+    "rowwise",
+    "unchecked",
+]
