@@ -2,10 +2,12 @@
 
 from ._arrays import PartedArray, Parts, folded, kept, many_rows, mapped, refuse_parts, rowwise, unchecked
 from ._collections import is_collection, lowered
+from ._objects import KeptObjects
 from ._tasks import Failure
 
 __all__ = [
     "Failure",
+    "KeptObjects",
     "PartedArray",
     "Parts",
     "folded",

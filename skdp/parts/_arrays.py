@@ -46,6 +46,11 @@ class Parts(ABC):
         # By number of the part, as it was first read.
         self._identities: dict[int, Identity] = {} if identities is None else identities
 
+    @property
+    @abstractmethod
+    def n_parts(self) -> int:
+        """Number of parts."""
+
     @abstractmethod
     def _run(self, job: bytes, extras: Sequence[dict[str, Any]] | None) -> Outcome | Failure:
         """Carry out a pickled job on each part, and return the sum of the outcomes."""

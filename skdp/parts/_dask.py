@@ -31,6 +31,11 @@ class DaskParts(Parts):
         super().__init__(identities)
         self._blocks = blocks
 
+    @property
+    def n_parts(self) -> int:
+        """Number of partitions."""
+        return len(self._blocks)
+
     def _run(self, job: bytes, extras: Sequence[dict[str, Any]] | None) -> Outcome | Failure:
         task, add = delayed(run, pure=False, traverse=False), delayed(combined, pure=False)
         todo = [task(job, i, extras[i] if extras else {}, *block) for i, block in enumerate(self._blocks)]
