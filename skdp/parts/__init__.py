@@ -1,7 +1,19 @@
 """Rows that lie elsewhere, in parts, such as the partitions of a Dask collection. A part sends sums, and never rows."""
 
-from ._arrays import PartedArray, Parts, folded, kept, many_rows, mapped, refuse_parts, rowwise, unchecked
-from ._collections import is_collection, lowered
+from ._arrays import (
+    PartedArray,
+    Parts,
+    column_of,
+    count_rows,
+    folded,
+    kept,
+    many_rows,
+    mapped,
+    refuse_parts,
+    rowwise,
+    unchecked,
+)
+from ._collections import in_parts, is_collection, lowered
 from ._objects import KeptObjects
 from ._tasks import Failure
 
@@ -10,7 +22,10 @@ __all__ = [
     "KeptObjects",
     "PartedArray",
     "Parts",
+    "column_of",
+    "count_rows",
     "folded",
+    "in_parts",
     "is_collection",
     "kept",
     "lowered",

@@ -118,6 +118,9 @@ class PartedArray:
     def __array__(self, *args: Any, **kwargs: Any) -> NDArray:
         raise TypeError(_ELSEWHERE)
 
+    def __reduce__(self) -> Any:
+        raise TypeError("an array in parts must not be sent to them")
+
     def __iter__(self) -> Any:
         raise TypeError(_ELSEWHERE)
 
@@ -164,6 +167,20 @@ def unchecked(*arrays: Any) -> Callable[[], None] | None:
         return None
     parts = _parts_of(parted)
     return partial(parts.fold, _nothing, [array.node for array in parted], charged=False)
+
+
+def count_rows(X: Any) -> int:
+    """Return the number of rows, which is private."""
+    return int(folded(len, [X])) if isinstance(X, PartedArray) else int(X.shape[0])
+
+
+def column_of(j: int, X: Any) -> Any:
+    """Return a column."""
+    return rowwise(partial(_column, j), X)
+
+
+def _column(j: int, X: Any) -> Any:
+    return X[:, j]
 
 
 def refuse_parts(*arrays: Any) -> None:

@@ -20,3 +20,15 @@ def lowered(X: Any, y: Any = None) -> tuple[PartedArray, PartedArray | None]:
 
     arrays = parted(*([X] if y is None else [X, y]))
     return arrays[0], (None if y is None else arrays[1])
+
+
+def in_parts(X: Any, *, groups: Any = None, rows_per_group: Any = None) -> Any:
+    """Return a collection of Dask as an array in parts, and other data as they are."""
+    if not is_collection(X):
+        return X
+    if groups is not None or rows_per_group is not None:
+        raise TypeError(
+            "groups and rows_per_group are not supported where the rows are a collection of Dask, because the rows "
+            "that count are drawn in one place. Nothing was charged"
+        )
+    return lowered(X)[0]

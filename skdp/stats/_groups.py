@@ -15,6 +15,7 @@ from ..accounting import Budget
 from ..checks.params import check_choice, check_positive, is_list
 from ..checks.silence import discreet
 from ..checks.values import shown
+from ..parts import PartedArray, is_collection
 from ..release.session import PrivacyGuarantee, Release, Reserved
 from ..schema.declared import Category, Number
 from ._call import Call, begin, cells_in, choosing, label_names, numbers_of, private_labels, statistic
@@ -206,6 +207,11 @@ def group_moments(call: Call, by: Any, degree: int) -> tuple[Design, Array, tupl
         plan = call.plan(budget, (LABEL, design.mechanism, 1.0, THEOREM), events=[design.event])
         session, values, codes = call.open(plan, numbers.values, cells.flat)
     else:
+        if isinstance(numbers.values, PartedArray) or is_collection(by):
+            raise TypeError(
+                "by must name columns of categories of the schema where the rows are a collection of Dask. Nothing was "
+                "charged"
+            )
         labels, known = private_labels(by)
         if len(labels) != len(numbers.values):
             raise ValueError("by must name columns of categories of the schema, or be an array of a label for each row")

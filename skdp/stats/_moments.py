@@ -85,13 +85,13 @@ class Design:
 
     def sums(self, values: NDArray, numbers: Numbers, cells: NDArray | None = None) -> Array:
         """Return what is released, before the noise."""
-        n, shared = self.n_cells, self.shared
+        n, shared, matrix, centre, half = self.n_cells, self.shared, self.matrix, numbers.centre, numbers.half
 
         def block(rows: NDArray, *own: NDArray) -> NDArray:
-            v = scaled(np.asarray(rows, dtype=np.float64), numbers.centre, numbers.half)
-            terms = polynomial_values(self.matrix[int(shared) :], v)
+            v = scaled(np.asarray(rows, dtype=np.float64), centre, half)
+            terms = polynomial_values(matrix[int(shared) :], v)
             if shared:
-                constant = self.matrix[0, 0] * 2.0**POLYNOMIAL_BITS
+                constant = matrix[0, 0] * 2.0**POLYNOMIAL_BITS
                 # As many columns as numbers are released: the number of records, then those of each column.
                 columns = [np.full(len(v), constant), *(term for column in terms.transpose(2, 0, 1) for term in column)]
             else:

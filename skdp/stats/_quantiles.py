@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from ..accounting import Budget, PrivacyEvent
 from ..checks.params import check_boolean, real_numbers
 from ..mechanisms import Mechanism
+from ..parts import count_rows
 from ..release.session import Release, ReleaseSession, Reserved
+from ..sensitivity import sum_over_rows
 from ._call import COUNTS, Call, Numbers, numbers_of, statistic
 from ._noise import Sensitivity, quietest, with_and_without_delta
 from ._ranks import (
@@ -52,8 +54,12 @@ def count_mechanism(budget: Budget, share: float, size: int, rows: int) -> tuple
 def counted(numbers: Numbers, values: NDArray) -> Array:
     """Count the records, or the numbers of each column where some may be missing."""
     if not numbers.may_lack:
-        return np.array([float(len(values))])
-    return np.array([np.count_nonzero(~np.isnan(column)) for column in values.T], dtype=np.float64)
+        return np.array([float(count_rows(values))])
+    return sum_over_rows(_present, values, block_rows=2**16).astype(np.float64)
+
+
+def _present(values: NDArray) -> NDArray[np.intp]:
+    return np.array([np.count_nonzero(~np.isnan(column)) for column in values.T])
 
 
 def width_of_counts(numbers: Numbers) -> int:
