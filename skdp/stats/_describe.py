@@ -32,7 +32,7 @@ _NAMES = ("count", "missing", "mean", "std", "25%", "50%", "75%")
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """The result of :func:`describe`.
+    """The result of :func:`~skdp.stats.describe`.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ class DescribeDisplay:
     Parameters
     ----------
     description : Description
-        The result of :func:`describe`.
+        The result of :func:`~skdp.stats.describe`.
 
     Attributes
     ----------
@@ -295,7 +295,7 @@ class DescribeDisplay:
         Parameters
         ----------
         description : Description
-            The result of :func:`describe`.
+            The result of :func:`~skdp.stats.describe`.
         plot : bool, default=True
             Whether to draw.
         **kwargs : dict
