@@ -1,5 +1,7 @@
 """Which estimators are fitted to collections of Dask, and collections to fit them to."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -63,7 +65,9 @@ FITTED = FEW_PASSES | MANY_PASSES | CERTIFIED
 
 #: An instance of each variant that is fitted to collections.
 IN_PARTS = [
-    declared(clone(estimator)).set_params(random_state=3) for estimator in VARIANTS if type(estimator).__name__ in FITTED
+    declared(clone(estimator)).set_params(random_state=3)
+    for estimator in VARIANTS
+    if type(estimator).__name__ in FITTED
 ]
 
 #: Numbers of rows of partitions, for 400 rows: one row, none, and many.
@@ -87,7 +91,7 @@ def frames(*arrays, lengths=LENGTHS):
         table[f"y{i}"] = y
         names.append(f"y{i}")
     ends = np.cumsum([0, *lengths])
-    parts = [table.iloc[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    parts = [table.iloc[a:b] for a, b in pairwise(ends)]
     whole = dd.from_map(lambda i: parts[i], range(len(parts)), meta=table.iloc[:0])
     return tuple(whole[name] for name in names)
 

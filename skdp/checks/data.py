@@ -16,7 +16,8 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from ..exceptions import PrivacyAssumptionWarning
-from ..parts import PartedArray, is_collection, mapped, rowwise
+from ..parts.arrays import PartedArray, mapped, rowwise
+from ..parts.collections import is_collection
 from .silence import silence
 from .sparse import HOW_TO_DENSE, canonical_rows, check_dimensions, dense_rows, is_sparse, ordered_by_row
 from .values import shown
@@ -126,11 +127,11 @@ def reads_table(estimator: Any, reset: bool) -> bool:
 
 
 def _in_parts(validate: Callable[..., Any], estimator: Any, *data: PartedArray, **options: Any) -> Any:
-    """Validate columns and types here, from no rows, and the rows of each part where they lie, whenever they are read."""
+    """Validate columns and types here, from no rows, and the rows of each part where they lie."""
     here = validate(estimator, *(array.meta for array in data), **options)
     metas = here if isinstance(here, tuple) else (here,)
     arrays = metas[: len(data)]
-    there = partial(validate, estimator.column_reader(), **{**options, "reset": False})
+    there = partial(validate, estimator._column_reader(), **{**options, "reset": False})
     types = tuple(array.dtype for array in arrays)
     found = mapped(partial(_validated_part, there, types), data, arrays)
     # What follows the arrays does not depend on rows.

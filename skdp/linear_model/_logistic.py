@@ -19,9 +19,8 @@ from ..checks.params import (
 )
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
-from ..sensitivity import ClippedRows
 from ..solvers.linear_rule import LinearRule, LogOdds
-from ..solvers.regularised import Geometry, Parameters, checked_weight, clipped, linear_rule
+from ..solvers.regularised import Geometry, Parameters, Rows, checked_weight, clipped, linear_rule
 
 Array = NDArray[np.float64]
 
@@ -65,7 +64,7 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator
     @abstractmethod
     def _release(
         session: ReleaseSession,
-        rows: ClippedRows,
+        rows: Rows,
         codes: NDArray[np.intp],
         parameters: Parameters,
         geometry: Geometry,

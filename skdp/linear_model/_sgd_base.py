@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..checks.params import check_boolean, check_choice, check_data_norm, check_positive
 from ..mechanisms import SampledGaussianMechanism
-from ..parts import rowwise
+from ..parts.arrays import rowwise
 from ..release.estimator import PrivateEstimator, Records, Shape
 from ..release.progress import CallbackSupportMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession

@@ -34,7 +34,7 @@ from ..checks.params import (
 )
 from ..checks.values import shown
 from ..mechanisms import BitStream, SampledGaussianMechanism, rounded_normal
-from ..parts import rowwise
+from ..parts.arrays import rowwise
 from ..release.estimator import LabelsMixin, ManyTargetsMixin, PrivateEstimator, Records, Shape
 from ..release.progress import CallbackSupportMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
@@ -316,9 +316,7 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         if design.last is None:
             return fitted()
         coefs, intercepts = _postprocess_weights(descent.result(), layout, scale, None)
-        outputs = rowwise(
-            partial(_outputs, coefs=coefs, intercepts=intercepts, activation=parameters.activation), X
-        )
+        outputs = rowwise(partial(_outputs, coefs=coefs, intercepts=intercepts, activation=parameters.activation), X)
         return fitted(design.last.lines(session, outputs, targets))
 
     def _outputs(self, X: Any) -> Array:
@@ -714,7 +712,9 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     ) -> dict[str, Any]:
         targets = self._targets(records.shape.n_targets or 1)
         attributes = {"_flat": records.shape.n_targets is None}
-        return self._descend(records.X, rowwise(targets.columns, records.y), parameters, design, session, attributes, targets)
+        return self._descend(
+            records.X, rowwise(targets.columns, records.y), parameters, design, session, attributes, targets
+        )
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # Shapes change the number of weights, which no event depends on.

@@ -12,8 +12,8 @@ import pandas as pd
 from dask.dataframe.utils import make_meta
 from dask.delayed import Delayed, delayed
 
-from ._arrays import PartedArray, Parts
-from ._tasks import Failure, Identity, Node, Outcome, combined, keep, run
+from .arrays import PartedArray, Parts
+from .tasks import Failure, Identity, Node, Outcome, combined, keep, run
 
 # Outcomes that are added in one task.
 _ADDED = 16

@@ -15,7 +15,8 @@ from ..checks.values import shown
 from ..checks.warn import warn
 from ..exceptions import ResolutionWarning
 from ..mechanisms import NoiseSource, quantile_mechanism
-from ..parts import in_parts, rowwise, unchecked
+from ..parts.arrays import rowwise, unchecked
+from ..parts.collections import in_parts
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..release.theorems import Theorem
 from ..release.units import ONE_RECORD, Unit

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from ..checks.data import FLOATS, known_labels, labelled_data, regression_data, single_target, validate_quietly
 from ..checks.params import check_bounds, check_classes, check_integer
 from ..mechanisms import NoiseSource
-from ..parts import unchecked
+from ..parts.arrays import unchecked
 from .balance import balance, divide, is_balanced, with_counts
 from .mixin import DPEstimatorMixin
 from .progress import Phases, Progress, with_callbacks

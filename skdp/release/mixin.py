@@ -22,7 +22,7 @@ from ..checks.params import check_integer
 from ..checks.silence import DiscreetMethods
 from ..checks.sparse import is_sparse, refuse_wide
 from ..exceptions import BudgetError, NotEnoughDataError
-from ..parts import is_collection, lowered
+from ..parts.collections import is_collection, lowered
 from ..schema.mixin import TakesSchema
 from .session import PrivacyGuarantee
 

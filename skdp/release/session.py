@@ -219,8 +219,8 @@ def check_accountant(accountant: object) -> BudgetAccountant | None:
 class ReleaseSession:
     """Carries out a plan: charges the whole plan on entry, before noise is drawn, and makes each release once."""
 
-    # `estimator` and `label` name the charge in the ledger. Each release is a phase of `progress`. `validate` reads rows
-    # that lie in parts, once, if the budget would admit the charge, which comes after it.
+    # `estimator` and `label` name the charge in the ledger. Each release is a phase of `progress`. If the budget would
+    # admit the charge, `validate` reads rows that lie in parts, and the charge comes after it.
 
     def __init__(
         self,

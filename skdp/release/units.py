@@ -26,7 +26,7 @@ from ..checks.data import is_sequence, label_key
 from ..checks.params import check_integer
 from ..checks.values import shown
 from ..mechanisms import BitStream, NoiseSource
-from ..parts import PartedArray, rowwise
+from ..parts.arrays import PartedArray, rowwise
 from .session import PrivacyGuarantee
 from .weights import kept
 

@@ -118,7 +118,7 @@ class TakesSchema:
             self._keep(encoding)
         return encoded
 
-    def column_reader(self) -> ColumnReader:
+    def _column_reader(self) -> ColumnReader:
         """Return what validates rows elsewhere as this estimator does here, without its parameters."""
         return ColumnReader(self)
 

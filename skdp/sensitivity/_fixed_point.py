@@ -147,7 +147,18 @@ class ExactTotal:
 
     @classmethod
     def of(cls, limbs: NDArray[np.int64]) -> ExactTotal:
-        """Return the totals with these parts."""
+        """Return the totals with these parts.
+
+        Parameters
+        ----------
+        limbs : ndarray of shape (2, size)
+            Sums of upper and lower parts, as `limbs` returns them.
+
+        Returns
+        -------
+        total : ExactTotal
+            Their sum.
+        """
         total = cls(0)
         total._high, total._low = limbs
         return total

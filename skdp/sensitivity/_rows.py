@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from ..parts import PartedArray, folded
+from ..parts.arrays import PartedArray, folded
 from ._sparse import by_entry, largest_entries, with_data
 
 BLOCK_ROWS = 2048

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..parts import KeptObjects, PartedArray
+from ..parts.arrays import PartedArray
+from ..parts.objects import KeptObjects
 from ..sensitivity import ExactTotal, clip_rows
 from .clipped_gradients import ClippedGradients, Gradients
 from .losses import GradientLoss

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
-from ..parts import KeptObjects, PartedArray
+from ..parts.arrays import PartedArray
+from ..parts.objects import KeptObjects
 from ..sensitivity import ClippedRows, augmented_norm, clip_rows
 from .certified import DENSE_LIMIT, Objective
 from .losses import SmoothLoss
@@ -66,9 +67,7 @@ class PartedObjective(Objective):
         return theta
 
     def _sum(self, task: Callable[..., Array]) -> Array:
-        total: Array = self._rows.parts.sum(
-            partial(_of_part, task, self._problem, self.loss, self.shape, self._ratio)
-        )
+        total: Array = self._rows.parts.sum(partial(_of_part, task, self._problem, self.loss, self.shape, self._ratio))
         return total
 
     def _value_and_gradient(self, z: Array) -> Array:

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 
 from ..accounting import gaussian_noise_multiplier
 from ..checks.values import shown
-from ..parts import PartedArray
+from ..parts.arrays import PartedArray
 from ..sensitivity import ClippedRows, augmented_norm, clip_rows
 from .certified import Objective, certified_minimizer
 from .losses import HuberHinge, LogLoss, MultinomialLogLoss, SmoothLoss
@@ -130,8 +130,12 @@ def automatic_weight(parameters: Parameters, geometry: Geometry, score: float, m
     return min(most, score / (multiplier * geometry.norm * geometry.joint_lipschitz))
 
 
+#: Clipped rows in one place or in parts.
+Rows = ClippedRows | PartedRows
+
+
 def solve(
-    rows: ClippedRows | PartedRows,
+    rows: Rows,
     codes: NDArray[np.intp],
     geometry: Geometry,
     C: float,
@@ -154,7 +158,7 @@ def solve(
     return np.stack(thetas)
 
 
-def clipped(X: Any, codes: Any, norm: float, constant: float) -> ClippedRows | PartedRows:
+def clipped(X: Any, codes: Any, norm: float, constant: float) -> Rows:
     """Scale rows down to `norm`, and append the constant feature."""
     if isinstance(X, PartedArray):
         return PartedRows(X, codes, norm, constant)

@@ -17,7 +17,8 @@ from ..checks.params import check_bounds, columns_of, is_list
 from ..checks.silence import discreet
 from ..checks.values import shown
 from ..mechanisms import Mechanism, NoiseSource
-from ..parts import PartedArray, in_parts, is_collection, rowwise, unchecked
+from ..parts.arrays import PartedArray, rowwise, unchecked
+from ..parts.collections import in_parts, is_collection
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..release.theorems import Theorem
 from ..release.units import Unit

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import Budget
-from ..parts import column_of, count_rows
+from ..parts.arrays import column_of, count_rows
 from ..release.session import PrivacyGuarantee
 from ..schema.declared import Category, Number
 from ..schema.schema import as_html, as_text

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..accounting import Budget, PrivacyEvent
 from ..checks.params import check_choice
 from ..mechanisms import within_reach
-from ..parts import rowwise
+from ..parts.arrays import rowwise
 from ..release.session import Release, Reserved
 from ..sensitivity import POLYNOMIAL_BITS, exact_sum, polynomial_values
 from ._call import COUNTS, Call, Numbers, numbers_of, statistic

@@ -15,7 +15,8 @@ from ..accounting import Budget
 from ..checks.params import check_choice, check_positive, is_list
 from ..checks.silence import discreet
 from ..checks.values import shown
-from ..parts import PartedArray, is_collection
+from ..parts.arrays import PartedArray
+from ..parts.collections import is_collection
 from ..release.session import PrivacyGuarantee, Release, Reserved
 from ..schema.declared import Category, Number
 from ._call import Call, begin, cells_in, choosing, label_names, numbers_of, private_labels, statistic

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..accounting import Budget, PrivacyEvent
 from ..checks.params import check_boolean, real_numbers
 from ..mechanisms import Mechanism
-from ..parts import count_rows
+from ..parts.arrays import count_rows
 from ..release.session import Release, ReleaseSession, Reserved
 from ..sensitivity import sum_over_rows
 from ._call import COUNTS, Call, Numbers, numbers_of, statistic

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from ..accounting import ApproximateEvent, Budget, PrivacyEvent, PureEvent
 from ..checks.params import check_integer, increasing_edges, is_list
 from ..checks.values import shown
 from ..mechanisms import Mechanism, NoNoise, StabilityCounts
-from ..parts import column_of, rowwise
+from ..parts.arrays import column_of, rowwise
 from ..release.session import PrivacyGuarantee
 from ..release.theorems import Theorem
 from ..schema.declared import Category, cells_of, read_cells

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, bounded_range_epsilon, gaussian_mu
 from ..mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, GroupChoices, Mechanism, NoNoise, pure_share
-from ..parts import many_rows
+from ..parts.arrays import many_rows
 from ..sensitivity import sum_over_rows
 from ._base import ROUTED
 

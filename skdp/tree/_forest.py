@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..checks.params import check_choice, check_integer
 from ..mechanisms import Mechanism, NoiseSource, coordinate_variance, within_reach
-from ..parts import many_rows
+from ..parts.arrays import many_rows
 from ..release.estimator import PrivateEstimator, Records, Shape
 from ..release.mismatch import column_part, label_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, ReleaseSession

@@ -30,7 +30,7 @@ from ..mechanisms import (
     pure_share,
     within_reach,
 )
-from ..parts import PartedArray, many_rows, rowwise
+from ..parts.arrays import PartedArray, many_rows, rowwise
 from ..release.units import rows_at
 from ..sensitivity import sum_over_rows
 from ..solvers.scaling import Scaling

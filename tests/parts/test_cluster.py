@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from skdp import DPMLPClassifier, DPNaiveBayes, DPSGDClassifier, ObjPertLogReg, stats
-from skdp.parts import KeptObjects
+from skdp.parts.objects import KeptObjects
 from tests.collections_of_parts import CERTIFIED, IN_PARTS, TOLERANCE, frames, rows_of
 from tests.estimators import data_for, released
 
@@ -88,7 +88,9 @@ def test_logs_and_events_hold_no_values(cluster):
     model = DPNaiveBayes(bounds=(-3, 3), classes=[0, 1])
     with pytest.raises(ValueError, match="partition"):
         model.fit(*frames(X, y))
-    found = "\n".join(map(str, [*cluster.get_worker_logs().values(), cluster.get_scheduler_logs(), cluster.get_events()]))
+    found = "\n".join(
+        map(str, [*cluster.get_worker_logs().values(), cluster.get_scheduler_logs(), cluster.get_events()])
+    )
     assert "123456" not in found
     # The test is able to fail: an engine logs the message of an exception.
     with pytest.raises(ValueError, match="123456"):

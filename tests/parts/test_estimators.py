@@ -119,7 +119,7 @@ def test_other_estimators_refuse_collections_before_a_charge(estimator):
     with pytest.raises(TypeError, match="Dask"):
         model.fit(*arguments)
     assert not accountant.records
-    with pytest.raises(Exception, match="not fitted|is not"):
+    with pytest.raises(Exception, match=r"not fitted|is not"):
         check_is_fitted(model, "privacy_")
 
 

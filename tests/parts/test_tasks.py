@@ -12,7 +12,7 @@ from sklearn.base import clone
 from skdp import BudgetAccountant, DPGreedyTree, DPNaiveBayes, DPSGDClassifier
 from skdp.exceptions import PartitionError
 from skdp.mechanisms import GaussianMechanism, NoiseSource
-from skdp.parts import _arrays, _pickling, _tasks
+from skdp.parts import arrays, pickling, tasks
 from tests.collections_of_parts import IN_PARTS, frames, rows_of
 from tests.estimators import data_for, name_of
 
@@ -34,8 +34,8 @@ def model(**parameters):
 @pytest.mark.parametrize("estimator", IN_PARTS, ids=name_of)
 def test_no_job_holds_a_secret(estimator, monkeypatch):
     jobs = []
-    dumps = _pickling.dumps
-    monkeypatch.setattr(_arrays, "dumps", lambda job: jobs.append(dumps(job)) or jobs[-1])
+    dumps = pickling.dumps
+    monkeypatch.setattr(arrays, "dumps", lambda job: jobs.append(dumps(job)) or jobs[-1])
     accountant = BudgetAccountant(epsilon=1e8, delta=0.9)
     fitted = clone(estimator).set_params(accountant=accountant, random_state=SEED)
     with pytest.warns(UserWarning, match="random_state"):
@@ -61,20 +61,20 @@ def test_no_job_holds_a_secret(estimator, monkeypatch):
 )
 def test_secrets_are_not_pickled(secret):
     with pytest.raises(TypeError, match="must not leave the client"):
-        _pickling.dumps(lambda rows: (secret, rows))
+        pickling.dumps(lambda rows: (secret, rows))
     # The test is able to fail.
-    assert pickle.loads(_pickling.dumps(lambda rows: rows + 1))(1) == 2
+    assert pickle.loads(pickling.dumps(lambda rows: rows + 1))(1) == 2
 
 
 def test_an_array_in_parts_is_neither_read_nor_sent():
-    from skdp.parts import lowered
+    from skdp.parts.collections import lowered
 
     X, _ = lowered(*frames(*data_for(model())))
     for attempt in (lambda: len(X), lambda: np.asarray(X), lambda: X + 1, lambda: list(X)):
         with pytest.raises(TypeError):
             attempt()
     with pytest.raises(TypeError, match="must not be sent"):
-        _pickling.dumps(X)
+        pickling.dumps(X)
     assert X.shape == (None, 5)
 
 
@@ -133,12 +133,12 @@ def _single(part):
 
 
 def test_tasks_return_failures_and_log_nothing(caplog):
-    job = _pickling.dumps(((_tasks.Node(0),), _failing))
+    job = pickling.dumps(((tasks.Node(0),), _failing))
     with caplog.at_level(logging.DEBUG):
-        outcome = _tasks.run(job, 0, {}, np.array([[123456.789]]))
-    assert outcome is _tasks.Failure.ROWS
+        outcome = tasks.run(job, 0, {}, np.array([[123456.789]]))
+    assert outcome is tasks.Failure.ROWS
     assert not caplog.records
-    assert _tasks.combined([_outcome(1), outcome, _outcome(2)]) is _tasks.Failure.ROWS
+    assert tasks.combined([_outcome(1), outcome, _outcome(2)]) is tasks.Failure.ROWS
 
 
 def _failing(rows):
@@ -146,12 +146,12 @@ def _failing(rows):
 
 
 def _outcome(value):
-    return _tasks.Outcome(value, {value: _tasks.Identity(1, 1)}, frozenset([_tasks.arithmetic()]))
+    return tasks.Outcome(value, {value: tasks.Identity(1, 1)}, frozenset([tasks.arithmetic()]))
 
 
 def test_memory_has_a_message_of_its_own():
-    job = _pickling.dumps(((_tasks.Node(0),), _too_large))
-    assert _tasks.run(job, 0, {}, np.zeros((1, 1))) is _tasks.Failure.MEMORY
+    job = pickling.dumps(((tasks.Node(0),), _too_large))
+    assert tasks.run(job, 0, {}, np.zeros((1, 1))) is tasks.Failure.MEMORY
 
 
 def _too_large(rows):
@@ -185,7 +185,7 @@ def test_partitions_that_change_are_refused(estimator, change):
 
 
 def test_machines_that_round_differently_are_refused(monkeypatch):
-    monkeypatch.setattr(_arrays, "arithmetic", lambda: b"another machine")
+    monkeypatch.setattr(arrays, "arithmetic", lambda: b"another machine")
     with pytest.raises(PartitionError, match="round exp, log or tanh differently"):
         model().fit(*frames(*data_for(model())))
 
@@ -235,13 +235,13 @@ def test_a_fit_that_fails_leaves_the_estimator_as_it_was():
 
 def test_the_checksum_sees_order_and_the_number_of_rows():
     X, y = data_for(model())
-    found = {_tasks._opened(data)[1] for data in ((X, y), (X[::-1].copy(), y), (X[1:], y[1:]), (X, 1 - y))}
+    found = {tasks._opened(data)[1] for data in ((X, y), (X[::-1].copy(), y), (X[1:], y[1:]), (X, 1 - y))}
     assert len(found) == 4
-    assert _tasks._opened((X, y))[1] == _tasks._opened((X.copy(), y.copy()))[1]
+    assert tasks._opened((X, y))[1] == tasks._opened((X.copy(), y.copy()))[1]
 
 
 def test_bytes_of_a_job_say_what_is_run_and_no_more():
-    job = _pickling.dumps(((_tasks.Node(0),), len))
+    job = pickling.dumps(((tasks.Node(0),), len))
     assert len(job) < 400
-    assert _tasks.run(job, 3, {}, np.zeros((7, 2))).value == 7
+    assert tasks.run(job, 3, {}, np.zeros((7, 2))).value == 7
     assert io.BytesIO(job).read(1) == b"\x80"

@@ -16,7 +16,7 @@ def dumps(job: Any) -> bytes:
     """Pickle a job, functions within functions included."""
     import cloudpickle
 
-    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    class Pickler(cloudpickle.Pickler):
         def reducer_override(self, obj: Any) -> Any:
             if _is_secret(obj):
                 raise TypeError(f"an object of type {type(obj).__name__} must not leave the client")

@@ -1,11 +1,11 @@
-"""Which data are collections of parts, and how they become arrays. No engine is imported unless the data are its own."""
+"""Which data are collections of parts, and how they become arrays. An engine is imported only for its own data."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
 
-from ._arrays import PartedArray
+from .arrays import PartedArray
 
 
 def is_collection(data: Any) -> bool:

@@ -11,13 +11,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 
 from ..exceptions import PartitionError
-from ._pickling import dumps
-from ._tasks import Failure, Identity, Node, Outcome, Task, arithmetic
+from .pickling import dumps
+from .tasks import Failure, Identity, Node, Outcome, Task, arithmetic
 
 _ELSEWHERE = "the rows lie in partitions elsewhere, and this needs them in one place"
 
@@ -62,7 +61,7 @@ class Parts(ABC):
     def fold(
         self, task: Task, nodes: Sequence[Node], extras: Sequence[dict[str, Any]] | None = None, charged: bool = True
     ) -> Any:
-        """Return the sum over the parts of a task of their arrays; with `extras`, each part has arguments of its own."""
+        """Return the sum over the parts of a task of their arrays; `extras` are further arguments for each part."""
         outcome = self._run(dumps((tuple(nodes), task)), extras)
         end = _CHARGED if charged else _NOT_CHARGED
         if outcome is Failure.MEMORY:
@@ -181,12 +180,6 @@ def column_of(j: int, X: Any) -> Any:
 
 def _column(j: int, X: Any) -> Any:
     return X[:, j]
-
-
-def refuse_parts(*arrays: Any) -> None:
-    """Refuse arrays in parts where rows are needed in one place."""
-    if any(isinstance(array, PartedArray) for array in arrays):
-        raise TypeError(_ELSEWHERE)
 
 
 def _parts_of(arrays: Sequence[Any]) -> Parts:
