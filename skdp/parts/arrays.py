@@ -23,7 +23,7 @@ _ELSEWHERE = "the rows lie in partitions elsewhere, and this needs them in one p
 _INVALID = (
     "At least one partition of X or y cannot be used: it cannot be read, it holds NaN, infinity, missing labels or "
     "entries that are no numbers, its types differ from those that the collection declares, or X and y have different "
-    "rows. Call fit with one partition in memory (X.get_partition(0).compute()) to see more. "
+    "rows. Look at the partitions one by one to find out which. "
 )
 _MEMORY = "A partition does not fit into the memory of a worker. Use smaller partitions. "
 _CHANGED = (

@@ -32,7 +32,7 @@ class Failure(Enum):
 
 @dataclass(frozen=True)
 class Identity:
-    """The number of rows of a part, and a checksum of its numbers. Both are private."""
+    """The number of rows of a part, and a checksum of its entries. Both are private."""
 
     n_rows: int
     checksum: int
@@ -98,18 +98,23 @@ def _opened(raw: Sequence[Any]) -> tuple[Sequence[Any], Identity]:
     checksum = 0
     for data in raw:
         for column in _columns(data):
-            checksum = zlib.crc32(np.ascontiguousarray(column).data, checksum)
+            checksum = zlib.crc32(np.ascontiguousarray(column).reshape(-1).view(np.uint8), checksum)
     return raw, Identity(len(raw[0]), checksum)
 
 
 def _columns(data: Any) -> Iterable[Any]:
-    """Yield arrays of the numbers of a part; text is left out, because it would take longer than the sums."""
+    """Yield arrays of the numbers of a part, or of hashes of other entries."""
     names = range(data.shape[1]) if hasattr(data, "iloc") and data.ndim == 2 else [None]
     for name in names:
         column = data if name is None else data.iloc[:, name]
         dtype = getattr(column, "dtype", None)
-        if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
+        if isinstance(dtype, np.dtype) and dtype.kind in "biufmMSU":
             yield np.asarray(column)
+        else:
+            import pandas as pd
+
+            entries = column if hasattr(column, "iloc") else pd.Series(np.ravel(column))
+            yield pd.util.hash_pandas_object(entries, index=False).to_numpy()
 
 
 def evaluated(nodes: Sequence[Node], raw: Sequence[Any]) -> list[Any]:

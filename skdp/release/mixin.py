@@ -7,6 +7,7 @@ more, such as linear classifiers, keep it in their own package.
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import wraps
@@ -40,6 +41,10 @@ _REASONS = {
     "warm_start": "Each fit is a release of its own and starts anew",
     "early_stopping": "A rule that looks at scores of private records would be a release at each step",
 }
+
+
+# Methods of scikit-learn that call `fit` are no farther away than this.
+_MOST_FRAMES = 8
 
 
 def _check_arguments(call: str, signature: Signature, estimator: Any, args: Any, kwargs: Any) -> None:
@@ -142,8 +147,22 @@ def _in_parts(estimator: Any, parameters: Signature, args: Any, kwargs: Any) -> 
             "groups, rows_per_group, sample_weight and class_weight are not supported where the rows are a collection "
             "of Dask, because the rows of a fit with them are drawn in one place. Nothing was charged"
         )
+    _refuse_whole(estimator)
     X, y = lowered(given["X"], given.get("y"))
     return {**given, "X": X, **({"y": y} if y is not None else {})}
+
+
+def _refuse_whole(estimator: Any) -> None:
+    """Refuse methods that would go on with rows in memory after the fit, before the fit is charged."""
+    frame: Any = sys._getframe(1)
+    for _ in range(_MOST_FRAMES):
+        name = "" if frame is None else frame.f_code.co_name
+        if name in ("fit_transform", "fit_predict"):
+            raise TypeError(
+                f"{type(estimator).__name__}.{name} takes rows in memory, and got a collection of Dask. Call fit, and "
+                f"apply {name.removeprefix('fit_')} to each partition by map_partitions. Nothing was charged"
+            )
+        frame = frame and frame.f_back
 
 
 def _with_groups(estimator: Any, parameters: Signature, args: Any, kwargs: Any) -> Any:

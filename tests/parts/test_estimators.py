@@ -149,6 +149,17 @@ def test_transformers_say_it_as_well():
         model.transform(X)
 
 
+@pytest.mark.parametrize("model", [DPStandardScaler(bounds=(-3, 3)), skdp.DPPCA(2, data_norm=3.0)])
+def test_fit_transform_is_refused_before_the_charge(model):
+    accountant = BudgetAccountant(epsilon=2.0)
+    (X,) = frames(data_for(model)[0])
+    with pytest.raises(TypeError, match="Nothing was charged"):
+        clone(model).set_params(accountant=accountant).fit_transform(X)
+    assert not accountant.records
+    clone(model).set_params(accountant=accountant).fit(X)
+    assert accountant.records
+
+
 @pytest.mark.parametrize("parameters", [{"class_weight": {0: 2.0}}, {"class_weight": "balanced"}])
 def test_weights_are_refused(parameters):
     model = skdp.ObjPertLogReg(data_norm=3.0, delta=1e-6, classes=[0, 1], **parameters)

@@ -237,6 +237,8 @@ def test_the_checksum_sees_order_and_the_number_of_rows():
     X, y = data_for(model())
     found = {tasks._opened(data)[1] for data in ((X, y), (X[::-1].copy(), y), (X[1:], y[1:]), (X, 1 - y))}
     assert len(found) == 4
+    text = np.array(["a", "b"] * 200, dtype=object)
+    assert tasks._opened((X, text))[1] != tasks._opened((X, text[::-1]))[1]
     assert tasks._opened((X, y))[1] == tasks._opened((X.copy(), y.copy()))[1]
 
 
