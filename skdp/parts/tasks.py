@@ -98,7 +98,7 @@ def _opened(raw: Sequence[Any]) -> tuple[Sequence[Any], Identity]:
     checksum = 0
     for data in raw:
         for column in _columns(data):
-            checksum = zlib.crc32(np.ascontiguousarray(column).reshape(-1).view(np.uint8), checksum)
+            checksum = zlib.crc32(np.ascontiguousarray(column).reshape(-1).view(np.uint8).data, checksum)
     return raw, Identity(len(raw[0]), checksum)
 
 

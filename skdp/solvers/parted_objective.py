@@ -50,7 +50,7 @@ class PartedObjective(Objective):
         self, rows: PartedRows, problem: int | None, loss: SmoothLoss, C: float, linear: Array, ratio: int = 1
     ) -> None:
         # Labels are those of one problem of several, or codes if `problem` is None. Every `ratio`-th row counts.
-        self._rows, self._problem, self._ratio = rows, problem, ratio
+        self._rows, self._problem, self._ratio, self._weight = rows, problem, ratio, C
         self.norm, self.loss, self.C, self.strong_convexity = rows.norm, loss, C * ratio, 1.0
         self.linear, self.shape = linear, linear.shape
         self._known: tuple[bytes, Array] = b"", np.empty(0)
@@ -61,7 +61,7 @@ class PartedObjective(Objective):
         return self._n_rows
 
     def subsample(self, ratio: int) -> PartedObjective:
-        return PartedObjective(self._rows, self._problem, self.loss, self.C, self.linear, ratio)
+        return PartedObjective(self._rows, self._problem, self.loss, self._weight, self.linear, ratio * self._ratio)
 
     def predictor(self, theta: Array) -> Array:
         return theta

@@ -9,6 +9,7 @@ import skdp
 from skdp import BudgetAccountant, Category, DPNaiveBayes, DPStandardScaler, Number, Schema
 from skdp.base import DPEstimatorMixin
 from skdp.exceptions import BudgetError
+from skdp.solvers import certified
 from tests.collections_of_parts import (
     BY_ROW,
     CERTIFIED,
@@ -19,6 +20,7 @@ from tests.collections_of_parts import (
     MANY_PASSES,
     REFUSED,
     TOLERANCE,
+    dask_arrays,
     frames,
     rows_of,
 )
@@ -165,6 +167,17 @@ def test_weights_are_refused(parameters):
     model = skdp.ObjPertLogReg(data_norm=3.0, delta=1e-6, classes=[0, 1], **parameters)
     with pytest.raises(TypeError, match="class_weight are not supported"):
         model.fit(*frames(*data_for(model)))
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "huber"])
+def test_minimisers_start_from_a_part_of_a_part_of_many_rows(monkeypatch, loss):
+    # 9,000 rows are as many as half a million with the ratio of 16.
+    monkeypatch.setattr(certified, "_COARSE_RATIO", 2)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(9_000, 3))
+    y = np.where(rng.random(9_000) < 0.2, 2, X[:, 0] > 0)
+    model = skdp.ObjPertLogReg(delta=1e-6, data_norm=3.0, classes=[0, 1, 2], loss=loss, random_state=0)
+    assert_same(clone(model).fit(X, y), clone(model).fit(*dask_arrays(X, y, lengths=(1, 8_000, 999))))
 
 
 def test_groups_are_refused():

@@ -175,7 +175,7 @@ def test_partitions_that_change_are_refused(estimator, change):
         readings.append(len(part))
         if len(part) < 2:
             return part
-        return part.iloc[: -(len(readings) % 5)] if change == "number" else part + 1e-9 * len(readings)
+        return part.iloc[len(readings) :] if change == "number" else part + 1e-9 * len(readings)
 
     X, y = data_for(estimator)
     Z, z = frames(X, y)
