@@ -30,7 +30,7 @@ def cluster(request):
         pytest.skip("worker processes are started by `make test-all`")
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL
         ) as local,
         distributed.Client(local) as client,
     ):
