@@ -51,7 +51,7 @@ class DaskParts(Parts):
 
     def _kept(self, job: bytes, identities: dict[int, Identity]) -> Parts:
         task = delayed(keep, pure=False, traverse=False)
-        blocks = dask.persist(*(task(job, *block) for block in self._blocks))
+        blocks = dask.persist(*(task(job, i, *block) for i, block in enumerate(self._blocks)))
         return DaskParts([(block,) for block in blocks], identities)
 
 

@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 
 from ..exceptions import PartitionError
 from .pickling import dumps
-from .tasks import Failure, Identity, Node, Outcome, Task, arithmetic
+from .tasks import PART, Failure, Identity, Node, Outcome, Task, arithmetic
 
 _ELSEWHERE = "the rows lie in partitions elsewhere, and this needs them in one place"
 
@@ -171,6 +172,27 @@ def unchecked(*arrays: Any) -> Callable[[], None] | None:
 def count_rows(X: Any) -> int:
     """Return the number of rows, which is private."""
     return int(folded(len, [X])) if isinstance(X, PartedArray) else int(X.shape[0])
+
+
+def taken(X: Any, draw: Callable[[int], Any]) -> Any:
+    """Return the rows at increasing positions, which `draw` chooses for a number of rows; the positions are private."""
+    if not isinstance(X, PartedArray):
+        return X[draw(X.shape[0])]
+    part = PartedArray(X.parts, Node(PART), X.meta)
+    numbered = folded(_numbered, [part, X])
+    ends = np.cumsum([0, *(n for _, n in sorted(numbered))])
+    positions = draw(int(ends[-1]))
+    cuts = np.searchsorted(positions, ends)
+    own = [positions[a:b] - start for a, b, start in zip(cuts[:-1], cuts[1:], ends[:-1], strict=True)]
+    return PartedArray(X.parts, Node(partial(_rows_of_part, own), (part.node, X.node)), X.meta)
+
+
+def _numbered(part: int, X: Any) -> list[tuple[int, int]]:
+    return [(part, len(X))]
+
+
+def _rows_of_part(own: Sequence[Any], part: int, X: Any) -> Any:
+    return X[own[part]]
 
 
 def column_of(j: int, X: Any) -> Any:

@@ -15,9 +15,13 @@ import numpy as np
 Task = Callable[..., Any]
 
 
+#: Position that stands for the number of the part.
+PART = -1
+
+
 @dataclass(frozen=True, eq=False)
 class Node:
-    """An array of each part: a task of other arrays, or the raw array at a position."""
+    """An array of each part: a task of other arrays, the raw array at a position, or the number of the part."""
 
     task: Task | int
     inputs: tuple[Node, ...] = ()
@@ -63,7 +67,7 @@ def run(job: bytes, index: int, extra: dict[str, Any], *raw: Any) -> Any:
                 return raw[0]
             arrays, identity = _opened(raw)
             nodes, task = pickle.loads(job)
-            value = task(*evaluated(nodes, arrays), **extra)
+            value = task(*evaluated(nodes, arrays, index), **extra)
         return Outcome(value, {index: identity}, frozenset([arithmetic()]))
     except MemoryError:
         return Failure.MEMORY
@@ -71,10 +75,10 @@ def run(job: bytes, index: int, extra: dict[str, Any], *raw: Any) -> Any:
         return Failure.ROWS
 
 
-def keep(job: bytes, *raw: Any) -> Any:
+def keep(job: bytes, index: int, *raw: Any) -> Any:
     """Return the arrays of a pickled job as a `KeptPart`, or a `Failure`."""
-    outcome = run(job, 0, {}, *raw)
-    return outcome if isinstance(outcome, Failure) else KeptPart(outcome.value, outcome.identities[0])
+    outcome = run(job, index, {}, *raw)
+    return outcome if isinstance(outcome, Failure) else KeptPart(outcome.value, outcome.identities[index])
 
 
 def combined(outcomes: Iterable[Any]) -> Any:
@@ -117,13 +121,13 @@ def _columns(data: Any) -> Iterable[Any]:
             yield pd.util.hash_pandas_object(entries, index=False).to_numpy()
 
 
-def evaluated(nodes: Sequence[Node], raw: Sequence[Any]) -> list[Any]:
+def evaluated(nodes: Sequence[Node], raw: Sequence[Any], index: int = 0) -> list[Any]:
     """Return the arrays of one part that nodes stand for; each node is evaluated once."""
     known: dict[Node, Any] = {}
 
     def value(node: Node) -> Any:
         if isinstance(node.task, int):
-            return raw[node.task]
+            return index if node.task == PART else raw[node.task]
         if node not in known:
             known[node] = node.task(*map(value, node.inputs))
         return known[node]
