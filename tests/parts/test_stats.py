@@ -125,7 +125,7 @@ def test_private_labels_and_groups_are_refused(table):
     collection = parted(table)
     with pytest.raises(TypeError, match="one place"):
         stats.value_counts(collection["sex"], delta=1e-6)
-    with pytest.raises(TypeError, match="declared|schema"):
+    with pytest.raises(TypeError, match=r"declared|schema"):
         stats.group_by(collection, collection["sex"], schema=SCHEMA).agg({"age": "mean"}, delta=1e-6)
     with pytest.raises(TypeError, match="rows_per_group"):
         stats.mean(collection["age"], rows_per_group=2, groups=collection["sex"], **AGES)
