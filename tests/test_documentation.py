@@ -28,6 +28,8 @@ PAGES = sorted(
     if not {"_build", "_templates", "auto_examples", "generated"} & set(path.parts)
 )
 SCRIPTS = ["README.md", "docs/index.rst", "docs/getting_started.rst"]
+# Pages that need an optional library.
+NEEDS = {"docs/user_guide/dask.rst": "dask"}
 # Blocks that are not run, by page and first line.
 NOT_RUN = {
     (
@@ -98,6 +100,8 @@ def test_scripts(name, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_examples(name, tmp_path, monkeypatch):
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name], reason=f"needs {NEEDS[name]}")
     monkeypatch.chdir(tmp_path)
     text = (ROOT / name).read_text(encoding="utf-8")
     test = doctest.DocTestParser().get_doctest(text, {"__name__": "__main__"}, name, str(ROOT / name), 0)

@@ -16,7 +16,7 @@ from ..release.session import PrivacyGuarantee
 from ..release.theorems import Theorem
 from ..sensitivity import augmented_norm
 from .calibration import Calibration
-from .clipped_gradients import MOST_WEIGHT, ClippedGradients, boxed
+from .clipped_gradients import MOST_WEIGHT, Gradients, boxed
 from .descent import SamplingSchedule
 from .losses import GradientLoss
 from .regularised import INTERCEPT_CONSTANT
@@ -175,7 +175,7 @@ class Path:
 
     def follow(
         self,
-        gradients: ClippedGradients,
+        gradients: Gradients,
         steps: Iterable[tuple[NDArray[np.intp] | None, Callable[[Array], Array]]],
         mechanism: SampledGaussianMechanism,
     ) -> Array:
