@@ -38,7 +38,7 @@ help: ## show this text
 	@echo "Variables: VENV=$(VENV) PYTHON=$(PYTHON) WORKERS=$(WORKERS) SKLEARN='$(SKLEARN)' PYTEST_ARGS='$(PYTEST_ARGS)'"
 	@echo "Another scikit-learn: make test VENV=.venv-oldest SKLEARN='scikit-learn==1.6.*'"
 
-demo: $(VENV)/.stamp-plot ## run the quickstart example
+demo: $(VENV)/.stamp-plot ## train private models of a census table, and draw two pictures, in a minute
 	$(BIN)/python examples/plot_quickstart.py
 
 # One BLAS thread for each worker, or the workers would fight for the cores.

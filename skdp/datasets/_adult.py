@@ -61,9 +61,10 @@ def load_adult(data_home: str | os.PathLike[str] | None = None) -> Bunch:
     Parameters
     ----------
     data_home : path-like, default=None
-        Folder with ``adult.csv.gz`` of the examples, or with ``adult.data.gz`` and ``adult.test.gz``, which are the two
-        files of the UCI repository, compressed, with a line of column names. If None, the folder ``examples/data`` of the
-        repository is searched first, and then the folder that the environment variable ``SKDP_DATA`` names.
+        Folder with ``adult.csv.gz`` of the examples, or with ``adult.data.gz`` and ``adult.test.gz``, which are the
+        two files of the UCI repository, compressed, with a line of column names. If None, the folder
+        ``examples/data`` of the repository is searched first, and then the folder that the environment variable
+        ``SKDP_DATA`` names.
 
     Returns
     -------
@@ -75,8 +76,8 @@ def load_adult(data_home: str | os.PathLike[str] | None = None) -> Bunch:
         schema : Schema
             The bounds, steps, scales and categories of the columns, and the labels, from the documentation of the data.
         data : ndarray of shape (45222, 104)
-            The same columns as numbers without labels: numbers scaled to [0, 1], and an indicator for each category. All
-            of it is divided by the square root of 13, the number of columns, so that the norm of a row is at most 1.
+            The same columns without labels: numbers scaled to [0, 1], and an indicator for each category. All entries
+            are divided by the square root of 13, the number of columns, so that the norm of a row is at most 1.
         target : ndarray of shape (45222,)
             1 for an income above 50,000 dollars, else 0.
         feature_names : list of str
@@ -128,15 +129,17 @@ def load_adult(data_home: str | os.PathLike[str] | None = None) -> Bunch:
 
 
 def _find(data_home: str | os.PathLike[str] | None) -> list[Path]:
-    folders = [_EXAMPLES, *filter(None, [os.environ.get("SKDP_DATA")])] if data_home is None else [data_home]
+    named = os.environ.get("SKDP_DATA") if data_home is None else data_home
+    folders = [*([_EXAMPLES] if data_home is None else []), *([Path(named).expanduser()] if named else [])]
     for folder in folders:
         for names in _SOURCES:
-            paths = [Path(folder).expanduser() / name for name in names]
+            paths = [folder / name for name in names]
             if all(path.is_file() for path in paths):
                 return paths
+    files = " or with ".join(" and ".join(names) for names in _SOURCES)
     raise FileNotFoundError(
-        f"The Adult data set is in none of the folders {', '.join(map(str, folders))}. Set data_home, or the environment "
-        f"variable SKDP_DATA, to a folder with {' or with '.join(' and '.join(names) for names in _SOURCES)}."
+        f"The Adult data set is in none of the folders {', '.join(map(str, folders))}. Set data_home, or the "
+        f"environment variable SKDP_DATA, to a folder with {files}."
     )
 
 
