@@ -76,10 +76,10 @@ bench: $(VENV)/.stamp-plot ## fit skdp and its peers to the same splits, and tim
 	$(BIN)/python $(BENCH)/bench.py $(BENCH_ARGS)
 	$(BIN)/python $(BENCH)/speed.py $(filter --quick,$(BENCH_ARGS))
 	$(BIN)/python $(BENCH)/noise.py
-	$(BIN)/python $(BENCH)/report.py
+	$(BIN)/python $(BENCH)/report.py --static docs/_static
 
-bench-report: $(VENV)/.stamp-plot ## make the tables of the benchmark page from docs/benchmarks
-	$(BIN)/python $(BENCH)/report.py
+bench-report: $(VENV)/.stamp-plot ## make the tables of the benchmark page and the picture of README from docs/benchmarks
+	$(BIN)/python $(BENCH)/report.py --static docs/_static
 
 lint: $(VENV)/.stamp-lint ## check style, types and docstrings
 	$(BIN)/ruff check .
