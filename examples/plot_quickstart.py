@@ -52,8 +52,8 @@ print(schema)
 # scripts share it. A fit is charged before any noise is drawn.
 
 folder = Path(tempfile.mkdtemp())
-budget = BudgetAccountant(epsilon=3.0, delta=1e-5, composition="rdp", ledger=folder / "adult.db")
-model = DPAdditiveClassifier(schema=schema, epsilon=1.0, delta=1e-6, accountant=budget)
+budget = BudgetAccountant(epsilon=3.0, delta=1e-7, ledger=folder / "adult.db")
+model = DPAdditiveClassifier(schema=schema, epsilon=1.0, delta=1e-7, accountant=budget)
 model.fit(train, train["income"])
 
 print("\n[2/5] A private model at epsilon 1, and its guarantee\n")
@@ -77,7 +77,7 @@ def accuracy(estimator, epsilon):
     """Return the mean test accuracy of three fits."""
     scores = []
     for _ in range(3):
-        private = estimator(schema=schema, epsilon=epsilon, delta=1e-6)
+        private = estimator(schema=schema, epsilon=epsilon, delta=1e-7)
         private.fit(train, train["income"])
         scores.append(private.score(test, test["income"]))
     return np.mean(scores)
@@ -121,7 +121,7 @@ axis.annotate(
     textcoords="offset points",
 )
 axis.set(
-    title=f"Income on Adult, {np.sum(~held_out):,} records, delta = 1e-6",
+    title=f"Income on Adult, {np.sum(~held_out):,} records, delta = 1e-7",
     xlabel="epsilon (smaller is more private)",
     ylabel="test accuracy",
     xscale="log",
@@ -142,7 +142,7 @@ axis.spines[["top", "right"]].set_visible(False)
 readable = DPAdditiveClassifier(
     schema=schema,
     epsilon=1.0,
-    delta=1e-6,
+    delta=1e-7,
     n_bins=16,
     rounds=0,
     accountant=budget.labelled("curves"),
@@ -175,6 +175,7 @@ errors = private_score(
     test["income"],
     metric="confusion_matrix",
     epsilon=0.3,
+    delta=1e-7,
     accountant=budget.labelled("errors"),
 )
 print("\n[5/5] The ledger\n")

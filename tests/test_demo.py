@@ -15,7 +15,7 @@ def test_demo(tmp_path):
     run = subprocess.run([sys.executable, "-W", "error", SCRIPT], capture_output=True, text=True, cwd=tmp_path)
     assert run.returncode == 0, run.stderr
     assert [line[1] for line in run.stdout.splitlines() if line.startswith("[")] == list("12345")
-    assert "(epsilon=1, delta=1e-06)-differentially private" in run.stdout
+    assert "(epsilon=1, delta=1e-07)-differentially private" in run.stdout
     assert "One more fit at epsilon 3 is refused" in run.stdout
     assert "What to do next" in run.stdout
     pictures = [tmp_path / f"quickstart_{name}.png" for name in ("accuracy", "curves")]
