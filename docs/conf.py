@@ -90,7 +90,7 @@ html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 5,
     "logo": {"text": "skdp", "alt_text": "skdp, home"},
 }
 # Pages without others below them have the width for their tables.

@@ -21,7 +21,7 @@ def adult():
 
 def test_the_file_ships_with_its_licence():
     assert (EXAMPLES / "adult.csv.gz").stat().st_size < LIMIT
-    text = (EXAMPLES / "README.md").read_text()
+    text = (EXAMPLES / "LICENSE.md").read_text()
     assert all(fact in text for fact in ("CC BY 4.0", "Becker", "Kohavi", "10.24432/C5XW20", "Changes"))
 
 

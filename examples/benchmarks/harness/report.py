@@ -249,7 +249,7 @@ def plot(table, panels, dark):
     """The best of each library against epsilon, in two panels."""
     from matplotlib import pyplot
 
-    drawing, axes = pyplot.subplots(1, 2, figsize=(7.2, 3.7), layout="constrained", squeeze=False)
+    drawing, axes = pyplot.subplots(1, 2, figsize=(5.6, 3.5), layout="constrained", squeeze=False)
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
     handles = {}
@@ -277,7 +277,7 @@ def plot(table, panels, dark):
             axis.set_yscale("log")
         if metric == "r2":  # diffprivlib's is below
             axis.set_ylim(-0.1, 0.9)
-        axis.set_title(f"{NAMES[task]}\n{TITLES.get(metric, METRICS[metric])}", fontsize=10)
+        axis.set_title(f"{NAMES[task]}\n{TITLES.get(metric, METRICS[metric])}", fontsize=9.5)
         axis.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
         axis.tick_params(labelsize=9, which="both")
         axis.set_xlabel("ε", fontsize=10)
