@@ -8,18 +8,17 @@ import inspect
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import get_tags
 
-from tests.estimators import ONE_EACH, data_for, declared, needs_y
+from tests.estimators import ONE_EACH, data_for, declared, is_search, needs_y
 from tests.schema.test_estimators import KINDS
 
 HEADINGS = {
     "estimator": 30,
-    "text and missing values": 12,
-    "sparse rows": 12,
-    "classes": 10,
-    "sample_weight": 10,
-    "groups of rows": 10,
+    "schema": 8,
+    "sparse": 8,
+    "classes or targets": 10,
+    "weights": 8,
+    "groups": 8,
     "delta=0": 8,
-    "partial_fit": 8,
 }
 
 
@@ -27,7 +26,7 @@ def sparse_rows(estimator):
     """How sparse rows are handled: as they are stored, or as an array."""
     if not get_tags(estimator).input_tags.sparse:
         return "no"
-    return "as stored" if estimator._takes_sparse else "made dense"
+    return "stored" if estimator._takes_sparse else "dense"
 
 
 def takes(estimator, argument):
@@ -52,22 +51,20 @@ def rows():
     for estimator in sorted(ONE_EACH, key=lambda e: type(e).__name__):
         tags = get_tags(estimator)
         kind = type(estimator)
-        classes = "any number" if is_classifier(estimator) else "targets" if is_regressor(estimator) else "—"
+        classes = "any classes" if is_classifier(estimator) else "—"
         if is_classifier(estimator) and not tags.classifier_tags.multi_class:
-            classes = "2"
-        if is_regressor(estimator) and not tags.target_tags.single_output:
-            classes = "several targets"
-        elif is_regressor(estimator):
-            classes = "several targets" if tags.target_tags.multi_output else "one target"
+            classes = "2 classes"
+        if is_regressor(estimator):
+            several = tags.target_tags.multi_output or not tags.target_tags.single_output
+            classes = "several targets" if several else "one target"
         yield [
             f":class:`~{kind.__module__.rpartition('._')[0]}.{kind.__name__}`",
-            "with a schema" if kind.__name__ in KINDS else "as declared" if kind.__name__ == "TableEncoder" else "no",
+            "yes" if kind.__name__ in KINDS or is_search(estimator) else "no",
             sparse_rows(estimator),
             classes,
             "yes" if takes(estimator, "sample_weight") else "no",
             "yes" if takes(estimator, "groups") else "no",
             "yes" if "delta" not in estimator.get_params() or without_delta(estimator) else "no",
-            "yes" if hasattr(kind, "partial_fit") else "no",
         ]
 
 
