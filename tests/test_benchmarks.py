@@ -218,6 +218,14 @@ def test_readme_quotes_the_results(harness):
     assert f"{figures['cells/first']} of {figures['cells']} cells" in " ".join(text.split())
 
 
+def test_pages_quote_figures_that_there_are(harness):
+    figures = harness.headline.figures(*committed(harness))
+    pages = [page for page in (ROOT / "docs").rglob("*.rst") if not {"_build", "generated"} & set(page.parts)]
+    quoted = {key for page in pages for key in re.findall(r":figure:`(.*?)`", page.read_text(encoding="utf-8"))}
+    assert len(quoted) > 4
+    assert not quoted - set(figures)
+
+
 def test_a_score_counts_every_cell_once(harness, lost):
     table = harness.summary.entries(harness.results.read(lost / "utility.csv"))
     families = harness.report.families_of_methods()

@@ -11,8 +11,6 @@ import shutil
 import warnings
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import is_classifier
