@@ -262,7 +262,7 @@ def plot(rows, dark):
             if known is None or known.rows < m.rows:
                 largest[m.model, m.library, m.counterpart] = m
     ordered = sorted(largest.values(), key=lambda m: m.ratio)
-    drawing, axis = pyplot.subplots(figsize=(6.4, 0.27 * len(ordered) + 1.2), layout="constrained")
+    drawing, axis = pyplot.subplots(figsize=(5.4, 0.27 * len(ordered) + 1.2), layout="constrained")
     sides = {
         "a peer": (headline.shade(headline.BLUE, dark), "o", [m.library != "scikit-learn" for m in ordered]),
         "scikit-learn without privacy": (headline.ORANGE, "s", [m.library == "scikit-learn" for m in ordered]),
@@ -274,6 +274,6 @@ def plot(rows, dark):
             axis.plot(ordered[i].interval or [ordered[i].ratio] * 2, [i, i], color=color)
     axis.axvline(1, color=headline.shade("black", dark), linestyle=":")
     axis.set(xscale="log", xlabel="time of skdp / time of the counterpart", ylim=(len(ordered) - 0.4, -0.6))
-    axis.set_yticks(range(len(ordered)), [f"{m.model.split(' (')[0]} / {m.counterpart}" for m in ordered], fontsize=8)
+    axis.set_yticks(range(len(ordered)), [f"{m.model.split(' (')[0]} / {m.counterpart}" for m in ordered], fontsize=9)
     drawing.legend(loc="outside lower center", ncols=2, fontsize=9)
     return drawing
