@@ -41,12 +41,12 @@ help: ## show this text
 demo: $(VENV)/.stamp-plot ## train private models of a census table, and draw two pictures, in a minute
 	$(BIN)/python examples/plot_quickstart.py
 
-# One BLAS thread for each worker, or the workers would fight for the cores.
-test test-all coverage audit-long: export OMP_NUM_THREADS = 1
-test test-all coverage audit-long: export OPENBLAS_NUM_THREADS = 1
-test test-all coverage audit-long: export MKL_NUM_THREADS = 1
-test test-all coverage audit-long: export BLIS_NUM_THREADS = 1
-test test-all coverage audit-long: export VECLIB_MAXIMUM_THREADS = 1
+# One BLAS thread for each worker, or the workers would fight for the cores. The demo waits for no idle core either.
+demo test test-all coverage audit-long: export OMP_NUM_THREADS = 1
+demo test test-all coverage audit-long: export OPENBLAS_NUM_THREADS = 1
+demo test test-all coverage audit-long: export MKL_NUM_THREADS = 1
+demo test test-all coverage audit-long: export BLIS_NUM_THREADS = 1
+demo test test-all coverage audit-long: export VECLIB_MAXIMUM_THREADS = 1
 # Without bytecode at hand, each worker compiles all tests.
 test test-all coverage audit-long: export PYTHONDONTWRITEBYTECODE =
 # Another commit, another sample: 30 consecutive commits run every test (tests/sampling.py).
