@@ -13,6 +13,8 @@ from docutils import nodes
 import skdp
 
 HERE = Path(__file__).resolve().parent
+# The gallery imports `conf.style_of_figures` by name, also in other processes.
+sys.path.insert(0, str(HERE))
 EXAMPLES = HERE.parent / "examples"
 
 # The page of the user guide for each package, and for classes that have another.
