@@ -39,7 +39,7 @@ help: ## show this text
 	@echo "Another scikit-learn: make test VENV=.venv-oldest SKLEARN='scikit-learn==1.6.*'"
 
 demo: $(VENV)/.stamp-plot ## train private models of a census table, and draw two pictures, in a minute
-	$(BIN)/python examples/plot_quickstart.py
+	$(BIN)/python examples/demo.py
 
 # One BLAS thread for each worker, or the workers would fight for the cores. The demo waits for no idle core either.
 demo test test-all coverage audit-long: export OMP_NUM_THREADS = 1

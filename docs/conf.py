@@ -128,7 +128,7 @@ sphinx_gallery_conf = {
     "examples_dirs": str(EXAMPLES),
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"plot_",
-    "ignore_pattern": r"benchmarks",
+    "ignore_pattern": r"benchmarks|demo\.py",
     "subsection_order": [f"../examples/{name}" for name in ("models", "choices", "trust")],
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,

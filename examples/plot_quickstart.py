@@ -189,24 +189,4 @@ try:
 except BudgetError as error:
     print(f"\n  One more fit at epsilon 3 is refused:\n  {error}")
 
-# %%
-# Run as a script, this example saves both pictures and says what to do next.
-
-if "__file__" in globals():
-    for name, picture in {"accuracy": figure, "curves": display.figure_}.items():
-        path = Path(f"quickstart_{name}.png")
-        try:
-            picture.savefig(path, dpi=150)
-        except OSError:
-            path = folder / path
-            picture.savefig(path, dpi=150)
-        print(f"\npicture: {path.resolve()}", end="")
-    print(
-        f"""
-
-What to do next
-  look at the two pictures
-  python -m skdp ledger {folder / "adult.db"}
-  docs/getting_started.rst   fit a private model to a CSV file of your own
-  docs/which_estimator.rst   choose an estimator for your task"""
-    )
+plt.show()

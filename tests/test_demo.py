@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[1] / "examples" / "plot_quickstart.py"
+SCRIPT = Path(__file__).resolve().parents[1] / "examples" / "demo.py"
 
 
 @pytest.mark.sample(every=30)
