@@ -64,23 +64,23 @@ class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
     n_clusters : int, default=8
         Number of clusters, 10,000 at most.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, and the noise several times as
-        large in more than a few dimensions; otherwise it is Gaussian. Choose it far below one over the number of
-        records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise is several times as large
+        for more than a few features. Otherwise, the noise is Gaussian. Choose a value far below one over the expected
+        number of records.
     bounds : tuple (lower, upper)
-        Bounds of the features, numbers or one per column, from public knowledge. Values beyond are clipped,
-        silently. Distances are in units of X, as in :class:`sklearn.cluster.KMeans`: features of different units
-        have to be scaled first, by public numbers.
+        Bounds of the features, numbers or one per column, from public knowledge. Values beyond are clipped, without a
+        warning. Distances are in units of X, as in :class:`sklearn.cluster.KMeans`: features of different units have to
+        be scaled first, by public numbers.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`. A value that is given for `bounds`
-        counts instead of the schema's. X is then the table itself, with text and missing values.
+        Public facts about the columns of a table, in place of `bounds`. A parameter that is set takes precedence over
+        the schema. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -91,11 +91,11 @@ class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Private centres, within the bounds.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanisms, sensitivities and noise scales.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------

@@ -282,13 +282,13 @@ class ExpMechPCA(PrivatePCA):
         Number of components. Each costs a part of the budget, so that few are better. None is one for each column,
         of which the last costs nothing.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP. Otherwise costs are composed more
-        tightly, which matters for five components or more.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP. Otherwise, composition is tighter, which
+        reduces the noise for five components or more. Choose a value far below one over the expected number of records.
     data_norm : float
-        Largest L2 norm of a row, from public knowledge, after a public `center` is subtracted. Longer rows are scaled
-        down to it, silently.
+        Public clipping bound: the largest L2 norm of a row, after a public `center` is subtracted. Longer rows are
+        scaled down to this norm, without a warning.
     center : {"none", "private"} or array-like of shape (n_features,), default="none"
         What is subtracted from rows: nothing, a public vector, or a mean that is estimated with a fifth of the budget.
         Without centring, the first component is close to the direction of the mean.
@@ -303,13 +303,13 @@ class ExpMechPCA(PrivatePCA):
     expected_n : float, default=None
         Number of records, roughly, if it is publicly known. None estimates it, as part of the variances or of the mean.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `data_norm`. A value that is given for
-        `data_norm` counts instead of the schema's. X is then the table itself, with text and missing values.
+        Public facts about the columns of a table, in place of `data_norm`. A parameter that is set takes precedence
+        over the schema. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted.
 
     Attributes
     ----------
@@ -328,11 +328,11 @@ class ExpMechPCA(PrivatePCA):
     n_components_ : int
         Number of components.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanisms, sensitivities and noise scales.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------

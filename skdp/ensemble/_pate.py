@@ -241,11 +241,11 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
         must not come from the private data. They should look like these, since the student learns what teachers say
         about them.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, and the winner of each row is chosen
-        by permute-and-flip; otherwise votes have Gaussian noise, and many times as many rows can be answered. Choose it
-        far below one over the number of records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the label of each row is chosen by
+        permute-and-flip. Otherwise, votes have Gaussian noise, and many times as many rows can be labelled. Choose a
+        value far below one over the expected number of records.
     n_teachers : int, default=None
         Number of teachers, a million at most. None takes three times the square root of `expected_n`, or 250.
     max_queries : int, default=None
@@ -264,21 +264,21 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
     n_jobs : int, default=None
         Number of processes that fit teachers. Threads are not used.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all labels have the same
+        weight. If ``"balanced"``, the counts of the labels are released first, with 4 % of the budget. The weights are
+        then inversely proportional to these counts, with a ratio of at most 100.
     max_weight : float, default=None
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        `sample_weight` is given, and ignored otherwise.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `classes`. A value that is given for `classes`
-        counts instead of the schema's. X is then the table itself, with text and missing values.
+        Public facts about the columns of a table, in place of `classes`. A parameter that is set takes precedence over
+        the schema. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Budget that is charged before teachers are fitted. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise, blocks and the seeds of teachers from the operating system's cryptographic generator. Anything
-        else makes them reproducible, and undoes the privacy: for tests only.
+        If None, noise, blocks and the seeds of teachers come from the operating system's cryptographic generator. Use
+        other values in tests only, because noise that can be reproduced can be subtracted.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -297,13 +297,13 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
     classes_ : ndarray of shape (n_classes,)
         The label set.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanisms, sensitivities and noise scales.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------

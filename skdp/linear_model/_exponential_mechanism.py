@@ -132,11 +132,13 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
         ``"log_loss"``: logistic regression, for two classes. ``"squared_error"``: least squares. ``"huber"``: linear
         beyond a threshold. ``"absolute_error"``: median regression.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` returns the minimiser on the ball and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` returns the
+        minimiser on the ball and gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). The fit is pure epsilon-DP whatever it is.
+        Privacy budget of one fit, in [0, 1). The fit is pure epsilon-DP for every `delta`.
     data_norm : float
-        Largest L2 norm of a row of X, from public knowledge. Longer rows are scaled down to it, silently.
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. A smaller norm means less noise and more clipping.
     bounds_y : tuple (lower, upper), default=None
         Bounds of the targets, from public knowledge; needed for regression. Targets beyond are clipped, silently.
     max_score : float, default=None
@@ -151,22 +153,21 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
         For classification, the two public labels. Rows with other labels are left out. With None, the labels in `y`
         are taken to be public, with a warning.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all labels have the same
+        weight. If ``"balanced"``, the counts of the labels are released first, with 4 % of the budget. The weights are
+        then inversely proportional to these counts, with a ratio of at most 100.
     max_weight : float, default=None
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        `sample_weight` is given, and ignored otherwise.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds_y`, `data_norm` and `classes`. A value
-        that is given for one of them counts instead of the schema's. X is then the table itself, with text and
-        missing values.
+        Public facts about the columns of a table, in place of `bounds_y`, `data_norm` and `classes`. A parameter that
+        is set takes precedence over the schema. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -181,13 +182,13 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
     classes_ : ndarray of shape (2,)
         The label set, sorted; for classification only.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism and sensitivity.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
@@ -286,8 +287,9 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
             Two labels, or finite targets that are clipped to `bounds_y`. With declared `classes`, rows with other
             labels are left out.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
-            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
+            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other private
+            records.
 
         Returns
         -------

@@ -242,15 +242,15 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, and the noise several times as
-        large for more than a few features; otherwise it is Gaussian. Choose it far below one over the number of
-        records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise is several times as large
+        for more than a few features. Otherwise, the noise is Gaussian. Choose a value far below one over the expected
+        number of records.
     bounds : tuple (lower, upper)
-        Bounds of the features, numbers or one per column, from public knowledge. Values beyond are clipped,
-        silently. For one-hot columns, (-1, 1), and a `data_norm` of the square root of the number of variables, so
-        that their zeros are the middle of the bounds: with (0, 1) they would be -1, and rows as long as can be.
+        Bounds of the features, numbers or one per column, from public knowledge. Values beyond are clipped, without a
+        warning. For one-hot columns, (-1, 1), and a `data_norm` of the square root of the number of variables, so that
+        their zeros are the middle of the bounds: with (0, 1) they would be -1, and rows as long as can be.
     bounds_y : tuple (lower, upper)
         Bounds of the targets, likewise.
     data_norm : float, default=None
@@ -270,21 +270,21 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     fit_intercept : bool, default=True
         Whether to fit an intercept. Without, nothing is centred.
     rows_per_group : int, default=None
-        Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
-        guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
-        it is for one row.
+        Public limit on the number of rows of one group, such as a person. If a group has more rows, `rows_per_group` of
+        them are drawn at random. The guarantee is then for adding or removing all rows of a group, and the noise is
+        `rows_per_group` times as large. If None, the guarantee is for one row.
     max_weight : float, default=None
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        `sample_weight` is given, and ignored otherwise.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `data_norm` and
-        `rows_per_group`. A value that is given for one of them counts instead of the schema's. X is then the
-        table itself, with text and missing values.
+        Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `data_norm` and `rows_per_group`. A
+        parameter that is set takes precedence over the schema. X is then the table itself, with text and missing
+        values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted.
 
     Attributes
     ----------
@@ -295,11 +295,11 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     alpha_ : float
         The default ridge, or `alpha`; where another ridge has less error, the one that was not used.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------

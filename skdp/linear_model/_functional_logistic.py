@@ -122,15 +122,15 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, and the noise several times as
-        large for more than a few features; otherwise it is Gaussian. Choose it far below one over the number of
-        records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise is several times as large
+        for more than a few features. Otherwise, the noise is Gaussian. Choose a value far below one over the expected
+        number of records.
     bounds : tuple (lower, upper)
-        Bounds of the features, numbers or one per column, from public knowledge. Values beyond are clipped,
-        silently. The features are centred and scaled by them. For one-hot columns, (-1, 1) together with
-        `data_norm` keeps zeros at zero, and needs less noise than (0, 1).
+        Bounds of the features, numbers or one per column, from public knowledge. Values beyond are clipped, without a
+        warning. The features are centred and scaled by them. For one-hot columns, (-1, 1) together with `data_norm`
+        keeps zeros at zero, and needs less noise than (0, 1).
     data_norm : float, default=None
         Norm, after scaling, beyond which a record counts less: a record whose row is longer is scaled down to it as
         a whole, label included. None is ``sqrt(n_features / 2)``, which at most halves a weight; with
@@ -142,29 +142,29 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
         How scores are turned into log-odds. ``"lda"``: by linear discriminant analysis of the scores. ``"taylor"``:
         the minimiser of the log loss's Taylor polynomial itself, which underestimates probabilities far from 1/2.
     classes : array-like, default=None
-        The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
-        in `y` are taken to be public, with a warning.
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
     rows_per_group : int, default=None
-        Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
-        guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
-        it is for one row.
+        Public limit on the number of rows of one group, such as a person. If a group has more rows, `rows_per_group` of
+        them are drawn at random. The guarantee is then for adding or removing all rows of a group, and the noise is
+        `rows_per_group` times as large. If None, the guarantee is for one row.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all labels have the same
+        weight. If ``"balanced"``, the counts of the labels are released first, with 4 % of the budget. The weights are
+        then inversely proportional to these counts, with a ratio of at most 100.
     max_weight : float, default=None
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        `sample_weight` is given, and ignored otherwise.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `data_norm`, `classes` and
-        `rows_per_group`. A value that is given for one of them counts instead of the schema's. X is then the
-        table itself, with text and missing values.
+        Public facts about the columns of a table, in place of `bounds`, `data_norm`, `classes` and `rows_per_group`. A
+        parameter that is set takes precedence over the schema. X is then the table itself, with text and missing
+        values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted.
 
     Attributes
     ----------
@@ -173,17 +173,17 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Private intercepts.
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted.
+        Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     alpha_ : float
         The ridge that was used.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------

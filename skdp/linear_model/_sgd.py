@@ -43,15 +43,15 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, or of one course of `partial_fit`, positive. ``inf`` adds no noise and gives no
-        privacy.
+        Privacy budget of one fit, or of one course of `partial_fit`. Must be strictly positive. Smaller values add more
+        noise. ``inf`` gives no privacy.
     delta : float, default=1e-5
-        Privacy budget of one fit, in (0, 1): the noise is Gaussian, and ``delta=0`` is refused. Choose it far below
-        one over the number of records.
+        Privacy budget of one fit, in (0, 1). The noise is Gaussian, which ``delta=0`` does not allow. Choose a value
+        far below one over the expected number of records.
     data_norm : float
-        Largest L2 norm of a row of X, from public knowledge. Longer rows are scaled down to it, silently. Scale columns
-        to like sizes first (see :class:`~skdp.preprocessing.BoundsScaler`): where a single one makes up the norm, the
-        others drown in noise.
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. Scale columns to like sizes first (see :class:`~skdp.preprocessing.BoundsScaler`): where a single one
+        makes up the norm, the others drown in noise.
     loss : {"log_loss", "hinge", "huber"}, default="log_loss"
         ``"log_loss"``: logistic regression, multinomial for three classes or more. ``"hinge"`` and ``"huber"`` (a hinge
         with a rounded kink): support vector machines, for three classes or more one against the rest, all together
@@ -91,25 +91,25 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         Part of the iterates, the last ones, whose average is the result. True is one half, False the last iterate
         alone.
     classes : array-like, default=None
-        The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
-        in `y` are taken to be public, with a warning.
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all labels have the same
+        weight. If ``"balanced"``, the counts of the labels are released first, with 4 % of the budget. The weights are
+        then inversely proportional to these counts, with a ratio of at most 100.
     max_weight : float, default=None
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        `sample_weight` is given, and ignored otherwise.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `data_norm` and `classes`. A value that is given
-        for `data_norm` or `classes` counts instead of the schema's. X is then the table itself, with text and
-        missing values.
+        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
+        precedence over the schema. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn, at each `fit` and each `partial_fit`. ``clone`` shares it.
+        Accountant that each `fit` and each `partial_fit` charges, before any noise is drawn. ``clone`` shares it. If
+        None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise and samples from the operating system's cryptographic generator. Anything else makes noise
-        that can be reproduced, and subtracted: for tests only.
+        If None, noise and samples come from the operating system's cryptographic generator. Use other values in tests
+        only, because noise that can be reproduced can be subtracted.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -122,9 +122,9 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Private intercepts; zeros without `fit_intercept`.
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted.
+        Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     n_steps_ : int
         Number of steps of the last course. Public.
     privacy_ : PrivacyGuarantee
@@ -132,7 +132,7 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if X is a frame with names of type str.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
@@ -241,8 +241,9 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         classes : array-like of shape (n_classes,), default=None
             The public label set. Needed at the first call unless the estimator's own `classes` is set.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
-            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
+            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other private
+            records.
 
         Returns
         -------

@@ -40,15 +40,15 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, or of one course of `partial_fit`, positive. ``inf`` adds no noise and gives no
-        privacy.
+        Privacy budget of one fit, or of one course of `partial_fit`. Must be strictly positive. Smaller values add more
+        noise. ``inf`` gives no privacy.
     delta : float, default=1e-5
-        Privacy budget of one fit, in (0, 1): the noise is Gaussian, and ``delta=0`` is refused. Choose it far below
-        one over the number of records.
+        Privacy budget of one fit, in (0, 1). The noise is Gaussian, which ``delta=0`` does not allow. Choose a value
+        far below one over the expected number of records.
     data_norm : float
-        Largest L2 norm of a row of X, from public knowledge. Longer rows are scaled down to it, silently. Scale columns
-        to like sizes first (see :class:`~skdp.preprocessing.BoundsScaler`): where a single one makes up the norm, the
-        others drown in noise.
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. Scale columns to like sizes first (see :class:`~skdp.preprocessing.BoundsScaler`): where a single one
+        makes up the norm, the others drown in noise.
     bounds_y : tuple (lower, upper)
         Bounds of the targets, from public knowledge. Targets beyond are clipped, silently.
     loss : {"squared_error", "huber"}, default="squared_error"
@@ -95,16 +95,16 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
         alone.
     max_weight : float, default=None
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        `sample_weight` is given, and ignored otherwise.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds_y` and `data_norm`. A value that is given
-        for `bounds_y` or `data_norm` counts instead of the schema's. X is then the table itself, with text and
-        missing values.
+        Public facts about the columns of a table, in place of `bounds_y` and `data_norm`. A parameter that is set takes
+        precedence over the schema. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn, at each `fit` and each `partial_fit`. ``clone`` shares it.
+        Accountant that each `fit` and each `partial_fit` charges, before any noise is drawn. ``clone`` shares it. If
+        None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise and samples from the operating system's cryptographic generator. Anything else makes noise
-        that can be reproduced, and subtracted: for tests only.
+        If None, noise and samples come from the operating system's cryptographic generator. Use other values in tests
+        only, because noise that can be reproduced can be subtracted.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -123,7 +123,7 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if X is a frame with names of type str.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
@@ -233,8 +233,9 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
         y : array-like of shape (n_samples,)
             Finite targets, clipped to `bounds_y`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
-            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
+            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other private
+            records.
 
         Returns
         -------

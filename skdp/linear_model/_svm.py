@@ -60,12 +60,13 @@ class ObjPertSVC(ObjectivePerturbation, PrivateLinearSVC):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP; otherwise the noise is Gaussian,
-        and much smaller for many features. Choose it far below one over the number of records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP. Otherwise, the noise is Gaussian, and
+        much smaller for many features. Choose a value far below one over the expected number of records.
     data_norm : float
-        Largest L2 norm of a row of X, from public knowledge. Longer rows are scaled down to it, silently.
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. A smaller norm means less noise and more clipping.
     C : float or "auto", default="auto"
         Weight of the sum of losses against half the squared norm of the coefficients, as in
         :class:`sklearn.svm.LinearSVC`. ``"auto"`` takes a formula of public parameters. A number is used as it is as
@@ -80,25 +81,24 @@ class ObjPertSVC(ObjectivePerturbation, PrivateLinearSVC):
     max_iter : int, default=100
         Newton steps before the solver turns to a slower search. It does not affect privacy.
     classes : array-like, default=None
-        The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
-        in `y` are taken to be public, with a warning.
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all labels have the same
+        weight. If ``"balanced"``, the counts of the labels are released first, with 4 % of the budget. The weights are
+        then inversely proportional to these counts, with a ratio of at most 100.
     max_weight : float, default=None
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        `sample_weight` is given, and ignored otherwise.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `data_norm` and `classes`. A value that is given
-        for `data_norm` or `classes` counts instead of the schema's. X is then the table itself, with text and
-        missing values.
+        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
+        precedence over the schema. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted.
 
     Attributes
     ----------
@@ -107,17 +107,17 @@ class ObjPertSVC(ObjectivePerturbation, PrivateLinearSVC):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Private intercepts; zeros without `fit_intercept`.
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted.
+        Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     C_ : float
         The weight that was used.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanisms, sensitivities and noise scales.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
@@ -159,13 +159,14 @@ class OutputPertSVC(OutputPerturbation, PrivateLinearSVC):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP and the noise is that of the L2
-        mechanism; otherwise it is Gaussian, and much smaller for many features. Choose it far below one over the
-        number of records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, by the L2 mechanism. Otherwise, the
+        noise is Gaussian, and much smaller for many features. Choose a value far below one over the expected number of
+        records.
     data_norm : float
-        Largest L2 norm of a row of X, from public knowledge. Longer rows are scaled down to it, silently.
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. A smaller norm means less noise and more clipping.
     C : float or "auto", default="auto"
         Weight of the sum of losses against half the squared norm of the coefficients, as in
         :class:`sklearn.svm.LinearSVC`. The noise is proportional to it. ``"auto"`` takes the weight at which a score
@@ -179,25 +180,24 @@ class OutputPertSVC(OutputPerturbation, PrivateLinearSVC):
     max_iter : int, default=100
         Newton steps before the solver turns to a slower search. It does not affect privacy.
     classes : array-like, default=None
-        The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
-        in `y` are taken to be public, with a warning.
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all labels have the same
+        weight. If ``"balanced"``, the counts of the labels are released first, with 4 % of the budget. The weights are
+        then inversely proportional to these counts, with a ratio of at most 100.
     max_weight : float, default=None
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        `sample_weight` is given, and ignored otherwise.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `data_norm` and `classes`. A value that is given
-        for `data_norm` or `classes` counts instead of the schema's. X is then the table itself, with text and
-        missing values.
+        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
+        precedence over the schema. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted.
 
     Attributes
     ----------
@@ -206,17 +206,17 @@ class OutputPertSVC(OutputPerturbation, PrivateLinearSVC):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Private intercepts; zeros without `fit_intercept`.
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted.
+        Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     C_ : float
         The weight that was used.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------

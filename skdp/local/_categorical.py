@@ -122,20 +122,21 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
         numbers or text; or a list with one of these for each column. Required. A value that is none of them, or
         missing, is not refused, and not dropped: it is reported like any other, and says nothing.
     epsilon : float, default=1.0
-        Privacy budget of one row, over all of its columns, for each call of `transform`; positive. ``inf`` adds no
-        noise and gives no privacy. More than about 40 for one column is no different from 40.
+        Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
+        Smaller values add more noise. ``inf`` gives no privacy. More than about 40 for one column has the same effect
+        as 40.
     n_reported : "all", "auto" or int, default="all"
         How many columns each row reports, with an equal part of `epsilon` for each. Fewer than all are drawn at random
         for each row; the others are missing (NaN for numbers, None for text). For estimates it is better to report one
         column well than all badly: "auto" takes the number with the least error.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `categories`. X is then the table itself, of
-        which all columns must be declared as `Category`.
+        Public facts about the columns of a table, in place of `categories`. X is then the table itself. All of its
+        columns must be declared as `Category`.
     accountant : BudgetAccountant, default=None
-        Budget that each call of `transform` charges. ``clone`` shares it.
+        Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only. An int makes the same noise in each call.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted. With an int, each call draws the same noise.
 
     Attributes
     ----------
@@ -144,7 +145,7 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
@@ -235,20 +236,21 @@ class UnaryEncoder(CategoryTransformer):
         Whether ones are kept with probability 1/2, and zeros changed rarely (optimised unary encoding), or both are
         changed with the same probability. The first has less error where categories are many.
     epsilon : float, default=1.0
-        Privacy budget of one row, over all of its columns, for each call of `transform`; positive. ``inf`` adds no
-        noise and gives no privacy. More than about 40 for one column is no different from 40.
+        Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
+        Smaller values add more noise. ``inf`` gives no privacy. More than about 40 for one column has the same effect
+        as 40.
     n_reported : "all", "auto" or int, default="all"
         How many columns each row reports, with an equal part of `epsilon` for each. Fewer than all are drawn at random
         for each row; the others are missing (-1 in each of their bits). For estimates it is better to report one
         column well than all badly: "auto" takes the number with the least error.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `categories`. X is then the table itself, of
-        which all columns must be declared as `Category`.
+        Public facts about the columns of a table, in place of `categories`. X is then the table itself. All of its
+        columns must be declared as `Category`.
     accountant : BudgetAccountant, default=None
-        Budget that each call of `transform` charges. ``clone`` shares it.
+        Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only. An int makes the same noise in each call.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted. With an int, each call draws the same noise.
 
     Attributes
     ----------
@@ -257,7 +259,7 @@ class UnaryEncoder(CategoryTransformer):
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
@@ -375,20 +377,21 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
         numbers or text; or a list with one of these for each column. Required. A value that is none of them, or
         missing, is not refused, and not dropped: it is reported like any other, and says nothing.
     epsilon : float, default=1.0
-        Privacy budget of one row, over all of its columns, for each call of `transform`; positive. ``inf`` adds no
-        noise and gives no privacy. More than about 40 for one column is no different from 40.
+        Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
+        Smaller values add more noise. ``inf`` gives no privacy. More than about 40 for one column has the same effect
+        as 40.
     n_reported : "all", "auto" or int, default="all"
         How many columns each row reports, with an equal part of `epsilon` for each. Fewer than all are drawn at random
         for each row; the others are missing (-1). For estimates it is better to report one column well than all
         badly: "auto" takes the number with the least error.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `categories`. X is then the table itself, of
-        which all columns must be declared as `Category`.
+        Public facts about the columns of a table, in place of `categories`. X is then the table itself. All of its
+        columns must be declared as `Category`.
     accountant : BudgetAccountant, default=None
-        Budget that each call of `transform` charges. ``clone`` shares it.
+        Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only. An int makes the same noise in each call.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted. With an int, each call draws the same noise.
 
     Attributes
     ----------
@@ -397,7 +400,7 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------

@@ -122,10 +122,11 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one row, with its label; positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one row with its label. Must be strictly positive. Smaller values add more noise. ``inf``
+        gives no privacy.
     bounds : tuple (lower, upper)
         Bounds of the numeric features, from public knowledge, as in :class:`skdp.naive_bayes.DPNaiveBayes`. Values
-        beyond are clipped, silently.
+        beyond are clipped, without a warning.
     categorical_features : array-like, default=None
         Categorical columns: positions, names, or a mask. None for none.
     n_categories : int or array-like of int, default=None
@@ -150,18 +151,18 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         the labels in `y` to be public, with a warning.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `classes`, `categorical_features` and
-        `n_categories`. A value that is given for `bounds` or `classes` counts instead of the schema's. X is
-        then the table itself, with text and missing values.
+        `n_categories`. A parameter that is set takes precedence over the schema. X is then the table itself, with text
+        and missing values.
     accountant : BudgetAccountant, default=None
         Budget that each call of `fit` or `randomize` charges. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted.
+        Label set, sorted.
     class_count_ : ndarray of shape (n_classes,)
         Estimates of the numbers of rows.
     class_prior_ : ndarray of shape (n_classes,)
@@ -180,7 +181,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------

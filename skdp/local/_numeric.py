@@ -124,23 +124,23 @@ class LocalLaplace(NumberTransformer):
     ----------
     bounds : tuple (lower, upper)
         Bounds of the columns, from public knowledge: numbers, or one for each column. Required. Values beyond are
-        clipped, silently.
+        clipped, without a warning.
     epsilon : float, default=1.0
-        Privacy budget of one row, over all of its columns, for each call of `transform`; positive. ``inf`` adds no
-        noise and gives no privacy.
+        Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
+        Smaller values add more noise. ``inf`` gives no privacy.
     n_reported : "all", "auto" or int, default="auto"
         How many columns each row reports, with an equal part of `epsilon` for each. Fewer than all are drawn at random
         for each row; in place of the others stands the middle of their bounds, and what is reported is moved away from
         it by as much, so that each number is unbiased. "auto" takes the number with the least error.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`. A value that is given for `bounds`
-        counts instead of the schema's. X is then the table itself, of which all columns must be declared as
-        `Number`, with ``missing="error"``.
+        Public facts about the columns of a table, in place of `bounds`. A parameter that is set takes precedence over
+        the schema. X is then the table itself. All of its columns must be declared as `Number`, with
+        ``missing="error"``.
     accountant : BudgetAccountant, default=None
-        Budget that each call of `transform` charges. ``clone`` shares it.
+        Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only. An int makes the same noise in each call.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted. With an int, each call draws the same noise.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class LocalLaplace(NumberTransformer):
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
@@ -214,23 +214,23 @@ class PiecewiseMechanism(NumberTransformer):
     ----------
     bounds : tuple (lower, upper)
         Bounds of the columns, from public knowledge: numbers, or one for each column. Required. Values beyond are
-        clipped, silently.
+        clipped, without a warning.
     epsilon : float, default=1.0
-        Privacy budget of one row, over all of its columns, for each call of `transform`; positive. ``inf`` adds no
-        noise and gives no privacy.
+        Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
+        Smaller values add more noise. ``inf`` gives no privacy.
     n_reported : "all", "auto" or int, default="auto"
         How many columns each row reports, with an equal part of `epsilon` for each. Fewer than all are drawn at random
         for each row; in place of the others stands the middle of their bounds, and what is reported is moved away from
         it by as much, so that each number is unbiased. "auto" takes the number with the least error.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`. A value that is given for `bounds`
-        counts instead of the schema's. X is then the table itself, of which all columns must be declared as
-        `Number`, with ``missing="error"``.
+        Public facts about the columns of a table, in place of `bounds`. A parameter that is set takes precedence over
+        the schema. X is then the table itself. All of its columns must be declared as `Number`, with
+        ``missing="error"``.
     accountant : BudgetAccountant, default=None
-        Budget that each call of `transform` charges. ``clone`` shares it.
+        Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only. An int makes the same noise in each call.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted. With an int, each call draws the same noise.
 
     Attributes
     ----------
@@ -239,7 +239,7 @@ class PiecewiseMechanism(NumberTransformer):
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------

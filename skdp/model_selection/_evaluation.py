@@ -138,7 +138,7 @@ def private_score(
         ``"f1"`` (of the second of two labels) and ``"f1_macro"`` (the mean over all labels) from the released confusion
         matrix. They depend on pairs of records, so that they are not released themselves.
     epsilon : float, default=1.0
-        Privacy budget of the evaluation, positive.
+        Privacy budget of the evaluation. Must be strictly positive.
     delta : float, default=0.0
         The same, in [0, 1).
     classes : array-like, default=None
@@ -155,17 +155,20 @@ def private_score(
         Number of bins of a histogram. For areas under curves, more bins tell more probabilities apart, and add more
         noise.
     rows_per_group : int, default=None
-        How many records of a group (all rows of one person, for instance) count at most, drawn at random. The guarantee
-        is then for adding or removing all records of a group. None: each record by itself.
+        Public limit on the number of rows of one group, such as a person. If a group has more rows, `rows_per_group` of
+        them are drawn at random. The guarantee is then for adding or removing all rows of a group. If None, the
+        guarantee is for one row.
     groups : array-like of shape (n_samples,), default=None
-        Which group each row belongs to, by a number or a text; for `rows_per_group`.
+        Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
+        group.
     schema : Schema, default=None
         Public facts about the columns of a table, from which `bounds_y`, `rows_per_group` and the groups follow unless
         they are given. By default, the schema of the estimator.
     accountant : BudgetAccountant, default=None
         Budget that is charged before anything is computed.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system; anything else is for tests.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted.
 
     Returns
     -------
@@ -276,7 +279,7 @@ def private_cross_val_score(
         As in `DPGridSearchCV`; or ``"roc_auc"``, ``"average_precision"``, ``"f1"`` or ``"f1_macro"``, as in
         `private_score`.
     epsilon : float, default=1.0
-        Privacy budget of everything, positive.
+        Privacy budget of all fits and scores together. Must be strictly positive.
     delta : float, default=0.0
         The same, in [0, 1).
     label_weights : dict, default=None
@@ -292,7 +295,8 @@ def private_cross_val_score(
         has to be set for the private steps as well, where it may be another number. All records of a group are in one
         fold, and the guarantee is for adding or removing them all. None: each record by itself.
     groups : array-like of shape (n_samples,), default=None
-        Which group each row belongs to, by a number or a text; for `rows_per_group`.
+        Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
+        group.
     schema : Schema, default=None
         Public facts about the columns of a table, for the estimator or the first step of the pipeline. X is then the
         table itself. `bounds_y`, `rows_per_group` and the groups follow from the schema unless they are given.
@@ -302,7 +306,8 @@ def private_cross_val_score(
     n_jobs : int, default=None
         Number of fits at a time.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system; anything else is for tests.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted.
 
     Returns
     -------

@@ -25,13 +25,13 @@ class PrivatePipeline(Pipeline):
     steps : list of tuple (name, estimator)
         The steps, as for `Pipeline`. Their parameters `epsilon`, `delta` and `accountant` are set by each fit.
     epsilon : float, default=1.0
-        Privacy budget of one fit of the whole pipeline. Must be positive.
+        Privacy budget of one fit of the whole pipeline. Must be strictly positive.
     delta : float, default=0.0
-        Privacy budget, in [0, 1). With 0, all steps are pure.
+        Privacy budget of one fit of the whole pipeline, in [0, 1). If 0, all steps are pure epsilon-DP.
     weights : dict of str to float, default=None
         Positive weights of the private steps by name. A step that is not named has weight 1.
     accountant : BudgetAccountant, default=None
-        Budget that each private step charges. It must admit the whole before the first step is fitted.
+        Accountant that each private step charges. It must admit all steps together before the first step is fitted.
     verbose : bool, default=False
         Whether to print the time that each step takes.
 
@@ -191,13 +191,13 @@ def make_private_pipeline(
     *steps : list of estimator
         The steps, in order.
     epsilon : float, default=1.0
-        Privacy budget of one fit of the whole pipeline. Must be positive.
+        Privacy budget of one fit of the whole pipeline. Must be strictly positive.
     delta : float, default=0.0
-        Privacy budget, in [0, 1). With 0, all steps are pure.
+        Privacy budget of one fit of the whole pipeline, in [0, 1). If 0, all steps are pure epsilon-DP.
     weights : dict of str to float, default=None
         Positive weights of the private steps by name. A step that is not named has weight 1.
     accountant : BudgetAccountant, default=None
-        Budget that each private step charges. It must admit the whole before the first step is fitted.
+        Accountant that each private step charges. It must admit all steps together before the first step is fitted.
     verbose : bool, default=False
         Whether to print the time that each step takes.
 

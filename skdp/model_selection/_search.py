@@ -127,7 +127,8 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         y : array-like of shape (n_samples,)
             Labels or targets.
         groups : array-like of shape (n_samples,), default=None
-            Which group each row belongs to, by a number or a text; for `rows_per_group`.
+            Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
+            group.
 
         Returns
         -------
@@ -577,8 +578,9 @@ _PARAMETERS = """    epsilon : float, default=1.0
     n_jobs : int, default=None
         Number of fits at a time, as in joblib.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can be
-        reproduced, and subtracted: for tests only. Each fit has noise of its own for any seed of the estimator.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted. Each fit has noise of its own for any seed of the
+        estimator.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time

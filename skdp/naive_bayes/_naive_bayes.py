@@ -55,15 +55,15 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, with Laplace noise that grows with the
-        number of features; otherwise the noise is Gaussian, and grows with its square root. Choose it far below one
-        over the number of records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the Laplace noise grows with the
+        number of features. Otherwise, the noise is Gaussian, and grows with the square root of this number. Choose a
+        value far below one over the expected number of records.
     bounds : tuple (lower, upper)
         Bounds of the numeric features, from public knowledge: numbers, or one for each column of X, or one for each
-        numeric column, or one for each numeric column without `bin_edges`. Values beyond are clipped, silently.
-        Entries for other columns are not used, but have to be in order.
+        numeric column, or one for each numeric column without `bin_edges`. Values beyond are clipped, without a
+        warning. Entries for other columns are not used, but have to be in order.
     categorical_features : array-like, default=None
         Categorical columns: positions, names, or a mask. None for none.
     n_categories : int or array-like of int, default=None
@@ -89,33 +89,34 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
     priors : array-like of shape (n_classes,), default=None
         Public probabilities of the classes, in sorted order. None takes the released frequencies.
     classes : array-like, default=None
-        The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
-        in `y` are taken to be public, with a warning.
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
     rows_per_group : int, default=None
-        Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
-        guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
-        it is for one row.
+        Public limit on the number of rows of one group, such as a person. If a group has more rows, `rows_per_group` of
+        them are drawn at random. The guarantee is then for adding or removing all rows of a group, and the noise is
+        `rows_per_group` times as large. If None, the guarantee is for one row.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` gives all labels the same prior probability, unless `priors` is set, and leaves out no records.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all labels have the same
+        weight. If ``"balanced"``, all labels have the same prior probability, unless `priors` is set, and no records
+        are left out.
     max_weight : float, default=None
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        `sample_weight` is given, and ignored otherwise.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `classes`, `rows_per_group`,
-        `categorical_features` and `n_categories`. A value that is given for one of them counts instead of the
-        schema's. X is then the table itself, with text and missing values.
+        `categorical_features` and `n_categories`. A parameter that is set takes precedence over the schema. X is then
+        the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted.
+        Label set, sorted.
     class_count_ : ndarray of shape (n_classes,)
         Private estimates of the numbers of records.
     class_prior_ : ndarray of shape (n_classes,)
@@ -130,13 +131,13 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
     exponent_ : float
         The power to which the joint evidence of the features is raised, in (0, 1].
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     feature_importances_ : ndarray of shape (n_features,)
         Mutual information of each column and the label by the model, divided by the sum.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------

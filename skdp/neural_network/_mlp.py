@@ -329,11 +329,12 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     hidden_layer_sizes : int or tuple of int, default=(64,)
         Numbers of units of the hidden layers, of which there are at most 100; ``()`` is a linear model.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=1e-5
-        Privacy budget of one fit, in (0, 1). Choose it far below one over the number of records.
+        Privacy budget of one fit, in (0, 1). Choose a value far below one over the expected number of records.
     data_norm : float
-        Largest L2 norm of a row of X, from public knowledge. Longer rows are scaled down to it, silently.
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. A smaller norm means less noise and more clipping.
     activation : {"tanh", "relu"}, default="tanh"
         Of the hidden units. ``"relu"`` is clipped at 4.
     solver : {"adam", "sgd"}, default="adam"
@@ -368,25 +369,24 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     average : float, default=0.5
         Part of the iterates, the last ones, whose average is the result. 0 takes the last one.
     classes : array-like, default=None
-        The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
-        in `y` are taken to be public, with a warning.
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all labels have the same
+        weight. If ``"balanced"``, the counts of the labels are released first, with 4 % of the budget. The weights are
+        then inversely proportional to these counts, with a ratio of at most 100.
     max_weight : float, default=None
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        `sample_weight` is given, and ignored otherwise.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `data_norm` and `classes`. A value that is given
-        for `data_norm` or `classes` counts instead of the schema's. X is then the table itself, with text and
-        missing values.
+        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
+        precedence over the schema. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        Source of noise, samples and initial weights. None takes them from the operating system's cryptographic
-        generator. Anything else makes noise that can be reproduced, and subtracted: for tests only.
+        If None, noise, samples and initial weights come from the operating system's cryptographic generator. Use other
+        values in tests only, because noise that can be reproduced can be subtracted.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -399,9 +399,9 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     intercepts_ : list of ndarray of shape (n_outputs,)
         Private intercepts of each layer.
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted.
+        Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     n_layers_ : int
         Number of layers, input and output included.
     n_outputs_ : int
@@ -409,11 +409,11 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     out_activation_ : str
         ``"logistic"`` for two classes, ``"softmax"`` for more.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
@@ -532,12 +532,12 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     hidden_layer_sizes : int or tuple of int, default=(64,)
         Numbers of units of the hidden layers, of which there are at most 100; ``()`` is a linear model.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=1e-5
-        Privacy budget of one fit, in (0, 1). Choose it far below one over the number of records.
+        Privacy budget of one fit, in (0, 1). Choose a value far below one over the expected number of records.
     data_norm : float
-        Largest L2 norm of a row of X, from public knowledge. Longer rows are scaled down to it, silently. Features
-        should be centred by public numbers, such as the middle of their bounds.
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. Features should be centred by public numbers, such as the middle of their bounds.
     bounds_y : tuple (lower, upper)
         Bounds of the targets, numbers or one per column, from public knowledge. Targets beyond are clipped, silently.
     loss : {"squared_error", "huber"}, default="squared_error"
@@ -576,16 +576,15 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         Part of the iterates, the last ones, whose average is the result. 0 takes the last one.
     max_weight : float, default=None
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        `sample_weight` is given, and ignored otherwise.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds_y` and `data_norm`. A value that is given
-        for `bounds_y` or `data_norm` counts instead of the schema's. X is then the table itself, with text and
-        missing values.
+        Public facts about the columns of a table, in place of `bounds_y` and `data_norm`. A parameter that is set takes
+        precedence over the schema. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        Source of noise, samples and initial weights. None takes them from the operating system's cryptographic
-        generator. Anything else makes noise that can be reproduced, and subtracted: for tests only.
+        If None, noise, samples and initial weights come from the operating system's cryptographic generator. Use other
+        values in tests only, because noise that can be reproduced can be subtracted.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -604,11 +603,11 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     out_activation_ : str
         ``"identity"``.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------

@@ -151,8 +151,8 @@ class PublicBinner(BinTransformer, PublicTransformer):
         One indicator for each bin, as linear models want it, or the number of the bin, as trees and naive Bayes do
         (``categorical_features``, with ``n_categories=n_bins``).
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`. X is then the table itself, of which all
-        columns must be declared as `Number`, with ``missing="error"``.
+        Public facts about the columns of a table, in place of `bounds`. X is then the table itself. All of its columns
+        must be declared as `Number`, with ``missing="error"``.
 
     Attributes
     ----------
@@ -164,7 +164,7 @@ class PublicBinner(BinTransformer, PublicTransformer):
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------

@@ -25,12 +25,12 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
     ----------
     bounds : tuple (lower, upper)
         Bounds of the features, from public knowledge: numbers, or one for each column. Values beyond are clipped,
-        silently.
+        without a warning.
     feature_range : tuple (low, high), default=(-1, 1)
         What the bounds are mapped to: numbers from -1e100 to 1e100.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`. X is then the table itself, of which all
-        columns must be declared as `Number`, with ``missing="error"``.
+        Public facts about the columns of a table, in place of `bounds`. X is then the table itself. All of its columns
+        must be declared as `Number`, with ``missing="error"``.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
@@ -139,7 +139,7 @@ class NormClipper(OneToOneFeatureMixin, PublicTransformer):
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------

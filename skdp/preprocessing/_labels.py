@@ -57,19 +57,19 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). It has to be positive if `universe` is None, and is not used otherwise.
+        Privacy budget of one fit, in [0, 1). Must be strictly positive if `universe` is None, and is ignored otherwise.
     universe : array-like, default=None
         Public candidates, of at least two; other labels are left out. None for any labels at all.
     false_alarm : float, default=0.01
         Largest probability that any candidate without records is released. Only used with `universe`; without it,
         there are no false alarms.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
     threshold_ : int
         A label is released if its noisy count is at least this number, which is public.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
 
     Notes
     -----

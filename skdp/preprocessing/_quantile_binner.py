@@ -44,7 +44,7 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
     n_bins : int, default=8
         Number of bins of each column.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
         Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, and epsilon is divided by the number
         of columns times the depth of the search, :math:`\lceil\log_2 n_\mathrm{bins}\rceil`. Otherwise, composition
@@ -67,14 +67,14 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
         One indicator for each bin, as linear models want it, or the number of the bin, as trees and naive Bayes do
         (``categorical_features``, with ``n_categories=n_bins``).
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`. A value that is given for `bounds`
-        counts instead of the schema's. X is then the table itself, of which all columns must be declared as
-        `Number`, with ``missing="error"``.
+        Public facts about the columns of a table, in place of `bounds`. A parameter that is set takes precedence over
+        the schema. X is then the table itself. All of its columns must be declared as `Number`, with
+        ``missing="error"``.
     accountant : BudgetAccountant, default=None
         Budget that is charged before anything is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
-        None takes random bits from the operating system's cryptographic generator. Anything else makes draws that can
-        be reproduced: for tests only.
+        If None, random bits come from the operating system's cryptographic generator. Use other values in tests only,
+        because draws that can be reproduced give no privacy.
 
     Attributes
     ----------
@@ -85,11 +85,11 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
         Bound on the L2 norm of what comes out, for the `data_norm` of what follows. Each row has as many indicators of
         1 as there are columns: all have the same norm.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism and share.
+        Guarantee of the fit, with its mechanism and share.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------

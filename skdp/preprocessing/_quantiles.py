@@ -108,7 +108,7 @@ def private_quantiles(
     quantiles : float or array-like of float
         Between 0 and 1; rounded to multiples of 0.0001.
     epsilon : float
-        Privacy budget, for all quantiles of all columns together. ``inf`` gives no privacy.
+        Privacy budget of all quantiles of all columns together. Must be strictly positive. ``inf`` gives no privacy.
     delta : float, default=0.0
         Privacy budget, in [0, 1). With 0, epsilon is divided by the number of columns, and by the depth of the search.
         Otherwise, composition under Gaussian DP divides it by about the square root.
@@ -127,19 +127,21 @@ def private_quantiles(
         Where ``"symlog"`` turns from linear to logarithmic. With ``"auto"``, the least of `unit` and ``2**-24`` times
         the largest bound is used.
     rows_per_group : int, default=None
-        How many records of a group (all rows of one person, for instance) count at most, drawn at random. The guarantee
-        is then for adding or removing all records of a group. None: each record by itself.
+        Public limit on the number of rows of one group, such as a person. If a group has more rows, `rows_per_group` of
+        them are drawn at random. The guarantee is then for adding or removing all rows of a group. If None, the
+        guarantee is for one row.
     groups : array-like of shape (n_samples,), default=None
-        Which group each row belongs to, by a number or a text; for `rows_per_group`.
+        Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
+        group.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `rows_per_group` and `groups`; these count if
-        they are given. X is then the table itself, of which all columns must be declared as `Number`, with
+        they are given. X is then the table itself. All of its columns must be declared as `Number`, with
         ``missing="error"``.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before anything is drawn.
+        Accountant that is charged before any noise is drawn. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes random bits from the operating system's cryptographic generator. Anything else makes draws that can
-        be reproduced: for tests only.
+        If None, random bits come from the operating system's cryptographic generator. Use other values in tests only,
+        because draws that can be reproduced give no privacy.
 
     Returns
     -------
@@ -261,7 +263,7 @@ def private_bounds(
     X : array-like of shape (n_samples,) or (n_samples, n_features)
         Finite numbers; there may be no rows.
     epsilon : float
-        Privacy budget, for all columns together. ``inf`` gives no privacy.
+        Privacy budget of all columns together. Must be strictly positive. ``inf`` gives no privacy.
     delta : float, default=0.0
         Privacy budget, in [0, 1). With 0, epsilon is divided by twice the number of columns. Otherwise, the cuts are
         composed under Gaussian DP, which leaves more for each where there are three columns or more.
@@ -270,15 +272,17 @@ def private_bounds(
     exponents : tuple (least, largest), default=(-20, 40)
         Exponents of the powers of two among which bounds are sought, from public knowledge.
     rows_per_group : int, default=None
-        How many records of a group (all rows of one person, for instance) count at most, drawn at random. The guarantee
-        is then for adding or removing all records of a group. None: each record by itself.
+        Public limit on the number of rows of one group, such as a person. If a group has more rows, `rows_per_group` of
+        them are drawn at random. The guarantee is then for adding or removing all rows of a group. If None, the
+        guarantee is for one row.
     groups : array-like of shape (n_samples,), default=None
-        Which group each row belongs to, by a number or a text; for `rows_per_group`.
+        Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
+        group.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before anything is drawn.
+        Accountant that is charged before any noise is drawn. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes random bits from the operating system's cryptographic generator. Anything else makes draws that can
-        be reproduced: for tests only.
+        If None, random bits come from the operating system's cryptographic generator. Use other values in tests only,
+        because draws that can be reproduced give no privacy.
 
     Returns
     -------

@@ -130,28 +130,29 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, with noise that grows with the number
-        of features; otherwise it is Gaussian, and grows with its square root.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise grows with the number of
+        features. Otherwise, the noise is Gaussian, and grows with the square root of this number. Choose a value far
+        below one over the expected number of records.
     bounds : tuple (lower, upper)
-        Bounds of the features, from public knowledge: numbers, or one for each column. For `fit`, values beyond are
-        clipped, silently.
+        Bounds of the features, from public knowledge: numbers, or one for each column. In `fit`, values beyond are
+        clipped, without a warning.
     clip : float, default=3.0
         Standardised values are clipped to [-clip, clip], so that what follows has bounds.
     rows_per_group : int, default=None
-        Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
-        guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
-        it is for one row.
+        Public limit on the number of rows of one group, such as a person. If a group has more rows, `rows_per_group` of
+        them are drawn at random. The guarantee is then for adding or removing all rows of a group, and the noise is
+        `rows_per_group` times as large. If None, the guarantee is for one row.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds` and `rows_per_group`. A value that is
-        given for `bounds` or `rows_per_group` counts instead of the schema's. X is then the table itself, of
-        which all columns must be declared as `Number`, with ``missing="error"``.
+        Public facts about the columns of a table, in place of `bounds` and `rows_per_group`. A parameter that is set
+        takes precedence over the schema. X is then the table itself. All of its columns must be declared as `Number`,
+        with ``missing="error"``.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted.
 
     Attributes
     ----------
@@ -167,11 +168,11 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         Bound on the L2 norm of what comes out: `clip` times the square root of the number of columns. Most rows are
         shorter, of about the square root alone: models that clip rows often do better with a little more than that.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
@@ -238,7 +239,8 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), default=None
-            Which group each row belongs to, by a number or a text; for `rows_per_group`.
+            Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
+            group.
 
         Returns
         -------

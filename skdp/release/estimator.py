@@ -258,8 +258,9 @@ class LabelsMixin(PrivateEstimator):
         y : array-like of shape (n_samples,)
             Labels. With declared `classes`, rows with other labels are left out.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
-            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
+            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other private
+            records.
 
         Returns
         -------
@@ -288,10 +289,12 @@ class GroupsMixin(PrivateEstimator):
             Labels, or finite targets, which are clipped to `bounds_y`. With declared `classes`, rows with other labels
             are left out.
         groups : array-like of shape (n_samples,), default=None
-            Which group each row belongs to, by a number or a text; for `rows_per_group`.
+            Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
+            group.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
-            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
+            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other private
+            records.
 
         Returns
         -------
@@ -329,8 +332,9 @@ class TargetsMixin(PrivateEstimator):
         y : array-like of shape (n_samples,)
             Finite targets, which are clipped to `bounds_y`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
-            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
+            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other private
+            records.
 
         Returns
         -------

@@ -199,10 +199,10 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         Fit to so many synthetic rows instead, 1e8 at most. This is for what takes no weights: a grid search, nearest
         neighbours.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the noise is discrete Laplace noise, which is smaller for one fit,
-        since a record is in one cell; otherwise it is Gaussian, which adds up more slowly over many fits.
+        Privacy budget of one fit, in [0, 1). If 0, the noise is discrete Laplace noise, which is smaller for one fit,
+        because a record is in one cell. Otherwise, the noise is Gaussian, and many fits together cost less.
     bounds : tuple (lower, upper)
         Bounds of the numeric features, numbers or one per column, from public knowledge. Values beyond count in the
         outermost bins.
@@ -220,26 +220,26 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
     classes : array-like, default=None
         The public label set. None declares the labels that occur to be public, with a PrivacyAssumptionWarning.
     rows_per_group : int, default=None
-        Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
-        guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
-        it is for one row.
+        Public limit on the number of rows of one group, such as a person. If a group has more rows, `rows_per_group` of
+        them are drawn at random. The guarantee is then for adding or removing all rows of a group, and the noise is
+        `rows_per_group` times as large. If None, the guarantee is for one row.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all labels have the same
+        weight. If ``"balanced"``, the counts of the labels are released first, with 4 % of the budget. The weights are
+        then inversely proportional to these counts, with a ratio of at most 100.
     max_weight : float, default=None
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        `sample_weight` is given, and ignored otherwise.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `classes`, `rows_per_group`,
-        `categorical_features` and `n_categories`. A value that is given for one of them counts instead of the
-        schema's. X is then the table itself, with text and missing values.
+        `categorical_features` and `n_categories`. A parameter that is set takes precedence over the schema. X is then
+        the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only. It says nothing to `estimator`.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted. It is not passed on to `estimator`.
 
     Attributes
     ----------
@@ -252,15 +252,15 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
     bin_edges_ : list of ndarray
         Public edges of the bins of each column; None for categories.
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted.
+        Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
@@ -343,10 +343,12 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         y : array-like of shape (n_samples,)
             Labels. With declared `classes`, rows with other labels are left out.
         groups : array-like of shape (n_samples,), default=None
-            Which group each row belongs to, by a number or a text; for `rows_per_group`.
+            Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
+            group.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
-            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
+            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other private
+            records.
 
         Returns
         -------
@@ -432,10 +434,10 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         Fit to so many synthetic rows instead, 1e8 at most. This is for what takes no weights: a grid search, nearest
         neighbours.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the noise is discrete Laplace noise, which is smaller for one fit,
-        since a record is in one cell; otherwise it is Gaussian, which adds up more slowly over many fits.
+        Privacy budget of one fit, in [0, 1). If 0, the noise is discrete Laplace noise, which is smaller for one fit,
+        because a record is in one cell. Otherwise, the noise is Gaussian, and many fits together cost less.
     bounds : tuple (lower, upper)
         Bounds of the numeric features, numbers or one per column, from public knowledge. Values beyond count in the
         outermost bins.
@@ -455,21 +457,21 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
     expected_n : int, default=None
         Number of records that is publicly plausible, for the number of bins. None stands for 10,000.
     rows_per_group : int, default=None
-        Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
-        guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
-        it is for one row.
+        Public limit on the number of rows of one group, such as a person. If a group has more rows, `rows_per_group` of
+        them are drawn at random. The guarantee is then for adding or removing all rows of a group, and the noise is
+        `rows_per_group` times as large. If None, the guarantee is for one row.
     max_weight : float, default=None
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        `sample_weight` is given, and ignored otherwise.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `rows_per_group`,
-        `categorical_features` and `n_categories`. A value that is given for one of them counts instead of the
-        schema's. X is then the table itself, with text and missing values.
+        `categorical_features` and `n_categories`. A parameter that is set takes precedence over the schema. X is then
+        the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only. It says nothing to `estimator`.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted. It is not passed on to `estimator`.
 
     Attributes
     ----------
@@ -482,11 +484,11 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
     bin_edges_ : list of ndarray
         Public edges of the bins of each column; None for categories.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
@@ -564,10 +566,12 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         y : array-like of shape (n_samples,)
             Finite targets, clipped to `bounds_y`.
         groups : array-like of shape (n_samples,), default=None
-            Which group each row belongs to, by a number or a text; for `rows_per_group`.
+            Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
+            group.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
-            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
+            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other private
+            records.
 
         Returns
         -------

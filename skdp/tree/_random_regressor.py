@@ -37,14 +37,14 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
         records, which grows with the number of trees, would exceed a sixteenth of `expected_n`. If `expected_n` is
         None, a noisy count stands for it.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, with noise that grows with the number
-        of trees; otherwise it is Gaussian, and grows with its square root. Choose it far below one over the number of
-        records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise grows with the number of
+        trees. Otherwise, the noise is Gaussian, and grows with the square root of this number. Choose a value far below
+        one over the expected number of records.
     bounds : tuple (lower, upper)
         Bounds of the numeric features, from public knowledge: numbers, or one for each column of X, or one for each
-        numeric column. Values beyond are clipped, silently.
+        numeric column. Values beyond are clipped, without a warning.
     bounds_y : tuple (lower, upper)
         Bounds of the targets, from public knowledge. Values beyond are clipped, silently, and predictions lie within
         them. Noise is in proportion to their distance.
@@ -78,16 +78,16 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
         Seed of the trees' structure, which is public. It has nothing to do with the noise.
     max_weight : float, default=None
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        `sample_weight` is given, and ignored otherwise.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `categorical_features` and
-        `n_categories`. A value that is given for `bounds` or `bounds_y` counts instead of the schema's. X is
-        then the table itself, with text and missing values.
+        `n_categories`. A parameter that is set takes precedence over the schema. X is then the table itself, with text
+        and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted.
 
     Attributes
     ----------
@@ -108,14 +108,14 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
     intercept_ : float
         Constant of the log-odds, besides those of the mean.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     feature_importances_ : ndarray of shape (n_features,)
         Mean decreases of the squared error by the splits of each column, less what noise and sampling explain, from the
         released leaf sums, divided by their sum.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------

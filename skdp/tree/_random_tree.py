@@ -36,14 +36,14 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
         which grows with the number of trees, would exceed an eighth of `expected_n` over the number of classes. If
         `expected_n` is None, a noisy count stands for it.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, with noise that grows with the number
-        of trees; otherwise it is Gaussian, and grows with its square root. Choose it far below one over the number of
-        records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise grows with the number of
+        trees. Otherwise, the noise is Gaussian, and grows with the square root of this number. Choose a value far below
+        one over the expected number of records.
     bounds : tuple (lower, upper)
         Bounds of the numeric features, from public knowledge: numbers, or one for each column of X, or one for each
-        numeric column. Values beyond are clipped, silently.
+        numeric column. Values beyond are clipped, without a warning.
     categorical_features : array-like, default=None
         Categorical columns: positions, names, or a mask. None for none.
     n_categories : int or array-like of int, default=None
@@ -73,25 +73,25 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
     structure_seed : int, default=0
         Seed of the trees' structure, which is public. It has nothing to do with the noise.
     classes : array-like, default=None
-        The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
-        in `y` are taken to be public, with a warning.
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all labels have the same
+        weight. If ``"balanced"``, the counts of the labels are released first, with 4 % of the budget. The weights are
+        then inversely proportional to these counts, with a ratio of at most 100.
     max_weight : float, default=None
         Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        `sample_weight` is given, and ignored otherwise.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `classes`, `categorical_features` and
-        `n_categories`. A value that is given for `bounds` or `classes` counts instead of the schema's. X is
-        then the table itself, with text and missing values.
+        `n_categories`. A parameter that is set takes precedence over the schema. X is then the table itself, with text
+        and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
+        because noise that can be reproduced can be subtracted.
 
     Attributes
     ----------
@@ -110,18 +110,18 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Constants of the classes.
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted.
+        Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     feature_importances_ : ndarray of shape (n_features,)
         Mean decreases of Gini's impurity by the splits of each column, less what noise and sampling explain, from the
         released leaf counts, divided by their sum.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
