@@ -1,8 +1,8 @@
 r"""Linear models by the exponential mechanism (McSherry and Talwar 2007; Bassily, Smith and Thakurta 2014).
 
-Released: one vector of coefficients, drawn from a ball with density proportional to
+One vector of coefficients is released. It is drawn from a ball with density proportional to
 :math:`e^{-(\varepsilon/\Delta) \sum_i \ell(w; z_i)}`, where :math:`\Delta` is the largest spread of one record's loss
-over the ball (:mod:`~skdp.solvers.loss_sums`). It is drawn exactly (:mod:`skdp.mechanisms.tangent_planes`).
+over the ball (:mod:`~skdp.solvers.loss_sums`). The draw is exact (:mod:`skdp.mechanisms.tangent_planes`).
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from ..solvers.scaling import Scaling
 CLASSIFICATION = ("log_loss",)
 REGRESSION = ("squared_error", "huber", "absolute_error")
 
-#: The constant feature of the intercept, as a multiple of `data_norm`. It is larger than in other linear models, since
-#: the ball bounds the intercept: by 0.45 times `max_score`, and by 0.29 times for a constant of 0.3.
+#: The constant feature of the intercept, as a multiple of `data_norm`. It is larger than in other linear models,
+#: because the ball bounds the intercept, by 0.45 times `max_score` here and by 0.29 times for a constant of 0.3.
 INTERCEPT_CONSTANT = 0.5
 
-#: The largest score by default: a margin, or a prediction in half ranges of the targets.
+#: The default of `max_score`, for a margin or for a prediction in half ranges of the targets.
 LARGEST_MARGIN = 4.0
 LARGEST_PREDICTION = 3.0
 
-# The threshold of Huber's loss by default, and the least one, in half ranges of the targets.
+# The default and the least threshold of Huber's loss, in half ranges of the targets.
 _THRESHOLD = 0.25
 _LEAST_THRESHOLD = 1e-3
 
@@ -96,7 +96,7 @@ def plan(parameters: Parameters, n_features: int) -> PrivacyGuarantee:
 def loss_sum(X: NDArray, target: Array, parameters: Parameters) -> LossSum:
     """Return the sum of losses, as a function of coefficients for rows of norm 1."""
     rows = clip_rows(X, parameters.data_norm, parameters.constant).array
-    # Whether a number underflows depends on the data, and is not to be heard of.
+    # Underflow depends on the data. Therefore NumPy must not report it.
     with np.errstate(all="ignore"):
         rows /= parameters.norm
         if isinstance(parameters.loss, SquaredError):
@@ -113,7 +113,7 @@ def postprocess(released: Array, parameters: Parameters) -> tuple[Array, float]:
 
 
 def _classifies(estimator: Any) -> bool:
-    # Once fitted, by the loss of the fit, whatever the parameter is set to later.
+    # The loss of the fit counts, because the parameter may have been changed since.
     if getattr(estimator, "_loss", estimator.loss) not in CLASSIFICATION:
         raise AttributeError("classification losses only")
     return True
@@ -122,15 +122,15 @@ def _classifies(estimator: Any) -> bool:
 class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, BaseEstimator):
     r"""Differentially private linear models of up to four parameters by the exponential mechanism.
 
-    Coefficients are drawn from a ball, with a probability that falls exponentially with the sum of losses: exactly,
-    without a Markov chain, and without delta. It is a classifier with ``loss="log_loss"``, and a regressor with the
-    others. More than four parameters, the intercept included, are refused.
+    The coefficients are drawn from a ball, with a probability that decreases exponentially with the sum of losses. The
+    draw is exact, without a Markov chain and without delta. The estimator is a classifier with ``loss="log_loss"``, and
+    a regressor with the other losses. It has at most four parameters, including the intercept.
 
     Parameters
     ----------
     loss : {"log_loss", "squared_error", "huber", "absolute_error"}, default="log_loss"
-        ``"log_loss"``: logistic regression, for two classes. ``"squared_error"``: least squares. ``"huber"``: linear
-        beyond a threshold. ``"absolute_error"``: median regression.
+        Loss function. ``"log_loss"`` is logistic regression for two classes, ``"squared_error"`` is least squares,
+        ``"huber"`` is linear beyond a threshold, and ``"absolute_error"`` is median regression.
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` returns the
         minimiser on the ball and gives no privacy.
@@ -140,18 +140,19 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
         Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
         warning. A smaller norm means less noise and more clipping.
     bounds_y : tuple (lower, upper), default=None
-        Bounds of the targets, from public knowledge; needed for regression. Targets beyond are clipped, silently.
+        Public bounds of the targets. Required for regression. Targets beyond are clipped, without a warning.
     max_score : float, default=None
-        The ball: the largest size of the score of a row of norm `data_norm`, from 0.1 to 100. A score is the logit, or
-        the prediction relative to the centre of `bounds_y`, in halves of their range. The noise grows with it. None is
-        4 for the log loss, and 3 for regression.
+        Radius of the ball: the largest absolute score of a row of norm `data_norm`, from 0.1 to 100. The noise grows
+        with it. A score is the logit, or the prediction relative to the centre of `bounds_y`, in half ranges. If None,
+        it is 4 for the log loss and 3 for regression.
     huber_threshold : float, default=None
-        Residual beyond which Huber's loss is linear, in units of y. None is a quarter of half the range of the targets.
+        Residual beyond which Huber's loss is linear, in units of y. If None, it is a quarter of half the range of the
+        targets.
     fit_intercept : bool, default=True
-        Whether to add a constant feature of half `data_norm`. Without, targets are not centred.
+        Whether to add a constant feature of half `data_norm`. If False, targets are not centred.
     classes : array-like, default=None
-        For classification, the two public labels. Rows with other labels are left out. With None, the labels in `y`
-        are taken to be public, with a warning.
+        Public label set of a classifier, of two labels. Rows with other labels are left out. If None, the labels in `y`
+        are declared public, with a `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
         Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
         its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all labels have the same
@@ -197,14 +198,15 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
 
     Notes
     -----
-    **Privacy.** Released is one point :math:`w` of the ball :math:`\|w\| \le a/R_a` (`max_score`; `data_norm`, and the
-    constant feature), drawn with density proportional to :math:`e^{-(\varepsilon/\Delta)\sum_i \ell(w; z_i)}`. One
-    record changes the sum by its loss, whose values on the ball are at most :math:`\Delta` apart: :math:`a` for the log
-    loss, :math:`1 + a` for the absolute error, :math:`(1 + a)^2/2` for half the squared error (:math:`a \ge 1`). The
-    draw is epsilon-DP under adding or removing one record, and epsilon-bounded-range, which composes better [1]_; there
-    is no factor of 2 in the exponent, because losses are added and not replaced [2]_. What is released lies on a public
-    lattice. The proof, for the computed probabilities, is in the user guide. Not covered: that `fit` raises an error
-    for values that are not finite, and how long it takes, which depends on the data.
+    **Privacy.** One point :math:`w` of the ball :math:`\|w\| \le a/R_a` is released (:math:`a` is `max_score`, and
+    :math:`R_a` the norm of rows with the constant feature). It is drawn with density proportional to
+    :math:`e^{-(\varepsilon/\Delta)\sum_i \ell(w; z_i)}`. One record changes the sum by its loss. The values of this
+    loss on the ball are at most :math:`\Delta` apart: :math:`a` for the log loss, :math:`1 + a` for the absolute error,
+    and :math:`(1 + a)^2/2` for half the squared error with :math:`a \ge 1` (:ref:`exponential mechanism, theorem 2
+    <erm-theorem-2>`). The draw is epsilon-DP under adding or removing one record, and epsilon-bounded-range, which
+    composes better [1]_ (:ref:`theorem 1 <erm-theorem-1>`). The exponent has no factor of 2, because records are added
+    or removed and not replaced [2]_. The released point lies on a public lattice. The guarantee covers neither an error
+    for values that are not finite nor the time that `fit` takes, which depends on the data.
 
     References
     ----------
@@ -277,12 +279,12 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
         return tags
 
     def fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> Self:
-        """Fit the model, and spend epsilon.
+        """Fit the model to private data, and spend epsilon.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite features. Rows longer than `data_norm` are scaled down to it.
+            Finite features. Rows longer than `data_norm` are scaled down to this norm.
         y : array-like of shape (n_samples,)
             Two labels, or finite targets that are clipped to `bounds_y`. With declared `classes`, rows with other
             labels are left out.
@@ -334,7 +336,7 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
         return rule | {"_loss": parameters.name}
 
     def _fixed_cost(self) -> PrivacyCost | None:
-        # The number of columns only changes dimensions.
+        # The number of columns changes dimensions only.
         return self.privacy_plan(n_features=1, n_classes=2).cost
 
     def _check_parameters(self) -> Parameters:
@@ -365,12 +367,12 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
 
     @available_if(_classifies)
     def decision_function(self, X: Any) -> Array:
-        """Return the logit of each row; for classification only.
+        """Return the logit of each row. Only for classification.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Features. They are not clipped here.
+            Features. They are not clipped.
 
         Returns
         -------
@@ -385,7 +387,7 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Features. Neither they nor the predictions are clipped.
+            Features. Features and predictions are not clipped.
 
         Returns
         -------

@@ -36,8 +36,8 @@ class ObjectivePerturbation(PrivateLinearModel):
 class ObjPertLogReg(ObjectivePerturbation, PrivateLinearClassifier):
     r"""Differentially private logistic regression by objective perturbation.
 
-    A random linear term is added to the objective of regularised logistic regression, and the minimiser is
-    released. It is the library's default classifier: accurate, quick, and without anything to tune.
+    Logistic regression with an L2 penalty is fitted to an objective with a random linear term, and its minimiser is
+    released. This is the default classifier of the library, because it is accurate, quick, and needs no tuning.
 
     Parameters
     ----------
@@ -50,21 +50,21 @@ class ObjPertLogReg(ObjectivePerturbation, PrivateLinearClassifier):
         Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
         warning. A smaller norm means less noise and more clipping.
     C : float or "auto", default="auto"
-        Weight of the sum of losses against half the squared norm of the coefficients, as in scikit-learn.
-        ``"auto"`` takes a formula of public parameters, at most 100 over the squared norm. A number is used as it is
-        as far as the proof admits it: ``C_`` is what was used.
+        Weight of the sum of losses against half the squared norm of the coefficients, as in scikit-learn. If
+        ``"auto"``, the weight is a formula of public parameters, at most 100 over the squared norm of rows. A number
+        that is larger than the proof admits is reduced. ``C_`` is the weight that was used.
     loss : {"log_loss", "huber"}, default="log_loss"
-        ``"log_loss"``: logistic regression, multinomial for three classes or more. ``"huber"``: hinge loss with a
-        rounded kink (a support vector machine), one-vs-rest for three classes or more, without probabilities.
+        ``"log_loss"`` is logistic regression, multinomial for three classes or more. ``"huber"`` is the hinge loss with
+        a rounded kink (a support vector machine), one-vs-rest for three classes or more, without probabilities.
     fit_intercept : bool, default=True
         Whether to add a constant feature of 0.3 `data_norm`. Its coefficient is regularised, because an intercept
-        that is not has no bounded sensitivity.
+        without a penalty has an unbounded sensitivity.
     tol : float, default=1e-6
-        How closely the minimiser is found, as a multiple of what one record can change in the gradient. It is a
-        privacy parameter: the residual is certified to stay below it, and the noise that hides it is proportional
-        to it.
+        Tolerance of the solver, as a multiple of the largest gradient of one record. It affects privacy, because the
+        noise that hides the residual of the solver is proportional to `tol`. The residual is certified to stay below
+        this limit.
     max_iter : int, default=100
-        Newton steps before the solver turns to a slower search. It does not affect privacy.
+        Number of Newton steps after which the solver changes to a slower search. It does not affect privacy.
     classes : array-like, default=None
         Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
         declared public, with a `PrivacyAssumptionWarning`.
@@ -90,7 +90,7 @@ class ObjPertLogReg(ObjectivePerturbation, PrivateLinearClassifier):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Private coefficients.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Private intercepts; zeros without `fit_intercept`.
+        Private intercepts. Zeros if `fit_intercept` is False.
     classes_ : ndarray of shape (n_classes,)
         Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
@@ -106,20 +106,22 @@ class ObjPertLogReg(ObjectivePerturbation, PrivateLinearClassifier):
 
     See Also
     --------
-    OutputPertLogReg : Perturbs the solution instead; simpler and weaker.
+    OutputPertLogReg : Adds noise to the solution. It is simpler and less accurate.
 
     Notes
     -----
-    **Privacy.** Released is the minimiser of the perturbed objective, with a little noise for the solver's
-    residual. With rows of norm at most :math:`R_a` (`data_norm`, and the constant feature), the objective's noise is
-    calibrated to an L2 sensitivity of :math:`C L`, where :math:`L` is :math:`R_a` for two classes and
-    :math:`\sqrt{2} R_a` for the multinomial loss; the Huber hinge has one problem a class. The density of the minimiser
-    also carries a determinant, which adds to the privacy loss [1]_, [2]_. For the binary log loss, as long as
-    :math:`C R_a^2` stays below epsilon, that addition is nothing at all for ``delta=0``. With a positive `delta`, and
-    :math:`C R_a^2` of at most 3.7 times the GDP parameter of the noise, objective perturbation is exactly as private as
-    the Gaussian mechanism, also in composition with other releases. This, the price for the other losses, and the
-    treatment of the residual [3]_ are proved in the user guide. Not covered: that `fit` raises an error for values
-    that are not finite, and how long it takes.
+    **Privacy.** The one release is the minimiser of the perturbed objective, with a little noise for the residual of
+    the solver. Let the norm of rows be at most :math:`R_a` (`data_norm`, and the constant feature). The noise of the
+    objective is calibrated to an L2 sensitivity of :math:`C L`, where :math:`L` is :math:`R_a` for two classes and
+    :math:`\sqrt{2} R_a` for the multinomial loss. The Huber hinge has one problem for each class. The density of the
+    minimiser also has a determinant, which adds to the privacy loss [1]_, [2]_. For the binary log loss and
+    ``delta=0``, the determinant adds nothing as long as :math:`C R_a^2` is at most epsilon (:ref:`theorem 1
+    <objective-perturbation-proof-theorem-1>`). With a positive `delta`, and :math:`C R_a^2` of at most 3.7 times the
+    GDP parameter of the noise, objective perturbation is exactly as private as the Gaussian mechanism, also in
+    composition (:ref:`theorem 6 <objective-perturbation-proof-theorem-6>`).
+    :doc:`/user_guide/objective_perturbation_proof` proves the bounds for the other losses (theorems 2 to 4) and for the
+    residual (theorem 5) [3]_. The guarantee covers neither an error for values that are not finite nor the time that
+    `fit` takes.
 
     References
     ----------

@@ -1,8 +1,8 @@
 r"""Linear classifiers by output perturbation (Chaudhuri, Monteleoni and Sarwate 2011).
 
-Released: the minimiser of :math:`C \sum_i \ell(\theta x_i; y_i) + \|\theta\|^2/2`, certified to a residual
-:math:`\tau`, plus noise. Its sensitivity is :math:`CL + 2\tau` (see ``minimizer_sensitivity``); the noise is
-Gaussian, or of the L2 mechanism when delta is 0.
+The release is the minimiser of :math:`C \sum_i \ell(\theta x_i; y_i) + \|\theta\|^2/2`, certified to a residual
+:math:`\tau`, plus noise. Its sensitivity is :math:`CL + 2\tau` (see ``minimizer_sensitivity``). The noise is Gaussian,
+or that of the L2 mechanism if delta is 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..sensitivity import ClippedRows, minimizer_sensitivity
 from ..solvers.regularised import LARGEST_KAPPA, Array, Geometry, Parameters, automatic_weight, linear_rule, solve
 from ._logistic import PrivateLinearClassifier, PrivateLinearModel
 
-#: Standard deviation of the noise in the score of a row of the largest norm, under C="auto".
+#: Standard deviation of the noise in the score of a row of the largest norm, if C is "auto".
 _SCORE_NOISE = 0.25
 
 _COEFFICIENTS = "coefficients"
@@ -68,8 +68,8 @@ class OutputPerturbation(PrivateLinearModel):
         return session.release(_COEFFICIENTS, theta.ravel())
 
     def _coef_with_other_noise(self, stream: BitStream) -> Array:
-        """Return what the coefficients would be with noise on top that is as large as theirs."""
-        # Counts of labels may come before.
+        """Return the coefficients with further noise of the same size."""
+        # The counts of labels may be an earlier release.
         mechanism = next(own.mechanism for own in self.privacy_.releases if own.label == _COEFFICIENTS)
         noise = mechanism.release(np.zeros(self._geometry.size), stream)
         return self.coef_ + linear_rule(noise, self._geometry)[0]
@@ -78,9 +78,9 @@ class OutputPerturbation(PrivateLinearModel):
 class OutputPertLogReg(OutputPerturbation, PrivateLinearClassifier):
     r"""Differentially private logistic regression by output perturbation.
 
-    A regularised model is fitted, and noise is added to its coefficients. It is the simplest private classifier,
-    and the weakest of the library: the noise does not shrink with the number of records in the directions that the
-    data determine well. `ObjPertLogReg` is better at every budget; use this one to learn, and to compare.
+    A regularised model is fitted, and noise is added to its coefficients. This is the simplest private classifier, and
+    the least accurate one of the library, because the noise does not become smaller in directions that the data
+    determine well. `ObjPertLogReg` is better at every budget. Use this one to learn and to compare.
 
     Parameters
     ----------
@@ -94,20 +94,20 @@ class OutputPertLogReg(OutputPerturbation, PrivateLinearClassifier):
         Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
         warning. A smaller norm means less noise and more clipping.
     C : float or "auto", default="auto"
-        Weight of the sum of losses against half the squared norm of the coefficients, as in scikit-learn. The
-        noise is proportional to it. ``"auto"`` takes the weight at which a score of a row of norm `data_norm`
-        carries noise of standard deviation 1/4, a formula of public parameters; at most 100 over the squared norm.
+        Weight of the sum of losses against half the squared norm of the coefficients, as in scikit-learn. The noise is
+        proportional to it. If ``"auto"``, a formula of public parameters gives the weight at which the score of a row
+        of norm `data_norm` has noise of standard deviation 1/4, at most 100 over the squared norm of rows.
     loss : {"log_loss", "huber"}, default="log_loss"
-        ``"log_loss"``: logistic regression, multinomial for three classes or more. ``"huber"``: hinge loss with a
-        rounded kink (a support vector machine), one-vs-rest for three classes or more, without probabilities.
+        ``"log_loss"`` is logistic regression, multinomial for three classes or more. ``"huber"`` is the hinge loss with
+        a rounded kink (a support vector machine), one-vs-rest for three classes or more, without probabilities.
     fit_intercept : bool, default=True
         Whether to add a constant feature of 0.3 `data_norm`. Its coefficient is regularised, because an intercept
-        that is not has no bounded sensitivity.
+        without a penalty has an unbounded sensitivity.
     tol : float, default=1e-6
-        How closely the minimiser is found, as a multiple of what one record can change in the gradient. It is a
-        privacy parameter: the residual is certified to stay below it, and is added to the sensitivity twice.
+        Tolerance of the solver, as a multiple of the largest gradient of one record. It affects privacy, because the
+        residual of the solver is added to the sensitivity twice. The residual is certified to stay below this limit.
     max_iter : int, default=100
-        Newton steps before the solver turns to a slower search. It does not affect privacy.
+        Number of Newton steps after which the solver changes to a slower search. It does not affect privacy.
     classes : array-like, default=None
         Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
         declared public, with a `PrivacyAssumptionWarning`.
@@ -133,7 +133,7 @@ class OutputPertLogReg(OutputPerturbation, PrivateLinearClassifier):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Private coefficients.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Private intercepts; zeros without `fit_intercept`.
+        Private intercepts. Zeros if `fit_intercept` is False.
     classes_ : ndarray of shape (n_classes,)
         Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
@@ -149,15 +149,15 @@ class OutputPertLogReg(OutputPerturbation, PrivateLinearClassifier):
 
     See Also
     --------
-    ObjPertLogReg : Perturbs the objective instead; more accurate.
+    ObjPertLogReg : Adds noise to the objective. It is more accurate.
 
     Notes
     -----
-    **Privacy.** Released are the coefficients, once. With rows of norm at most :math:`R_a` (`data_norm`, and the
-    constant feature), adding or removing one record moves the minimiser by at most :math:`C L + 2\tau` in L2 norm,
-    where :math:`L` is :math:`R_a` (two classes), :math:`\sqrt{2} R_a` (multinomial) or :math:`\sqrt{K} R_a` (Huber,
-    K > 2 classes) [1]_. The proof is in the user guide. Not covered: that `fit` raises an error for values that
-    are not finite, and how long it takes.
+    **Privacy.** The coefficients are released once. Let the norm of rows be at most :math:`R_a` (`data_norm`, and the
+    constant feature). Adding or removing one record moves the minimiser by at most :math:`C L + 2\tau` in L2 norm,
+    where :math:`L` is :math:`R_a` (two classes), :math:`\sqrt{2} R_a` (multinomial) or :math:`\sqrt{K} R_a` (Huber, K >
+    2 classes) [1]_ (:ref:`output perturbation, theorem 1 <output-perturbation-theorem-1>`). The guarantee covers
+    neither an error for values that are not finite nor the time that `fit` takes.
 
     References
     ----------

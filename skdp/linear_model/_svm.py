@@ -1,6 +1,6 @@
 """Linear support vector machines by objective and by output perturbation.
 
-The machinery is that of logistic regression, with the hinge loss whose kink is rounded off: perturbation needs a
+The method is that of logistic regression, with a hinge loss whose kink is rounded off, because perturbation needs a
 derivative (Chaudhuri, Monteleoni and Sarwate 2011, section 3.4).
 """
 
@@ -14,7 +14,7 @@ from ._output_perturbation import OutputPerturbation
 
 
 class PrivateLinearSVC(PrivateLinearModel):
-    """Base of the two: their parameters."""
+    """Base of both estimators, with their parameters."""
 
     def __init__(
         self,
@@ -55,7 +55,8 @@ class ObjPertSVC(ObjectivePerturbation, PrivateLinearSVC):
     r"""Differentially private linear support vector machine by objective perturbation.
 
     A random linear term is added to the objective, and the minimiser is released. The loss is the hinge loss with its
-    kink rounded off between margins of 1/2 and 3/2. The same as :class:`ObjPertLogReg` with ``loss="huber"``.
+    kink rounded off between margins of 1/2 and 3/2. The result equals that of :class:`ObjPertLogReg` with
+    ``loss="huber"``.
 
     Parameters
     ----------
@@ -69,17 +70,18 @@ class ObjPertSVC(ObjectivePerturbation, PrivateLinearSVC):
         warning. A smaller norm means less noise and more clipping.
     C : float or "auto", default="auto"
         Weight of the sum of losses against half the squared norm of the coefficients, as in
-        :class:`sklearn.svm.LinearSVC`. ``"auto"`` takes a formula of public parameters. A number is used as it is as
-        far as the proof admits it, which is less than for the log loss: ``C_`` is what was used.
+        :class:`sklearn.svm.LinearSVC`. If ``"auto"``, the weight is a formula of public parameters. A number that is
+        larger than the proof admits, which is less than for the log loss, is reduced. ``C_`` is the weight that was
+        used.
     fit_intercept : bool, default=True
         Whether to add a constant feature of 0.3 `data_norm`. Its coefficient is regularised, because an intercept
-        that is not has no bounded sensitivity.
+        without a penalty has an unbounded sensitivity.
     tol : float, default=1e-6
-        How closely the minimiser is found, as a multiple of what one record can change in the gradient. It is a
-        privacy parameter: the residual is certified to stay below it, and the noise that hides it is proportional
-        to it.
+        Tolerance of the solver, as a multiple of the largest gradient of one record. It affects privacy, because the
+        noise that hides the residual of the solver is proportional to `tol`. The residual is certified to stay below
+        this limit.
     max_iter : int, default=100
-        Newton steps before the solver turns to a slower search. It does not affect privacy.
+        Number of Newton steps after which the solver changes to a slower search. It does not affect privacy.
     classes : array-like, default=None
         Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
         declared public, with a `PrivacyAssumptionWarning`.
@@ -103,9 +105,9 @@ class ObjPertSVC(ObjectivePerturbation, PrivateLinearSVC):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Private coefficients; one-vs-rest for three classes or more.
+        Private coefficients, one-vs-rest for three classes or more.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Private intercepts; zeros without `fit_intercept`.
+        Private intercepts. Zeros if `fit_intercept` is False.
     classes_ : ndarray of shape (n_classes,)
         Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
@@ -121,17 +123,17 @@ class ObjPertSVC(ObjectivePerturbation, PrivateLinearSVC):
 
     See Also
     --------
-    ObjPertLogReg : Logistic regression, for which the proof asks for less regularisation.
-    OutputPertSVC : Perturbs the solution instead.
+    ObjPertLogReg : Logistic regression, for which the proof needs less regularisation.
+    OutputPertSVC : Adds noise to the solution. It is less accurate.
 
     Notes
     -----
-    **Privacy.** As for :class:`ObjPertLogReg`: released is the minimiser of the perturbed objective, with a little
-    noise for the solver's residual. With :math:`K > 2` classes there are :math:`K` problems, one record is in all of
-    them, and their sensitivity is :math:`\sqrt K C R_a` together. The second derivative of the loss is at most 1 and
-    jumps, so that the determinant costs :math:`\log(1 + C R_a^2)` of epsilon for each problem; `C` is limited such
-    that this stays a small part [1]_. The proof is in the user guide. Not covered: that `fit` raises an error for
-    values that are not finite, and how long it takes.
+    **Privacy.** As for :class:`ObjPertLogReg`, the minimiser of the perturbed objective is released, with a little
+    noise for the residual of the solver. With :math:`K > 2` classes there are :math:`K` problems. One record is in all
+    of them, and their joint sensitivity is :math:`\sqrt K C R_a`. The second derivative of the loss is at most 1 and
+    jumps. Therefore the determinant adds :math:`\log(1 + C R_a^2)` to epsilon for each problem, and `C` is limited to
+    keep this a small part [1]_ (:ref:`objective perturbation, theorem 4 <objective-perturbation-proof-theorem-4>`). The
+    guarantee covers neither an error for values that are not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -154,7 +156,8 @@ class OutputPertSVC(OutputPerturbation, PrivateLinearSVC):
     r"""Differentially private linear support vector machine by output perturbation.
 
     A regularised model is fitted, and noise is added to its coefficients. The loss is the hinge loss with its kink
-    rounded off between margins of 1/2 and 3/2. The same as :class:`OutputPertLogReg` with ``loss="huber"``.
+    rounded off between margins of 1/2 and 3/2. The result equals that of :class:`OutputPertLogReg` with
+    ``loss="huber"``.
 
     Parameters
     ----------
@@ -169,16 +172,16 @@ class OutputPertSVC(OutputPerturbation, PrivateLinearSVC):
         warning. A smaller norm means less noise and more clipping.
     C : float or "auto", default="auto"
         Weight of the sum of losses against half the squared norm of the coefficients, as in
-        :class:`sklearn.svm.LinearSVC`. The noise is proportional to it. ``"auto"`` takes the weight at which a score
-        of a row of norm `data_norm` carries noise of standard deviation 1/4, a formula of public parameters.
+        :class:`sklearn.svm.LinearSVC`. The noise is proportional to it. If ``"auto"``, a formula of public parameters
+        gives the weight at which the score of a row of norm `data_norm` has noise of standard deviation 1/4.
     fit_intercept : bool, default=True
         Whether to add a constant feature of 0.3 `data_norm`. Its coefficient is regularised, because an intercept
-        that is not has no bounded sensitivity.
+        without a penalty has an unbounded sensitivity.
     tol : float, default=1e-6
-        How closely the minimiser is found, as a multiple of what one record can change in the gradient. It is a
-        privacy parameter: the residual is certified to stay below it, and is added to the sensitivity twice.
+        Tolerance of the solver, as a multiple of the largest gradient of one record. It affects privacy, because the
+        residual of the solver is added to the sensitivity twice. The residual is certified to stay below this limit.
     max_iter : int, default=100
-        Newton steps before the solver turns to a slower search. It does not affect privacy.
+        Number of Newton steps after which the solver changes to a slower search. It does not affect privacy.
     classes : array-like, default=None
         Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
         declared public, with a `PrivacyAssumptionWarning`.
@@ -202,9 +205,9 @@ class OutputPertSVC(OutputPerturbation, PrivateLinearSVC):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Private coefficients; one-vs-rest for three classes or more.
+        Private coefficients, one-vs-rest for three classes or more.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Private intercepts; zeros without `fit_intercept`.
+        Private intercepts. Zeros if `fit_intercept` is False.
     classes_ : ndarray of shape (n_classes,)
         Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
@@ -220,15 +223,16 @@ class OutputPertSVC(OutputPerturbation, PrivateLinearSVC):
 
     See Also
     --------
-    ObjPertSVC : Perturbs the objective instead.
+    ObjPertSVC : Adds noise to the objective. It is more accurate.
     OutputPertLogReg : Logistic regression.
 
     Notes
     -----
-    **Privacy.** Released are the coefficients, once. With rows of norm at most :math:`R_a` (`data_norm`, and the
-    constant feature), adding or removing one record moves the minimiser by at most :math:`C L + 2\tau` in L2 norm,
-    where :math:`L` is :math:`R_a` for two classes and :math:`\sqrt{K} R_a` for :math:`K > 2` [1]_. The proof is in the
-    user guide. Not covered: that `fit` raises an error for values that are not finite, and how long it takes.
+    **Privacy.** The coefficients are released once. Let the norm of rows be at most :math:`R_a` (`data_norm`, and the
+    constant feature). Adding or removing one record moves the minimiser by at most :math:`C L + 2\tau` in L2 norm,
+    where :math:`L` is :math:`R_a` for two classes and :math:`\sqrt{K} R_a` for :math:`K > 2` [1]_ (:ref:`output
+    perturbation, theorem 1 <output-perturbation-theorem-1>`). The guarantee covers neither an error for values that are
+    not finite nor the time that `fit` takes.
 
     References
     ----------
