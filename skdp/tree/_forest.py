@@ -79,8 +79,7 @@ def node_scores(leaves: Array, inner: Array, prior: Array) -> Array:
 
 
 def _postprocess_rows(counts: Array, spread: float) -> float:
-    """Return the number of records minus one standard deviation of its noise. Too few trees do less harm than too
-    many."""
+    """Return the number of records minus one standard deviation of its noise, because too few trees do less harm."""
     return max(float(counts.sum()) - spread * math.sqrt(len(counts)), 1.0)
 
 
