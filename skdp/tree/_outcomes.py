@@ -68,7 +68,7 @@ def leaf_shares_l2(n_trees: int) -> float:
 
 
 def leaf_shares_l1(n_trees: int) -> float:
-    r"""Bound the same change in L1 norm: :math:`T(1 - v + v) + at \le T + a/4`, attained in the middle of the bounds."""
+    r"""Bound the same in L1 norm: :math:`T(1 - v + v) + at \le T + a/4`, attained in the middle of the bounds."""
     return n_trees + spread_weight(n_trees, "L1") / 4
 
 
