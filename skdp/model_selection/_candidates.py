@@ -1,4 +1,4 @@
-"""The settings that a search tries: which private steps each has, and what it must not have."""
+"""The candidates of a search: the private steps of each setting, and checks of their estimators."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _BUDGET = frozenset({"epsilon", "delta", "accountant", "random_state"})
 
 @dataclass(frozen=True)
 class PrivateStep:
-    """A private step of a candidate, and how often it is fitted when the candidate is fitted once."""
+    """A private step of a candidate, and the number of its fits in one fit of the candidate."""
 
-    name: str  # As in `get_params`; empty for the estimator itself.
+    name: str  # As in `get_params`. Empty for the estimator itself.
     estimator: Any
     n_fits: int
 
     def cost(self, budget: Budget) -> PrivacyCost:
-        """Return the cost of one fit with this budget: a bare pair where the events depend on the data's shape."""
+        """Return the cost of one fit with this budget, as a bare pair if the events depend on the shape of the data."""
         if budget.epsilon == float("inf"):
             return PrivacyCost(budget.epsilon, budget.delta, (PureEvent(budget.epsilon),))
         known = None
@@ -41,7 +41,7 @@ class PrivateStep:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One setting: the parameters that distinguish it, an estimator that is never fitted, and its private steps."""
+    """One setting: its parameters, an estimator that is never fitted, and its private steps."""
 
     parameters: dict[str, Any]
     estimator: Any
@@ -53,7 +53,7 @@ class Candidate:
         return sum(step.n_fits for step in self.steps)
 
     def prepared(self, budgets: tuple[Budget, ...], seeds: Iterable[int | None]) -> Any:
-        """Return an unfitted copy that has these budgets, noise of its own and no accountant, by `without_records`."""
+        """Return an unfitted copy by `without_records`, with these budgets, its own noise and no accountant."""
         model = clone(self.estimator)
         for step, budget, seed in zip(self.steps, budgets, seeds, strict=True):
             values = {"epsilon": budget.epsilon, "delta": budget.delta}
@@ -64,7 +64,7 @@ class Candidate:
 
 
 def join(name: str, part: str) -> str:
-    """Return the name of a parameter of a step; the step's name may be empty."""
+    """Return the name of a parameter of a step. The name of the step may be empty."""
     return f"{name}__{part}" if name else part
 
 
@@ -72,7 +72,7 @@ def make_candidates(
     estimator: Any, settings: Iterable[Mapping[str, Any]], classes: NDArray | None, unit: Unit = ONE_RECORD
 ) -> tuple[Candidate, ...]:
     """Return the candidates, or raise an error that names the step that is not private."""
-    # `classes` is the label set for the steps that have none. Each private step has to count the unit of the search.
+    # `classes` is the label set for steps without one. Each private step must count the unit of the search.
     found = []
     for setting in settings:
         for name in setting:
