@@ -22,64 +22,65 @@ FORMS = ("linear", "codes")
 class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
     """Encode a table with declared columns as numbers for estimators.
 
-        The table may hold text, missing values and columns of any type. It is a DataFrame of pandas or polars, a Table of
-        pyarrow, a dict of columns, or an array or a list of rows with the schema's columns in order.
+    The table may hold text, missing values and columns of any type. It is a DataFrame of pandas or polars, a Table of
+    pyarrow, a dict of columns, or an array or a list of rows with the schema's columns in order.
 
-        Parameters
-        ----------
-        schema : Schema
-            What is publicly known about each column.
-        form : {"linear", "codes"}, default="linear"
-            ``"linear"`` is for linear models, networks, PCA and k-means. Numbers are mapped to [-1, 1], and each category
-            has an indicator. ``"codes"`` is for naive Bayes, trees, additive models and histograms. Numbers are clipped to
-            their bounds, and categories are coded 0, 1, ...
-        sparse_output : bool, default=False
-            Whether rows are returned as a SciPy array in CSR format, with one stored entry for each column of the schema.
-            Only for ``form="linear"``.
+    Parameters
+    ----------
+    schema : Schema
+        Public facts about each column.
+    form : {"linear", "codes"}, default="linear"
+        ``"linear"`` is for linear models, networks, PCA and k-means. Numbers are mapped to [-1, 1], and each category
+        has an indicator. ``"codes"`` is for naive Bayes, trees, additive models and histograms. Numbers are clipped to
+        their bounds, and categories are coded 0, 1, ...
+    sparse_output : bool, default=False
+        Whether rows are returned as a SciPy array in CSR format, with one stored entry for each column of the schema.
+        Only for ``form="linear"``.
 
-        Attributes
-        ----------
-        data_norm_ : float
-            Same as `data_norm`.
-        n_features_in_ : int
-            Number of columns of X.
-        feature_names_in_ : ndarray of shape (`n_features_in_`,)
-            Names of the columns, if X has names that are all strings.
+    Attributes
+    ----------
+    data_norm_ : float
+        Same as `data_norm`.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, if X has names that are all strings.
 
-        See Also
-        --------
-        skdp.schema.Schema : Public facts about the columns of a table.
-        BoundsScaler : Clips and scales arrays of numbers.
+    See Also
+    --------
+    skdp.schema.Schema : Public facts about the columns of a table.
+    BoundsScaler : Clips and scales arrays of numbers.
 
-        Notes
-        -----
-        A missing number becomes the middle of its bounds. If the schema has ``missing="cell"`` for the column, an indicator
-        behind it is 1 for a missing number and 0 otherwise; with ``form="codes"``, the indicator is a categorical feature
-        with two categories. The cells of a categorical column are its categories in the order of the schema, then a cell
-        for other entries (``other="cell"``) and a cell for missing ones (``missing="cell"``). Numbers with
-        ``scale="log"`` are mapped to logarithms first, also with ``form="codes"``.
+    Notes
+    -----
+    A missing number becomes the middle of its bounds. If the schema has ``missing="cell"`` for the column, an indicator
+    behind it is 1 for a missing number and 0 otherwise; with ``form="codes"``, the indicator is a categorical feature
+    with two categories. The cells of a categorical column are its categories in the order of the schema, then a cell
+    for other entries (``other="cell"``) and a cell for missing ones (``missing="cell"``). Numbers with
+    ``scale="log"`` are mapped to logarithms first, also with ``form="codes"``.
 
-        With ``form="linear"``, each column of the schema contributes at most 1 to the square of a row's L2 norm, because a
-        number and its indicator are never both different from 0. Therefore, the norm is at most the square root of the
-        number of columns, and rows with numbers at their bounds have that norm.
-    In columns of numbers and in lists of numeric categories, text that spells a number counts as that number, and a number
-    counts as the category of text that spells it. The reason is that many readers of CSV files convert a whole column to
-    text because of one unreadable entry. An empty text, and ``"nan"``, ``"None"``, ``"<NA>"`` and ``"NaT"``, are missing
-    values unless they are declared as categories.
+    With ``form="linear"``, each column of the schema contributes at most 1 to the square of a row's L2 norm, because a
+    number and its indicator are never both different from 0. Therefore, the norm is at most the square root of the
+    number of columns, and rows with numbers at their bounds have that norm.
 
-    **Privacy.** Each entry is mapped separately by public numbers. Therefore neighbouring data sets stay neighbours, and no
-    budget is used. Nothing is learned from values. The types of the table's columns have no influence, because one record
-    can change them.
+    In columns of numbers and in lists of numeric categories, text that spells a number counts as that number, and a
+    number counts as the category of text that spells it. The reason is that many readers of CSV files convert a whole
+    column to text because of one unreadable entry. An empty text, and ``"nan"``, ``"None"``, ``"<NA>"`` and ``"NaT"``,
+    are missing values unless they are declared as categories.
 
-        Examples
-        --------
-        >>> from skdp import Schema
-        >>> from skdp.preprocessing import TableEncoder
-        >>> encoder = TableEncoder(Schema({"age": (20, 80), "work": ["private", "state"]}))
-        >>> encoder.get_feature_names_out().tolist()
-        ['age', 'age_missing', 'work_private', 'work_state', 'work_other', 'work_missing']
-        >>> encoder.fit_transform({"age": [65, None], "work": ["state", "church"]}).tolist()
-        [[0.5, 0.0, 0.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0, 1.0, 0.0]]
+    **Privacy.** Each entry is mapped separately by public numbers. Therefore neighbouring data sets stay neighbours,
+    and no budget is used. Nothing is learned from values. The types of the table's columns have no influence, because
+    one record can change them.
+
+    Examples
+    --------
+    >>> from skdp import Schema
+    >>> from skdp.preprocessing import TableEncoder
+    >>> encoder = TableEncoder(Schema({"age": (20, 80), "work": ["private", "state"]}))
+    >>> encoder.get_feature_names_out().tolist()
+    ['age', 'age_missing', 'work_private', 'work_state', 'work_other', 'work_missing']
+    >>> encoder.fit_transform({"age": [65, None], "work": ["state", "church"]}).tolist()
+    [[0.5, 0.0, 0.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0, 1.0, 0.0]]
     """
 
     def __init__(self, schema: Any = None, form: str = "linear", sparse_output: bool = False) -> None:

@@ -63,7 +63,7 @@ class Bins:
 
     @cached_property
     def _table(self) -> tuple[float, NDArray[np.intp], list[Array]] | None:
-        """Return the number of cells for a unit, and by cell the number of earlier edges, and its own edges in order."""
+        """Return the number of cells for a unit, and by cell the number of earlier edges, and its edges in order."""
         edges = self._edges
         if len(edges) == 0:
             return None
