@@ -1,4 +1,4 @@
-"""The Adult data set, prepared without looking at it: every bound and category is written down here."""
+"""The Adult data set, prepared without using its values. Every bound and category is written down here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sklearn.utils import Bunch
 
 _FILES = ("adult.data.gz", "adult.test.gz")
 
-# Ranges that the questionnaire admits.
+# Ranges of the answers to the questionnaire.
 _RANGES = {
     "age": (17, 90),
     "education_num": (1, 16),
@@ -57,15 +57,15 @@ def _folders(data_home: str | os.PathLike[str] | None) -> Iterator[Path]:
 def load_adult(data_home: str | os.PathLike[str] | None = None) -> Bunch:
     """Load the UCI Adult data set (census income).
 
-    Rows with missing entries are left out. Numbers are scaled to [0, 1] by public ranges, categories are one-hot by
-    the documented lists, and everything is divided by the square root of 13, the number of original columns, so that
-    no row is longer than 1.
+    Rows with missing entries are left out. Numbers are scaled to [0, 1] by public ranges, and categories are one-hot by
+    the documented lists. All columns are divided by the square root of 13, the number of original columns, so that the
+    norm of a row is at most 1.
 
     Parameters
     ----------
     data_home : path-like, optional
-        Folder with ``adult.data.gz`` and ``adult.test.gz``: the two files of the UCI repository, with a line of
-        column names, compressed. By default the folder that the environment variable ``SKDP_DATA`` names, or else
+        Folder with ``adult.data.gz`` and ``adult.test.gz``. These are the two compressed files of the UCI repository,
+        with a line of column names. By default, it is the folder of the environment variable ``SKDP_DATA``, or
         ``../shared/data``.
 
     Returns

@@ -310,7 +310,7 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
     See Also
     --------
     SampleAggregate : Averages of parameters in place of votes.
-        skdp.linear_model.DPSGDClassifier : Needs no public rows, and is more accurate on most tables.
+    skdp.linear_model.DPSGDClassifier : Needs no public rows, and is more accurate on most tables.
 
     Notes
     -----

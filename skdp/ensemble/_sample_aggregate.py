@@ -374,7 +374,7 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     See Also
     --------
     PATEClassifier : Votes in place of averages, for classifiers without parameters to average.
-        skdp.cluster.SampleAggKMeans : The same method for centres of clusters, which have no order.
+    skdp.cluster.SampleAggKMeans : The same method for centres of clusters, which have no order.
 
     Notes
     -----

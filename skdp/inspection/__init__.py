@@ -1,4 +1,4 @@
-"""Pictures of what privacy costs: accuracy, a budget over time, and coefficients and curves within their noise."""
+"""Displays of accuracy against privacy, of a budget over time, and of coefficients and curves within their noise."""
 
 from ._additive import AdditiveTermsDisplay
 from ._coefficients import CoefficientUncertaintyDisplay

@@ -418,7 +418,7 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     See Also
     --------
     DPMLPRegressor : Regression by the same method.
-        skdp.linear_model.ObjPertLogReg : A linear model. It is often as accurate at small budgets.
+    skdp.linear_model.ObjPertLogReg : A linear model. It is often as accurate at small budgets.
 
     Notes
     -----
@@ -613,7 +613,7 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     See Also
     --------
     DPMLPClassifier : Classification by the same method.
-        skdp.linear_model.FunctionalMechLinReg : A linear model. It is often as accurate at small budgets.
+    skdp.linear_model.FunctionalMechLinReg : A linear model. It is often as accurate at small budgets.
 
     Notes
     -----

@@ -122,7 +122,7 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
     See Also
     --------
     DPRandomTree : Classification by the same method.
-        skdp.additive.DPAdditiveRegressor : A curve for each column.
+    skdp.additive.DPAdditiveRegressor : A curve for each column.
     export_text : Export the trees as text.
 
     Notes
