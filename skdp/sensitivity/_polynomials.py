@@ -1,4 +1,4 @@
-r"""Sums of polynomials of bounded values, of which one record changes little.
+r"""Sums of polynomials of bounded values, with small sensitivity.
 
 A value is scaled to :math:`v \in [-1, 1]`. Two bases of the polynomials of degree :math:`D` are used.
 
@@ -67,19 +67,19 @@ def chebyshev_matrix(weights: tuple[float, ...]) -> Array:
 def polynomial_values(matrix: Array, values: Array) -> Array:
     """Return the polynomials of each value, rounded to integers in units of ``2**-POLYNOMIAL_BITS``.
 
-    Each value is mapped by itself, and in the same order of operations wherever it stands.
+    Each value is mapped separately, with the same order of operations at every position.
 
     Parameters
     ----------
     matrix : ndarray of shape (n_polynomials, n_powers)
         Coefficients of the polynomials in powers, lowest power first.
     values : ndarray
-        In [-1, 1]. For NaN, which stands for a missing value, all polynomials are 0.
+        Values in [-1, 1]. For NaN, which represents a missing value, all polynomials are 0.
 
     Returns
     -------
     integers : ndarray of shape (n_polynomials, *values.shape)
-        As doubles.
+        Integers, as doubles.
     """
     out = np.empty((len(matrix), *np.shape(values)))
     for row, coefficients in zip(out, matrix * 2.0**POLYNOMIAL_BITS, strict=True):
@@ -94,10 +94,10 @@ def polynomial_values(matrix: Array, values: Array) -> Array:
 
 
 def bernstein_l1(degree: int, n_columns: int) -> float:
-    """Bound the L1 norm of one record's part of the sums of Bernstein's polynomials of each column.
+    """Bound the L1 norm of one record's contribution to the sums of Bernstein's polynomials of each column.
 
     It is 1 for each column, by the argument of this module. Rounding moves each of ``degree + 1`` entries by half a
-    step. The rounding errors of the evaluation are below the step by a factor of ``2**20``.
+    step. The rounding errors of the evaluation are smaller than a step by a factor of ``2**20``.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def bernstein_l1(degree: int, n_columns: int) -> float:
 
 
 def bernstein_l2(degree: int, n_columns: int) -> float:
-    r"""Bound the L2 norm of the same: :math:`\sqrt d` for d columns, because the L2 norm is at most the L1 norm.
+    r"""Bound the same contribution in L2 norm: :math:`\sqrt d` for d columns, as the L2 norm is at most the L1 norm.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def bernstein_l2(degree: int, n_columns: int) -> float:
 
 
 def chebyshev_l2(weights: tuple[float, ...], n_columns: int, shared: bool) -> float:
-    """Bound the L2 norm of one record's part of the sums of weighted Chebyshev polynomials of each column.
+    """Bound the L2 norm of one record's contribution to the sums of weighted Chebyshev polynomials of each column.
 
     Parameters
     ----------
@@ -143,12 +143,13 @@ def chebyshev_l2(weights: tuple[float, ...], n_columns: int, shared: bool) -> fl
     Returns
     -------
     sensitivity : float
-        The bound, rounded up. A record with all values at the upper bound attains it.
+        Bound, rounded up. A record with all values at the upper bound attains it.
     """
     own = [(abs(w) + _ROUNDING) ** 2 for w in weights]
     squares = own[0] + n_columns * math.fsum(own[1:]) if shared else n_columns * math.fsum(own)
     return math.sqrt(squares) * (1 + 2.0**-50)
 
 
-# Half a step, and more than the rounding errors of the evaluation: coefficients are below 2**6, and terms few.
+# Half a step, plus more than the rounding errors of the evaluation. Coefficients are below 2**6, and there are few
+# terms.
 _ROUNDING = 2.0 ** -(POLYNOMIAL_BITS + 1) * (1 + 2.0**-10)
