@@ -23,7 +23,7 @@ class ClippedRows:
 
     Noise is calibrated by `norm`, and never by a number that was typed again.
 
-    Attributes
+    Parameters
     ----------
     array : ndarray or csr_array of shape (n_rows, n_columns)
         Rows.

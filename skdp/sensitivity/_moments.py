@@ -128,8 +128,8 @@ def unpack_symmetric(values: NDArray[np.float64], size: int, weight: float) -> N
     Parameters
     ----------
     values : ndarray of shape (size * (size + 1) / 2,)
-        The list.
-    List of the entries.
+        List of the entries.
+    size : int
         Number of rows of the matrix.
     weight : float
         Weight of the entries above the diagonal.

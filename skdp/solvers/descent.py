@@ -1,4 +1,4 @@
-"""What models that are fitted by noisy gradient steps share: how many records, how many steps, and what they cost."""
+"""The base of models that are fitted by noisy gradient steps: numbers of records and steps, and their cost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..mechanisms import LEAST_RATE, GaussianMechanism, Mechanism, NoNoise, Samp
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 
-#: Part of the budget, of the square of the GDP parameter, that the number of records takes where it is not declared.
+#: Part of the budget, of the square of the GDP parameter, for the number of records if it is not declared.
 COUNT_SHARE = 0.02
 
 GRADIENTS = "gradients"
@@ -70,8 +70,8 @@ class SamplingSchedule:
         last: tuple[Release, GaussianEvent] | None = None,
     ) -> PrivacyGuarantee:
         """Return the plan: the number of records, unless it is declared, the gradient sums, and a last release."""
-        # `sensitivity` is the largest L2 norm of what a record adds to a gradient sum, which `theorem` proves. `delta`
-        # is positive.
+        # `sensitivity` is the largest L2 norm of a record's contribution to a gradient sum, which `theorem` proves.
+        # `delta` is positive.
         count: Mechanism
         if epsilon == math.inf:
             mu, share, after, count = math.inf, 0.0, 0.0, NoNoise(1.0)
