@@ -353,9 +353,10 @@ class BudgetAccountant(LedgerView):
         if self._part is None or relation is not Relation.REPLACE_RECORD or state.divisions[self._part[0]].public:
             return
         raise BudgetError(
-            f"{who or 'the charge'} makes the number of records public, and cannot be charged to a part: the size of a "
-            "part depends on the records. Nothing was charged. Randomise the records before they are divided, or, if "
-            "it is public which record is in which part, pass public=True to parallel"
+            f"{who or 'the charge'} makes the number of records public, and cannot be charged to a part, "
+            "because the size of a part depends on the records. Nothing was charged. Randomise the records "
+            "before they are divided, or pass public=True to parallel if the assignment of records to parts "
+            "is public"
         )
 
     def remaining(self, k: int = 1, *, like: Any = None, n_features: int | None = None) -> Budget:
@@ -481,8 +482,9 @@ class BudgetAccountant(LedgerView):
             raise ValueError("a declared plan has no parts")
         if self.unit != "record":
             raise ValueError(
-                f"this budget is about one {self.unit}, of which records could be in several parts, and would be "
-                "exposed to all that these are charged: charge each fit to the whole budget"
+                f"a budget about one {self.unit} cannot be divided, because records of one {self.unit} could be "
+                "in several parts, and would be exposed to all of their charges. Charge each fit to the whole "
+                "budget"
             )
         if not isinstance(public, bool):
             raise TypeError(f"public must be True or False, got {shown(public)}")

@@ -186,8 +186,8 @@ class Composition:
             message += f", and epsilon={pure:.6g} for one without delta"
         if rule != "basic" and math.isfinite(cost.epsilon) and not math.isfinite(cost.rdp(self.order)):
             message += (
-                f". A bare (epsilon, delta) charge with delta > 0 cannot be composed under {rule!r}, only one with "
-                'delta=0 can; a budget that is made as BudgetAccountant(..., composition="basic") admits it'
+                ". An (epsilon, delta) charge with delta > 0 and without events cannot be composed under "
+                f"{rule!r}. Use a charge with delta=0, or a budget with composition='basic'"
             )
         return message
 

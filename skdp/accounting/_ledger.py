@@ -107,6 +107,6 @@ class MemoryLedger:
     def _assert_home(self) -> None:
         if os.getpid() != self._process:
             raise BudgetError(
-                "this accountant lives in the memory of the process that made it, and cannot be charged in a fork of "
-                'it. BudgetAccountant(..., ledger="budget.db") can be shared by processes'
+                "this accountant keeps its records in the memory of another process, and cannot be charged in a "
+                'fork of it. Use BudgetAccountant(..., ledger="budget.db"), which processes can share'
             )

@@ -120,16 +120,16 @@ def _cost_like(entry: Any, unit: str, delta: float) -> PrivacyCost:
         cost = entry._fixed_cost()
         if cost is None:
             raise ValueError(
-                f"the cost of {name} depends on the data as it is declared: pass what its privacy_plan(...) returns "
-                "for the number of columns and classes of your data"
+                f"the cost of {name} is not known without the shape of the data. Pass the result of its "
+                "privacy_plan(...) for the number of columns and classes of your data"
             )
     else:
         cost = getattr(entry, "cost", entry)
         check_same_unit(getattr(entry, "unit", unit), unit)
     if not isinstance(cost, PrivacyCost):
         raise TypeError(
-            "the entries of a plan must be what privacy_plan() returns, estimators of skdp, PrivacyCost, events, or "
-            f"pairs of one of these and a number, got {type(entry).__name__}"
+            "the entries of a plan must be results of privacy_plan(), estimators of skdp, PrivacyCost, "
+            f"events, or pairs of one of these and a number, got {type(entry).__name__}"
         )
     return cost
 

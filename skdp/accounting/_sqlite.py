@@ -226,13 +226,13 @@ class SQLiteLedger:
             return
         if os.path.lexists(_journal(before)):
             raise LedgerError(
-                f"the ledger {self.path} was moved from {before}, and what an interrupted charge left is still there: "
-                f"{_journal(before)}. Move the ledger back, open it there once, and move it then"
+                f"the ledger {self.path} was moved from {before}, where the journal of an interrupted charge "
+                f"remains: {_journal(before)}. Move the ledger back, open it there once, and then move it again"
             )
         if os.path.exists(before) and self._is_copied_from(Path(before)):
             raise LedgerError(
-                f"the ledger {self.path} is a copy of {before}, which is still there. One of the two would not know "
-                "of the other's charges: charge the original, or delete it first"
+                f"the ledger {self.path} is a copy of {before}, which still exists. Charges of one file would be "
+                "missing in the other. Charge the original, or delete it first"
             )
 
         def settle(connection: sqlite3.Connection) -> None:
@@ -329,8 +329,8 @@ class SQLiteLedger:
             return
         if self.temporary:
             raise LedgerError(
-                "the temporary ledger of this accountant has gone, with the process that made it; nothing can be "
-                'charged to it any more. BudgetAccountant(..., ledger="budget.db") keeps a ledger'
+                "the temporary ledger of this accountant was removed with the process that made it, and cannot "
+                'be charged any more. Use BudgetAccountant(..., ledger="budget.db") for a permanent ledger'
             )
         raise LedgerError(f"the ledger {path} does not exist, or exists no longer")
 
@@ -345,8 +345,8 @@ class SQLiteLedger:
                     draft.unlink()
         if os.stat(path).st_nlink > 1:
             raise LedgerError(
-                f"the ledger {path} has another name, by a hard link: after a crash under one name, charges under the "
-                "other can be lost. Nothing was charged; delete the other name, and keep one"
+                f"the ledger {path} has a second name (a hard link), and a crash under one name could undo "
+                "charges under the other. Nothing was charged. Delete one of the names"
             )
 
     def _assert_own_journal(self, path: Path) -> None:
@@ -364,10 +364,10 @@ class SQLiteLedger:
             return
         if place is not None and not place.is_at(path):
             raise LedgerError(
-                f"the ledger {path} belongs to {place.path}, and beside it is what an interrupted charge left: "
-                f"{_journal(path)}, which can undo charges that were made later. Nothing was charged. If both files "
-                "were moved together, move both back, open the ledger there once, and move it then; else delete "
-                "that journal"
+                f"the ledger {path} belongs to {place.path}. An interrupted charge left the journal "
+                f"{_journal(path)}, which could undo later charges. Nothing was charged. If both files were moved "
+                "together, move both back, open the ledger there once, and then move it again. Otherwise, delete "
+                "the journal"
             )
 
     def _home(self, connection: sqlite3.Connection) -> _Place | None:
@@ -473,8 +473,8 @@ class SQLiteLedger:
 
     def _damaged(self, how: str) -> LedgerError:
         return LedgerError(
-            f"the ledger {self.path} is damaged: {how}. Nothing can be charged to it; put back the newest intact copy, "
-            "and charge again by hand what was spent after it"
+            f"the ledger {self.path} is damaged: {how}. Nothing can be charged to it. Restore the newest "
+            "intact copy, and charge again with spend what was charged after it"
         )
 
     def _explained(self, error: sqlite3.Error) -> LedgerError:
@@ -486,7 +486,7 @@ class SQLiteLedger:
         if name.startswith(("SQLITE_CANTOPEN", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_NOMEM")):
             return LedgerError(f"the ledger {self.path} cannot be used, or its disk is full: {error}")
         if name == "SQLITE_TOOBIG":
-            return LedgerError(f"the ledger {self.path} cannot keep so long a label")
+            return LedgerError(f"the ledger {self.path} cannot store a label of this length")
         return self._damaged(str(error))
 
 
@@ -521,7 +521,7 @@ def open_or_create(path: Path, rule: str, start: State) -> tuple[SQLiteLedger, s
     """Return the ledger at `path` with its rule. If there was never one, make it with `rule` and `start`."""
     if not is_there(path):
         if path in _known:
-            raise LedgerError(f"the ledger {path} was there earlier in this process, and exists no longer")
+            raise LedgerError(f"the ledger {path} existed earlier in this process, and exists no longer")
         made = SQLiteLedger.create(path, rule, start)
         if made is not None:
             return made, rule

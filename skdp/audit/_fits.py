@@ -52,8 +52,7 @@ def check_estimator(estimator: Any, n_jobs: int | None = None) -> None:
     check_can_be_fitted(estimator)
     if not hasattr(estimator, "fit") and n_jobs not in (None, 1):
         raise ValueError(
-            "a function needs n_jobs=None: each process would have a copy of it, and of the generator that its noise "
-            "comes from"
+            "n_jobs must be None for a function, because each process would have a copy of the generator of its noise"
         )
     # Generators are copied with the estimator, and would give each fit the same noise.
     for part in parts_of(estimator):
@@ -61,12 +60,12 @@ def check_estimator(estimator: Any, n_jobs: int | None = None) -> None:
             owner = f"the {name} of {type(part).__name__}"
             if (name == "random_state" and value is not None) or isinstance(value, GENERATORS):
                 raise ValueError(
-                    f"{owner} must be None: each run needs noise of its own. For runs that can be repeated, give the "
-                    "audit a random_state"
+                    f"{owner} must be None, because each run needs its own noise. Set random_state of the audit to "
+                    "make the runs repeatable"
                 )
             if name == "accountant" and not _is_nobody_s(value):
                 raise ValueError(
-                    f"{owner} must be None: an audit fits many times, on data that have to be public or made up for it"
+                    f"{owner} must be None, because an audit fits many times. Use public or synthetic data"
                 )
 
 

@@ -22,7 +22,7 @@ def numbers_of(model: Any) -> tuple[NDArray[np.float64], frozenset[str]]:
     """Return the numbers in a fitted model or a result, and the names of the attributes that cannot be read."""
     # The parameters of an estimator are left out. Text counts as a checksum, and objects are taken apart as by pickle.
     if model is None:
-        raise ValueError("the statistic, or the function that is audited, returned None: there is nothing to look at")
+        raise ValueError("the statistic, or the audited function, must return numbers, and returned None")
     reader = _Reader()
     if hasattr(model, "get_params"):
         reader.read_fitted(model)

@@ -175,7 +175,7 @@ def audit_epsilon(
         samples.append(sample)
         unread |= more
     if max(sample.shape[1] for sample in samples) == 0:
-        raise ValueError("there are no numbers among the fitted attributes; pass statistic, a function of the model")
+        raise ValueError("there are no numbers among the fitted attributes. Pass statistic, a function of the model")
     if samples[0].shape[1] != samples[1].shape[1]:
         # This alone distinguishes the data sets. Missing numbers count as infinite.
         width = max(sample.shape[1] for sample in samples)
@@ -206,11 +206,11 @@ def _remarks(samples: list[NDArray], unread: set[str]) -> tuple[str, ...]:
     remarks = []
     if all((sample == sample[0]).all() for sample in samples):
         if (first[0] == second[0]).all():
-            remarks.append("all runs were equal: what was looked at is neither noise nor data")
+            remarks.append("all runs were equal: the compared numbers depend on neither noise nor data")
         else:
-            remarks.append("all runs on the same data were equal: there was no noise, or always the same")
+            remarks.append("all runs on the same data were equal: there was no noise, or the same noise in each run")
     if unread:
-        remarks.append(f"not looked at: something in {', '.join(sorted(unread))}")
+        remarks.append(f"not compared: something in {', '.join(sorted(unread))}")
     return tuple(remarks)
 
 
@@ -253,7 +253,7 @@ def _check_not_repeated(batches: list[list[NDArray[np.float64]]]) -> None:
         key = tuple(row.tobytes() for row in batch[:shortest])
         if key in seen and len(set(key)) >= _TELLING:
             raise ValueError(
-                "runs repeat each other exactly: their noise comes from a generator that each process has a copy of. "
+                "runs repeat each other exactly, because each process has a copy of the generator of the noise. "
                 "Use n_jobs=None, or make a generator in each fit"
             )
         seen.add(key)

@@ -29,7 +29,7 @@ def check_can_score(estimator: Any, y: Any) -> None:
 
 def _nothing_to_go_by(estimator: Any) -> ValueError:
     return ValueError(
-        f"{type(estimator).__name__} has nothing that tells how well it fits a record; pass score, a function of the "
+        f"{type(estimator).__name__} has no score of the fit to a record. Pass score, a function of the "
         "fitted model, records and their labels"
     )
 

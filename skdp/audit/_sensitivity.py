@@ -103,7 +103,9 @@ def brute_force_sensitivity(
     if n_records == 0:
         raise ValueError("records must hold one record or more")
     if replace and n_rows == 0:
-        raise ValueError("n_rows must be at least 1: in an empty data set there is no record to be replaced")
+        raise ValueError(
+            "n_rows must be at least 1 if replace is True, because an empty data set has no record to replace"
+        )
 
     def value_of(rows: NDArray[np.intp]) -> NDArray[np.float64]:
         value = query(*take(parts, rows))
@@ -120,7 +122,10 @@ def brute_force_sensitivity(
         kept = np.delete(rows, position) if replace else rows
         after = value_of(np.insert(kept, position, added))
         if after.shape != before.shape:
-            raise ValueError("the query's shape depends on the number of rows, which tells it without any noise")
+            raise ValueError(
+                "the shape of the query's value must not depend on the number of rows, because a shape is "
+                "released without noise"
+            )
         change = _distance(before, after, norm)
         if change > best[0]:
             best = change, rows, added, position

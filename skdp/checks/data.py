@@ -170,7 +170,7 @@ def _refuse_odd(data: Any, name: str, *, text: bool = True) -> None:
     if data is None:
         return
     if np.ma.is_masked(data):
-        raise ValueError(f"Input {name} contains NaN, or what is masked.")
+        raise ValueError(f"Input {name} contains NaN or masked entries.")
     kinds = _kinds(data)
     if not text and is_sequence(data) and kinds & set("US"):
         raise ValueError("could not convert")

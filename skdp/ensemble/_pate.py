@@ -534,9 +534,8 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
             check_inner(self.student, "student", "classifier")
         if self.public_X is None:
             raise ValueError(
-                "public_X must be given: rows without labels that are public knowledge, for teachers to vote on. "
-                "The student learns from these alone; rows of the private data cannot take their place, since the "
-                "student would show them"
+                "public_X must be given: public rows without labels, on which the teachers vote. Do not use rows "
+                "of the private data, because the student learns from these rows and would disclose them"
             )
         return Parameters(epsilon, delta, n_teachers, most, threshold, share, n_rows=1)
 

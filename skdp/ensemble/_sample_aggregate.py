@@ -681,7 +681,9 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         if not self._is_statistic():
             check_inner(self.estimator, "estimator", "classifier, regressor or other estimator")
         elif self.attributes is not None:
-            raise ValueError("attributes are of estimators: a function returns its result")
+            raise ValueError(
+                "attributes must be None if estimator is a function, because a function returns its result"
+            )
         if self.attributes is not None and not _are_names(self.attributes):
             raise ValueError(f"attributes must be different names of fitted attributes, got {shown(self.attributes)}")
         if self.n_blocks is not None:
@@ -692,7 +694,7 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         if self.radius is not None:
             check_positive(self.radius, "radius")
             if self.bounds is not None or aggregator == "median":
-                raise ValueError("radius takes the place of bounds, and is for the mean: set one of the two to None")
+                raise ValueError("radius is for aggregator='mean' without bounds. Set radius or bounds to None")
         elif isinstance(self.bounds, Mapping):
             for name, pair in self.bounds.items():
                 check_bounds(pair, f"bounds[{name!r}]", "the attribute")
@@ -706,7 +708,7 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         if self._is_statistic():
             sizes = tried(lambda: [as_numbers(deepcopy(self.estimator)(rows)).size for rows, _ in trials], "estimator")
             if sizes[0] != sizes[1]:
-                raise ValueError("estimator must return as many numbers for any number of rows")
+                raise ValueError("estimator must return the same number of values for any number of rows")
             return Template(None, (), ((sizes[0],),))
         attributes = self.attributes
         if attributes is None:
@@ -730,8 +732,9 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             raise ValueError(f"attributes {attributes} of estimator must have shapes that do not depend on the data")
         if not same:
             raise ValueError(
-                f"estimator predicts by more than its attributes {attributes}, and nothing else is kept of what it "
-                "learns: name all that it predicts by in attributes, or pass a function that returns the numbers"
+                f"estimator predicts by more than its attributes {attributes}, but only these are kept. Name all "
+                "fitted attributes that its predictions use in attributes, or pass a function that returns the "
+                "numbers"
             )
         return Template(models[0], attributes, shapes[0])
 

@@ -165,12 +165,12 @@ class AdditiveTermsDisplay:
         find = getattr(estimator, "_term_noise", None)
         if find is None:
             raise TypeError(
-                f"there are no curves in {type(estimator).__name__}: it is for DPAdditiveClassifier and "
-                "DPAdditiveRegressor"
+                "estimator must be a DPAdditiveClassifier or a DPAdditiveRegressor, which have curves, got "
+                f"{type(estimator).__name__}"
             )
         level = check_positive(level, "level", most=1.0)
         if level == 1:
-            raise ValueError("level must be less than 1: no interval holds for certain")
+            raise ValueError("level must be less than 1, because no interval is certain")
         noise, most = find(X)
         names = estimator.term_names_[: estimator._n_columns]
         chosen = range(min(len(names), _MOST_PANELS)) if columns is None else [_place(c, names) for c in columns]

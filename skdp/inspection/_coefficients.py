@@ -140,8 +140,9 @@ class CoefficientUncertaintyDisplay:
         redraw = getattr(estimator, "_coef_with_other_noise", None)
         if redraw is None:
             raise TypeError(
-                f"the law of the noise does not imply that of the coefficients of {type(estimator).__name__}: it is "
-                "for OutputPertLogReg, OutputPertSVC and FunctionalMechLinReg"
+                "estimator must be an OutputPertLogReg, OutputPertSVC or FunctionalMechLinReg, because the "
+                "effect of the noise on the coefficients of other models is not known, got "
+                f"{type(estimator).__name__}"
             )
         source = NoiseSource(random_state)
         coef = np.atleast_2d(estimator.coef_)

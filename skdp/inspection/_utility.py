@@ -148,16 +148,18 @@ class PrivacyUtilityDisplay:
         """
         if data_are_public is not True:
             raise ValueError(
-                "scores are exact, and each is a release: draw this on public or synthetic records, and say so by "
-                "data_are_public=True. For private ones there are DPGridSearchCV and private_score"
+                "data_are_public must be True, because exact scores of private records would be releases. Use "
+                "public or synthetic records here, and DPGridSearchCV and private_score for private ones"
             )
         values = np.unique(np.array([check_epsilon(epsilon) for epsilon in np.ravel(epsilons).tolist()]))
         if values.size == 0 or values[-1] == math.inf:
-            raise ValueError("epsilons must be finite, one or more; baseline is for no privacy")
+            raise ValueError(
+                "epsilons must hold one or more finite numbers. Use baseline for the score without privacy"
+            )
         n_repeats = check_integer(n_repeats, "n_repeats", least=1)
         for part in parts_of(estimator):
             if getattr(part, "accountant", None) is not None:
-                raise ValueError("estimator must have no accountant: this is for records that nobody has to protect")
+                raise ValueError("the accountant of estimator must be None, because the records are public")
         if parameter not in estimator.get_params():
             others = ", ".join(f"parameter={name!r}" for name in estimator.get_params() if name.endswith("__epsilon"))
             hint = f": set {others}" if others else "; see parameter"

@@ -80,8 +80,9 @@ def plan(parameters: Parameters, n_features: int) -> PrivacyGuarantee:
     if size > MOST_PARAMETERS:
         other = "FunctionalMechLinReg" if parameters.targets else "ObjPertLogReg"
         raise ValueError(
-            f"ExpMechERM is for at most {MOST_PARAMETERS} parameters, the intercept included, because the cost of "
-            f"sampling grows exponentially with their number; there are {size}. {other} takes any number"
+            f"ExpMechERM is for at most {MOST_PARAMETERS} parameters, including the intercept, because the "
+            f"cost of sampling grows exponentially with their number. There are {size}. {other} takes any "
+            "number"
         )
     spread = parameters.loss.spread(parameters.max_score)
     mechanism: Mechanism = NoNoise(spread)

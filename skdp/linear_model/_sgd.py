@@ -257,14 +257,14 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         declared = check_classes(self._declared("classes"))
         if not first:
             if declared is not None and not np.array_equal(declared, self.classes_):
-                raise ValueError("classes is not the same as on the first call to partial_fit: call fit to start anew")
+                raise ValueError("classes is not the same as on the first call to partial_fit. Call fit to start again")
             declared = self.classes_
         if declared is None:
             if given is None:
-                raise ValueError("classes must be passed on the first call to partial_fit, or be set")
+                raise ValueError("classes must be passed on the first call to partial_fit, or be set as a parameter")
             declared = given
         if given is not None and not np.array_equal(given, declared):
-            raise ValueError("classes is not the same as on the first call to partial_fit, or as was set")
+            raise ValueError("classes is not the same as on the first call to partial_fit, or as the parameter classes")
         parameters = replace(self._check_parameters(), classes=declared)
         if not first:
             parameters = self._after(parameters, self.coef_, self.intercept_)

@@ -75,8 +75,8 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         delta = check_delta(estimator.delta)
         if delta == 0:
             raise ValueError(
-                "delta must be positive: noisy gradient descent adds Gaussian noise, which no delta=0 covers. "
-                "Choose it far below one over the number of records"
+                "delta must be positive, because noisy gradient descent adds Gaussian noise. Choose a value far "
+                "below one over the expected number of records"
             )
         norm = check_data_norm(estimator._declared("data_norm"))
         automatic = isinstance(estimator.max_grad_norm, str) and estimator.max_grad_norm == "auto"
@@ -174,8 +174,8 @@ def together(guarantees: list[PrivacyGuarantee]) -> PrivacyGuarantee:
     delta = math.fsum(g.delta for g in guarantees)
     if not delta < 1:
         raise ValueError(
-            f"delta of all courses since the last fit would add up to {delta:g}, which promises nothing: fit anew, or "
-            "give each course a smaller delta"
+            f"delta of all courses since the last fit would add up to {delta:g}, which gives no guarantee. "
+            "Call fit to start again, or use a smaller delta for each course"
         )
     whole = math.fsum(g.epsilon for g in guarantees)
     releases = []

@@ -211,15 +211,16 @@ def allocation_of(
     budgets, rule = _split(private, parts, Budget(epsilon, delta), accountant)
     if not_private:
         complain(
-            f"not private, and a function of the data: {', '.join(not_private)}. The whole is private only if what "
-            f"these learn or choose is public{advice([place.estimator for place in found if place not in private])}"
+            f"not private, and a function of the data: {', '.join(not_private)}. The whole is private only if "
+            f"their results are public{advice([place.estimator for place in found if place not in private])}"
         )
     inexact = list(inexact_before_bins(estimator, ""))
     if inexact:
         complain(
-            f"not exact row by row, before bins: {', '.join(inexact)}. The last bit of what Normalizer makes of a row "
-            "can depend on how many rows there are, and move the row to another bin. Use NormClipper instead, or "
-            "put the pipeline into a DPGridSearchCV or a DPRandomizedSearchCV, which divide rows exactly"
+            f"not exact row by row, before bins: {', '.join(inexact)}. The last bit of a row that Normalizer "
+            "has divided can depend on the number of rows, and move the row to another bin. Use NormClipper "
+            "instead, or put the pipeline into a DPGridSearchCV or a DPRandomizedSearchCV, which divide rows "
+            "exactly"
         )
     if accountant is not None and rule is not None:
         accountant._settle(rule)
@@ -289,8 +290,8 @@ def largest_budget(accountant: BudgetAccountant, estimator: Any, k: int, n_featu
     largest = largest_epsilon(portion, accountant.epsilon, generic.epsilon)
     if largest is None:
         raise ValueError(
-            f"the cost of {type(estimator).__name__} depends on what is not known yet. Declare the classes of "
-            "classifiers and give what a search tries as lists; some estimators need n_features as well"
+            f"the cost of {type(estimator).__name__} is not known yet. Declare the classes of classifiers, "
+            "pass the settings of a search as lists, and pass n_features, which some estimators need"
         ) from (reasons[0] if reasons else None)
     return Budget(largest, delta)
 
@@ -343,14 +344,14 @@ def _split(
         return proportional, None
     rule = "auto" if accountant is None else accountant.composition
     if rule == "plan":
-        raise ValueError("the accountant has a declared plan: its entries say what each fit may spend")
+        raise ValueError("the accountant has a declared plan, whose entries determine the budget of each fit")
     counter = BudgetAccountant(*whole, composition=rule)
     if accountant is not None and rule != "basic" and _costs(private, proportional, counter) is None:
         # Otherwise, an open accountant would use basic composition from then on.
         raise ValueError(
-            f"under {rule!r} composition the cost of a step has to be known without the data, and it is not: declare "
-            "the classes of classifiers, and lists of what a search tries, or use "
-            'BudgetAccountant(..., composition="basic")'
+            f"under {rule!r} composition, the cost of each step must be known without the data. Declare the "
+            "classes of classifiers, pass the settings of a search as lists, or use BudgetAccountant(..., "
+            'composition="basic")'
         )
     found: list[tuple[float, list[Budget], str]] = []
     for candidate in ("gdp", "rdp", "basic") if rule == "auto" else (rule,):

@@ -77,28 +77,28 @@ def make_candidates(
     for setting in settings:
         for name in setting:
             if name.split("__")[-1] in _BUDGET:
-                raise ValueError(f"a search cannot set {name!r}: budgets and noise are what it divides itself")
+                raise ValueError(f"a search cannot set {name!r}, because it divides the budget and the noise itself")
         model = clone(estimator).set_params(**clone(dict(setting), safe=False))
         check_steps(model)
         places = list(walk(model, "", 1, [{}]))
         learned = [place.name or type(place.estimator).__name__ for place in places if not is_private(place.estimator)]
         if learned:
             raise ValueError(
-                f"not private, and a function of the data: {', '.join(learned)}. A search takes estimators whose "
-                "every step is private or learns nothing; encoders need their categories, and handle_unknown other "
-                "than 'error'"
+                f"not private, and a function of the data: {', '.join(learned)}. Every step of a searched "
+                "estimator must be private or learn nothing. Encoders need their categories, and handle_unknown "
+                "other than 'error'"
             )
         for place in places:
             if not isinstance(place.estimator, DPEstimatorMixin) or isinstance(place.estimator, MetaEstimatorMixin):
                 kind = type(place.estimator).__name__
                 raise ValueError(
-                    f"a search cannot take {kind}: it is no private estimator of skdp, or a search itself, whose "
-                    "budget is divided elsewhere. Search the estimator inside"
+                    f"a search cannot take {kind}, which is no private estimator of skdp, or divides a budget itself. "
+                    "Search the estimator inside"
                 )
             if place.estimator._local:
                 raise ValueError(
-                    f"a search cannot take {type(place.estimator).__name__}: it protects the contents of each record, "
-                    "and not how many there are, which a search does"
+                    f"a search cannot take {type(place.estimator).__name__}, which protects the contents of each "
+                    "record and not the number of records. A search protects both"
                 )
         if not places:
             raise ValueError(f"{type(estimator).__name__} has no private step: none with epsilon, delta and accountant")
@@ -127,13 +127,15 @@ def _check_unit(step: Any, unit: Unit) -> None:
     by_group = declared(step, "rows_per_group") is not None
     if by_group and unit.rows_per_group is None:
         raise ValueError(
-            f"{kind} counts groups, and the search around it records: set rows_per_group of the search as well, which "
-            "is how many rows of a group are scored, and give groups to it"
+            f"{kind} counts groups, and the search around it counts records. Set rows_per_group of the search "
+            "as well, which is the number of rows of a group in a score, and pass groups to it"
         )
     if unit.rows_per_group is None or by_group:
         return
     if "rows_per_group" in parameters:
-        raise ValueError(f"rows_per_group is set, and has to be for {kind} as well: it would count records")
+        raise ValueError(
+            f"rows_per_group is set, and must be set for {kind} as well, which would count records otherwise"
+        )
     raise ValueError(
         f"rows_per_group is set, and {kind}, which counts records, has no such parameter. {GROUP_SUPPORT_HINT}"
     )

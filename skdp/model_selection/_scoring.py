@@ -148,8 +148,8 @@ def make_score(
     """Return the score of a name, or raise an error that explains why the score is refused."""
     if not isinstance(scoring, str) or scoring not in (*CLASSIFICATION, *REGRESSION):
         raise ValueError(
-            f"scoring must be one of {', '.join((*CLASSIFICATION, *FROM_TABLES, *REGRESSION))}, got {shown(scoring)}: "
-            "one record must change a sum, or a table of counts, by no more than is known. R^2 depends on a variance, "
+            f"scoring must be one of {', '.join((*CLASSIFICATION, *FROM_TABLES, *REGRESSION))}, got "
+            f"{shown(scoring)}. The effect of one record on a score must be known. R^2 depends on a variance, "
             "and a callable may do anything"
         )
     kind = "classifiers" if scoring in CLASSIFICATION else "regressors"

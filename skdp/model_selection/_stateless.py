@@ -215,8 +215,8 @@ def check_rows(model: Any, X: Any) -> None:
             pass
     # The original message is left out, because it may quote an entry.
     raise ValueError(
-        "X holds entries that the steps before the first private one, or that itself, do not take: private estimators, "
-        "and transformers of numbers, need columns of finite numbers"
+        "X holds entries that the first private step, or a step before it, does not accept. Private "
+        "estimators, and transformers of numbers, need columns of finite numbers"
     )
 
 

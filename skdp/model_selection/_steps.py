@@ -158,8 +158,8 @@ def walk(estimator: Any, name: str, n_fits: int, variants: Variants, within: Any
     children = children_of(estimator)
     if isinstance(estimator, Pipeline) and estimator.memory is not None and holds_randomizer(estimator):
         raise ValueError(
-            "a pipeline with memory hands out the report of the first row again for every equal row, which tells that "
-            "they are equal: set memory=None where rows are randomised"
+            "memory of the pipeline must be None if rows are randomised. A cache returns the same report for "
+            "equal rows, which discloses that they are equal"
         )
     for part in _defaults(estimator, children):
         yield Place(_join(name, part), estimator, n_fits, variants)
@@ -199,8 +199,8 @@ def inexact_before_bins(estimator: Any, name: str) -> Iterator[str]:
 
 def _handed_on(within: Any, name: str) -> ValueError:
     return ValueError(
-        f"it cannot be told how often {type(within).__name__} hands rows to {name!r}, and each time is a release; "
-        "randomise the rows once, before, and search or stack on the reports"
+        f"the number of times that {type(within).__name__} passes rows to {name!r} is not known, and each "
+        "time is a release. Randomise the rows once beforehand, and search or stack on the reports"
     )
 
 
@@ -282,15 +282,16 @@ def _times_fitted(meta: Any, child: str) -> int:
         if isinstance(meta, kinds):
             return count(meta, child)
     raise ValueError(
-        f"it cannot be told how often {type(meta).__name__} fits {child!r}; set epsilon and delta of its private steps "
-        "by hand, with an accountant that has the whole budget as its ceiling"
+        f"the number of fits of {child!r} in {type(meta).__name__} is not known. Set epsilon and delta of "
+        "its private steps yourself, with an accountant that has the whole budget as its ceiling"
     )
 
 
 def _refuse_bagging(meta: Any, child: str) -> int:
     raise ValueError(
-        f"{type(meta).__name__} seeds the noise of its estimators and keeps the seeds, and a bootstrap sample holds a "
-        "record several times: its fits do not have the guarantee that they state"
+        f"{type(meta).__name__} seeds the noise of its estimators and keeps the seeds, and a bootstrap "
+        "sample holds a record several times. Therefore its fits do not have the guarantee that they "
+        "state"
     )
 
 
@@ -326,8 +327,8 @@ def _check_searched(estimator: Any, name: str, values: Any) -> None:
     holds_steps = estimator is not None and children_of(estimator) and not is_private(estimator)
     if estimator is None or holds_steps or last in PRIVATE | {UNIT} or _holds_estimators(values):
         raise ValueError(
-            f"the search sets {name!r}: a search may set plain parameters of a pipeline's steps, but not their "
-            "budgets, nor whom they are about, nor what is fitted, nor how often"
+            f"the search sets {name!r}. A search may set plain parameters of a pipeline's steps, but not "
+            "their budgets, their units, the fitted estimators or the number of fits"
         )
 
 

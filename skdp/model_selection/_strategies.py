@@ -123,7 +123,7 @@ class SearchContext:
         """Return the position of the best fit, by the planned mechanism. `scores` holds sums, or tables."""
         fitted = np.array([position for position, model in enumerate(models) if model is not None], dtype=np.intp)
         if len(fitted) == 0:
-            raise NotEnoughDataError("no candidate's mechanisms released enough to go on; the charge stands")
+            raise NotEnoughDataError("no candidate could be fitted from its noisy statistics. The budget was charged")
         if isinstance(self.score, Table):
             noisy = self.session.release(_SELECTION, scores.astype(np.float64))
             # If no noisy count is positive, the score is not defined. Such a candidate is the worst.
@@ -142,7 +142,7 @@ class SearchContext:
         (model,), _ = self.fit([Task(candidate, portion, None, None)])
         if model is None:
             raise NotEnoughDataError(
-                "the chosen candidate's mechanisms released too little to go on; the charge stands"
+                "the chosen candidate could not be fitted from its noisy statistics. The budget was charged"
             )
         return model
 
@@ -174,8 +174,8 @@ def fitted_or_none(model: Any, X: Any, y: Any, groups: NDArray[np.intp] | None =
         failure: Exception = CertificateError(*error.args)
     except Exception as error:
         failure = RuntimeError(
-            f"a fit of the search failed with {type(error).__name__}; the charge stands. The guarantee does not cover "
-            "that a fit fails"
+            f"a fit of the search failed with {type(error).__name__}. The budget was charged, and the "
+            "guarantee does not cover the error"
         )
     # It is raised outside the handler, because the original message may be about records.
     try:

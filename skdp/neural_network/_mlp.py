@@ -215,7 +215,10 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     def _check_parameters(self) -> Parameters:
         delta = check_delta(self.delta)
         if delta == 0:
-            raise ValueError("delta must be positive: many steps with Gaussian noise have no guarantee with delta=0")
+            raise ValueError(
+                "delta must be positive, because the steps add Gaussian noise. Choose a value far below one over "
+                "the expected number of records"
+            )
         norm = self.max_grad_norm
         if not (isinstance(norm, str) and norm == "auto"):
             norm = check_positive(norm, "max_grad_norm", least=1e-6, most=1e6)

@@ -76,9 +76,11 @@ def _check_levels(quantiles: Any) -> NDArray[np.intp]:
         array = np.array(np.nan)
     levels = np.rint(np.nan_to_num(array) * _WHOLE).astype(np.intp)
     if array.ndim > 1 or not array.size or not np.all((levels > 0) & (levels < _WHOLE) & (array > 0) & (array < 1)):
-        raise ValueError(f"quantiles must be a number or a sequence of numbers, from {1 / _WHOLE:g} to 1 less that")
+        raise ValueError(
+            f"quantiles must be a number or a sequence of numbers between {1 / _WHOLE:g} and {1 - 1 / _WHOLE:g}"
+        )
     if len(np.unique(levels)) < levels.size:
-        raise ValueError(f"quantiles must differ by {1 / _WHOLE:g} or more")
+        raise ValueError(f"quantiles must differ by at least {1 / _WHOLE:g}")
     return levels
 
 

@@ -234,8 +234,8 @@ class ReleaseSession:
         if accountant is not None:
             if source.seeded:
                 warn(
-                    "random_state is set while a budget is charged: whoever knows the seed can subtract the "
-                    "noise. Use random_state=None for anything that leaves your hands",
+                    "random_state is set while a budget is charged. Whoever knows the seed can subtract the noise. "
+                    "Use random_state=None for all results that others will see",
                     SeededNoiseWarning,
                 )
             accountant.charge(

@@ -30,7 +30,7 @@ from .weights import kept
 
 _MOST_ROWS = 10**6
 
-_MISSING = "groups holds missing values. Leave out records of which the group is unknown, each for itself"
+_MISSING = "groups holds missing values. Leave out records whose group is unknown"
 
 _MERGED = (
     "groups holds floating-point numbers that are too large to tell integers apart, so that different groups may have "
@@ -72,11 +72,12 @@ class Unit:
         if self.rows_per_group is None:
             if groups is not None:
                 raise ValueError(
-                    "rows_per_group must be set where groups are given: how many records of a group count at most"
+                    "rows_per_group must be set if groups are given. It is the largest number of records of a group "
+                    "that count"
                 )
             return None
         if groups is None:
-            raise ValueError("groups must be given, since rows_per_group is set: for each row, which group it is of")
+            raise ValueError("groups must be given if rows_per_group is set: the group of each row")
         check_index(X, groups)
         return group_numbers(groups)
 
@@ -155,7 +156,7 @@ def group_numbers(groups: Any) -> NDArray[np.intp]:
             raise ValueError(_MISSING)
         array = np.asarray(groups)
     if array.ndim != 1:
-        raise ValueError("groups must be one-dimensional: one group for each row")
+        raise ValueError("groups must be one-dimensional, with the group of each row")
     if array.dtype.kind == "f" and np.any(np.abs(array) >= _exact_up_to(array.dtype)):
         raise ValueError(_MERGED)
     if array.dtype.kind in "biufUS":

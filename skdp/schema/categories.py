@@ -242,8 +242,8 @@ def check_categories(value: Any, n_features: int, *, least: int = 2) -> tuple[Ca
     # A user passes a number or a list for all columns, or a list that holds one of these for each column.
     if value is None:
         raise ValueError(
-            "categories must be given: how many there are in each column, coded 0, 1, ..., or lists of them, from the "
-            "code book. They are never read from the data, because that would be a release"
+            "categories must be given: the number of categories of each column, coded 0, 1, ..., or lists of "
+            "them, from the code book. They are never read from the data, because that would be a release"
         )
     if np.isscalar(value):
         every = [check_list(value, least)] * n_features

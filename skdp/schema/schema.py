@@ -105,7 +105,7 @@ class Schema(Mapping[str, Column]):
                 raise ValueError("rows_per_group must be given with group: a public limit on the records of one group")
             rows_per_group = check_integer(rows_per_group, "rows_per_group", least=1)
         elif rows_per_group is not None:
-            raise ValueError("rows_per_group needs group, the name of the column that states whom a record belongs to")
+            raise ValueError("rows_per_group needs group, the name of the column of groups")
         names = [*own, *(name for name in (target_name, group) if name is not None)]
         if len(set(names)) < len(names):
             raise ValueError("target and group must name columns that are not among the columns, nor the same column")

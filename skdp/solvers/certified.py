@@ -377,6 +377,6 @@ def _precise_search(objective: Objective, theta: Array, tau: float, max_iter: in
         previous, theta = theta, ahead - gradient / smooth
         ahead = theta + momentum * (theta - previous)
     raise CertificateError(
-        "the tolerance of the solver cannot be proved for this many rows; choose a larger tol or a smaller C, as far "
-        "as the estimator has these parameters. The budget was charged"
+        "the tolerance of the solver cannot be certified for this number of rows. Choose a larger tol or "
+        "a smaller C, if the estimator has these parameters. The budget was charged"
     )

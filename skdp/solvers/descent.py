@@ -49,7 +49,7 @@ class SamplingSchedule:
         n = None if expected_n is None else check_positive(expected_n, "expected_n", least=1)
         rate = default_rate if batch_size is None else _rate(batch_size, n)
         if n_steps is not None and epochs is not None:
-            raise ValueError("n_steps and epochs are two ways to say the same: set one of them to None")
+            raise ValueError("n_steps and epochs must not both be set. Set one of them to None")
         if epochs is not None:
             steps = math.ceil(check_positive(epochs, "epochs", most=1e9) / rate - 1e-9)
             if steps > _MOST_STEPS:
@@ -114,8 +114,8 @@ def _rate(batch_size: Any, expected_n: float | None) -> float:
         rows = check_integer(batch_size, "batch_size", least=1)
         if expected_n is None:
             raise ValueError(
-                "batch_size as a number of rows needs expected_n, since the number of rows is private; or give "
-                "batch_size as a float: the probability of a row to be in a batch"
+                "an integer batch_size needs expected_n, because the number of rows is private. Set expected_n, "
+                "or pass batch_size as a float, the probability that a row is in a sample"
             )
         return max(LEAST_RATE, min(1.0, rows / expected_n))
     return check_positive(batch_size, "batch_size", least=LEAST_RATE, most=1.0)

@@ -120,8 +120,8 @@ def check_size(axes: Axes) -> Axes:
     """Refuse a histogram that is too large."""
     if len(axes.shape) > _MOST_AXES or axes.size > MOST_CELLS:
         raise ValueError(
-            f"the histogram would have {' x '.join(map(str, axes.shape))} cells, and may have {MOST_CELLS}, on "
-            f"{_MOST_AXES} axes: it is for few columns. Choose columns, or lower n_bins and n_categories"
+            f"the histogram would have {' x '.join(map(str, axes.shape))} cells, and may have {MOST_CELLS}, "
+            f"on {_MOST_AXES} axes. Use fewer columns, or lower n_bins and n_categories"
         )
     return axes
 

@@ -147,7 +147,7 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
 
     def _read(self, X: Any, y: Any, parameters: Parameters) -> Any:
         if y is None and parameters.target != NONE and not get_tags(self).target_tags.required:
-            raise ValueError("y must be given to fit, since classes or bounds_y says what it holds")
+            raise ValueError("y must be given to fit, because classes or bounds_y is set")
         return self._kind(parameters)._read(self, X, y, parameters)
 
     def _declared_shape(self, parameters: Parameters, n_features: int, n_classes: int | None) -> Shape:

@@ -73,7 +73,9 @@ class HistogramModel(HistogramBase):
             raise TypeError("estimator must be an instance of an estimator, or None")
         inner = clone(self.estimator)
         if any(value is not None for name, value in inner.get_params().items() if name.split("__")[-1] == "accountant"):
-            raise ValueError("estimator must have no accountant: what it is fitted to was released, and costs nothing")
+            raise ValueError(
+                "the accountant of estimator must be None, because the fit to released cells uses no budget"
+            )
         if self.n_samples is None and weight_parameter(inner) is None:
             raise TypeError(
                 f"{type(inner).__name__}.fit does not take sample_weight: set n_samples, to fit it to synthetic rows"

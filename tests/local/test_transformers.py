@@ -742,7 +742,7 @@ def prefit():
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_allocate_refuses_what_releases_without_a_fit(within, model):
-    with pytest.raises(ValueError, match=f"{within} hands rows"):
+    with pytest.raises(ValueError, match=f"{within} passes rows"):
         allocate(model, 1.0)
 
 
