@@ -14,16 +14,7 @@ rule, but not too little.
 # show, which is printed on them. Sodium and haemoglobin vary symmetrically about some value within. Of the other four,
 # nearly all results are in a small part of the range, near zero, and they are skewed.
 
-import os
-import sys
-import tempfile
 import warnings
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -214,11 +205,5 @@ axis.grid(axis="y", color="0.92")
 # known, and for many records.
 #
 # See :ref:`preprocessing`, and :ref:`ledger` for budgets that outlive a script.
-#
-# Run as a script, it leaves the pictures in files.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"pipeline_budget": where, "pipeline_shares": shares}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

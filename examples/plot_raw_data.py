@@ -12,15 +12,6 @@ known is written down, and costs nothing. What is not known is learned privately
 # Loan applications, simulated. Nothing is known of the amounts but that they are amounts of money: they spread over
 # several orders of magnitude.
 
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -150,14 +141,4 @@ print(f"accuracy, larger class:    {max(np.mean(y_test == 'repaid'), np.mean(y_t
 print(f"spent: epsilon {accountant.total().epsilon:.4f} in {len(accountant)} charges")
 assert accountant.total().epsilon <= 1.0
 
-# %%
-# Run as a script, it leaves the picture in a file.
-
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    target = Path("raw_data.png")
-    try:
-        figure.savefig(target, dpi=120)
-    except OSError:
-        target = Path(tempfile.gettempdir(), target.name)
-        figure.savefig(target, dpi=120)
-    print(f"\npicture: {target.resolve()}")
+plt.show()

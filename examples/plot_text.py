@@ -16,16 +16,6 @@ is for.
 # every other one the number of a product, which is about bills or about repairs, each. Few products are common, and
 # most have a handful of complaints.
 
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -179,11 +169,5 @@ axis.legend(fontsize=9, loc="lower right")
 # columns, and as many columns as time admits.
 #
 # See :ref:`gradient_descent`, and :ref:`preprocessing` for what else is public.
-#
-# Run as a script, it leaves the pictures in files.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"text_columns": sizes, "text_words": learned}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

@@ -15,15 +15,6 @@ removes. A bound that is too wide makes noise, which more records do remove.
 # largest wage among the records is not, because it is private, and moves with one record.
 
 import math
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -145,11 +136,5 @@ right.legend(fontsize=9, loc="lower right")
 #
 # To take away: take bounds from public knowledge, such that few records are beyond. A bound somewhat too wide is paid
 # back by more records; a bound far too tight never is.
-#
-# Run as a script, it leaves the pictures in files.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"bounds_lines": lines, "bounds_errors": errors, "bounds_norms": norms}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

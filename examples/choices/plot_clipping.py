@@ -14,16 +14,6 @@ amount that no number of records takes away. Here we learn in which direction, a
 # Simulated: 3000 stays, by age. Most are short, and some are long. To plan beds, one needs the mean. It is known that
 # patients are between 20 and 90 years old, and that after 60 days they are moved elsewhere.
 
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.metrics import roc_auc_score
@@ -130,11 +120,5 @@ axis.legend(fontsize=9, loc="lower right")
 # or a label is rare.
 #
 # See :ref:`gradient_descent`; and :ref:`erm` for a median that is meant.
-#
-# Run as a script, it leaves the pictures in files.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"clipping": errors, "clipping_rare": rare}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

@@ -13,17 +13,9 @@ their sum, and what happens when it is used up.
 # The records are simulated: four features, known to be between -2 and 2, so that no row is longer than 4. The ceiling
 # is epsilon 3 for all that happens in the year. Everybody passes the same ``accountant``.
 
-import os
-import sys
-import tempfile
 from datetime import UTC, datetime
-from pathlib import Path
 
 import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
-
 import matplotlib.dates
 import matplotlib.pyplot as plt
 import numpy as np
@@ -132,11 +124,5 @@ right.legend(fontsize=9)
 # %%
 # To take away: give everybody one accountant, with a positive delta, and let it compose. Give it a ``ledger`` file
 # where a budget has to outlive the process.
-#
-# Run as a script, it leaves the pictures in files.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"ledger": year, "ledger_rules": rules}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

@@ -15,15 +15,6 @@ ceiling, and to read off which epsilon an aim asks for.
 # public: 569 records of 30 measurements. Their ranges are those that the data set's documentation prints, and the
 # scaling uses nothing else.
 
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -110,14 +101,5 @@ for name, display in displays.items():
 # To take away: draw the curve before you ask for an epsilon, on records that are like yours and may be seen. Compare
 # with the same model without noise, so that privacy is not blamed for a model that does not fit. Then fit the private
 # records once, and judge by a paid :func:`~skdp.model_selection.private_score`.
-#
-# Run as a script, it leaves the picture in a file.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    target = Path("privacy_utility.png")
-    try:
-        figure.savefig(target, dpi=120)
-    except OSError:
-        target = Path(tempfile.gettempdir(), target.name)
-        figure.savefig(target, dpi=120)
-    print(f"\npicture: {target.resolve()}")
+plt.show()

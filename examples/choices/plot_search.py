@@ -14,15 +14,7 @@ and where it is well spent.
 # All that is done with the records may cost epsilon 0.5 and delta 1e-6. The rows that accuracy is counted on below are
 # simulated as well, and nobody's.
 
-import sys
-import tempfile
 import warnings
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -186,14 +178,5 @@ draw(axes[1], of_norm, balances(2000), balances(20_000), "A norm of unknown size
 #
 # See :ref:`model_selection` for the proofs, and for the same on Adult; and
 # :class:`~skdp.model_selection.DPRandomizedSearchCV` for settings that are drawn.
-#
-# Run as a script, it leaves the picture in a file.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    target = Path("search.png")
-    try:
-        figure.savefig(target, dpi=120)
-    except OSError:
-        target = Path(tempfile.gettempdir(), target.name)
-        figure.savefig(target, dpi=120)
-    print(f"\npicture: {target.resolve()}")
+plt.show()

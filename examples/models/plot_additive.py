@@ -14,16 +14,7 @@ within the noise.
 # best around fifty; income matters up to a point; those with a guarantor pay back more often; and the
 # branch makes no difference. The form asks for the categories, and bounds the numbers: that is what makes them public.
 
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
-
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
@@ -121,10 +112,5 @@ print(f"  {'intercept':<10}{model.intercept_[0]:+.2f}")
 # To take along: say what the code book says, and give the table as it is. Curves without their band are half of what is
 # to be seen. :ref:`additive_models` has the proof, what bins do, and how accurate these models are;
 # :class:`~skdp.additive.DPAdditiveRegressor` is for numbers.
-#
-# Run as a script, it leaves the picture in a file.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    display.figure_.savefig(folder / "additive.png", dpi=80)
-    print(f"\npicture: {(folder / 'additive.png').resolve()}")
+plt.show()

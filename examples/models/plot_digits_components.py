@@ -15,14 +15,6 @@ and needs a delta; ``ExpMechPCA`` draws one direction after the other, and needs
 # ``data_norm`` of 4 is less: longer rows, if there were any, would be scaled down.
 
 import math
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -82,14 +74,5 @@ figure.suptitle("Five components of digits, and how much of the best five they e
 #
 # To take away: the directions with the most variance survive longest, so ask for few. Where a delta is admitted, take
 # ``DPPCA``.
-#
-# Run as a script, it leaves the picture in a file.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    target = Path("digits_components.png")
-    try:
-        figure.savefig(target, dpi=120)
-    except OSError:
-        target = Path(tempfile.gettempdir(), target.name)
-        figure.savefig(target, dpi=120)
-    print(f"\npicture: {target.resolve()}")
+plt.show()

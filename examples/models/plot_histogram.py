@@ -15,15 +15,6 @@ and at what one release answers; and we learn how many bins are too many.
 # published with the survey, so that ``expected_n`` may say it; it decides the number of bins.
 
 import math
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -159,11 +150,5 @@ right.minorticks_off()
 # something does not occur; and standard errors of models of such rows know nothing of the noise. :ref:`histograms` has
 # the rule and more figures; :class:`~skdp.synthetic.NoisyHistogram`, :class:`~skdp.synthetic.HistogramClassifier` and
 # :class:`~skdp.synthetic.HistogramRegressor` have all parameters.
-#
-# Run as a script, it leaves the pictures in files.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"histogram_counts": counts, "histogram_answers": answers}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

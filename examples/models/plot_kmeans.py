@@ -15,16 +15,6 @@ many calls it takes until nobody notices the noise.
 # must not be chosen by looking at the calls. Both coordinates are in kilometres; where units differ, scale first, by
 # public numbers.
 
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.cluster import KMeans
@@ -143,11 +133,5 @@ axis.grid(axis="y", color="0.92")
 # The centres are public. Which of them a caller belongs to is not, and ``predict`` is for whoever may see the calls.
 # :ref:`kmeans` has the proofs and comparisons, :class:`~skdp.cluster.DPKMeans` and
 # :class:`~skdp.cluster.SampleAggKMeans` all parameters.
-#
-# Run as a script, it leaves the pictures in files.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"kmeans_map": maps, "kmeans_growth": growth}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

@@ -15,17 +15,9 @@ how their errors fall with the number of records and with epsilon, for labels an
 # its probabilities are from the true ones (the Kullback-Leibler divergence, which is the excess of the log loss). Both
 # are means over 20,000 rows that are nobody's.
 
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import NullLocator
 from sklearn.linear_model import LogisticRegression
 
 from skdp import DPSGDClassifier, ObjPertLogReg, OutputPertLogReg
@@ -110,7 +102,7 @@ axes[1, 1].set(xlabel="epsilon")
 axes[1, 1].set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
 axes[1, 0].set_xticks(SIZES, [f"{n:,}" for n in SIZES], rotation=30)
 for axis in axes[1]:
-    axis.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
+    axis.xaxis.set_minor_locator(NullLocator())
 figure.legend(loc="outside lower center", ncols=2, fontsize=9)
 
 for title, grid, found in [("records", SIZES, by_size), ("epsilon", EPSILONS, by_epsilon)]:
@@ -135,14 +127,5 @@ for title, grid, found in [("records", SIZES, by_size), ("epsilon", EPSILONS, by
 # intervals: the law of its noise is known exactly.
 #
 # See :ref:`output_perturbation`, :ref:`objective_perturbation` and :ref:`gradient_descent`.
-#
-# Run as a script, it leaves the picture in a file.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    target = Path("logistic_three_ways.png")
-    try:
-        figure.savefig(target, dpi=120)
-    except OSError:
-        target = Path(tempfile.gettempdir(), target.name)
-        figure.savefig(target, dpi=120)
-    print(f"\npicture: {target.resolve()}")
+plt.show()

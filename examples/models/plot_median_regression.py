@@ -14,16 +14,6 @@ and what Huber's loss does by gradient descent, where a delta is admitted.
 # numbers up to 6000. One in ten typed a zero too many. The sizes and the form's limit are public; who typed wrongly is
 # not, and to throw out what looks odd, by a rule that looks at all rents, would be a release.
 
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -126,11 +116,5 @@ axis.grid(axis="y", color="0.93")
 #
 # See :ref:`erm` and :ref:`gradient_descent`; and :ref:`sphx_glr_auto_examples_choices_plot_clipping.py` for a median
 # that was not meant.
-#
-# Run as a script, it leaves the pictures in files.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"median_lines": lines, "median_errors": robust}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

@@ -15,15 +15,6 @@ look like more to learn, bear more noise.
 # The three species are the public label set.
 
 import math
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -150,11 +141,5 @@ for numeric, scores in found.items():
 # careful: bins that are too wide say nothing, and noise on a Gaussian grows with its bounds. :ref:`naive_bayes` has the
 # proof of the price and figures for larger tables, :class:`~skdp.naive_bayes.DPNaiveBayes` all parameters, and
 # :ref:`sphx_glr_auto_examples_choices_plot_bounds.py` what bounds do.
-#
-# Run as a script, it leaves the pictures in files.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"naive_bayes": ellipses, "naive_bayes_accuracy": both}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

@@ -16,15 +16,6 @@ learn how many steps to take, without a loss curve to look at.
 # their records are private, too, and ``private_score`` would be paid for.
 
 import math
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -151,11 +142,5 @@ for axis in (left, right):
 # To take along: for curved boundaries and thousands of records, take the network as it comes, with 16 to 64 units. Draw
 # what it says on public or simulated records first. :ref:`neural_network` has the theorem, the defaults and larger data
 # sets; :class:`~skdp.neural_network.DPMLPClassifier` has all parameters.
-#
-# Run as a script, it leaves the pictures in files.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"network_regions": maps, "network_curves": curves}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

@@ -14,16 +14,6 @@ budgets, and what it gains from more records.
 # range of prices that the form admits: from 0 to 10. Coordinates are divided by the town's size, so that no row is
 # longer than the root of 2: that is the ``data_norm``.
 
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.metrics import r2_score
@@ -103,11 +93,5 @@ _ = ax.legend()
 # To take away: no number of records makes a plane of this, while the network finds the two stations, blurred where
 # there are few records or little epsilon. On most tables a linear model misses less than it does here. Whether it
 # does, ask on simulated or public rows of the same kind, not on these. See :ref:`neural_network`.
-#
-# Run as a script, it leaves the pictures in files.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"surfaces": maps, "surfaces_by_records": curve}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

@@ -16,15 +16,6 @@ is better, which is most of the time.
 # Neighbours need no bounds; the label set is 0 and 1.
 
 import math
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -181,11 +172,5 @@ scores.align_labels()
 # To take along: before a budget is spent, ask ``privacy_plan`` for the noise, and compare it with the number of
 # teachers. Try on simulated records what the student makes of it. :class:`~skdp.ensemble.PATEClassifier` has all
 # parameters; without public rows, :class:`~skdp.ensemble.SampleAggregate` averages what models say of themselves.
-#
-# Run as a script, it leaves the pictures in files.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"pate_votes": votes, "pate_scores": scores}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

@@ -18,15 +18,6 @@ three attitudes behind a questionnaire.
 # ``DPPCA`` adds Gaussian noise to :math:`S`, for which it takes a delta, and computes the direction from that.
 
 import math
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -155,11 +146,5 @@ sweeps.align_labels()
 # records, takes the matrix or the draw by a rule of thumb. Ask for few components, and for a ``data_norm`` that is no
 # longer than most rows need, since all noise grows with its square. :ref:`pca` has the theorems, and
 # :ref:`sphx_glr_auto_examples_models_plot_digits_components.py` the components of pictures.
-#
-# Run as a script, it leaves the pictures in files.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"pca_directions": directions, "pca_captured": sweeps}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

@@ -15,16 +15,6 @@ estimators to take.
 # a physician would call possible, and those of the index, 25 to 346, from the data set's documentation. Delta is 1e-6
 # for all that follows.
 
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_diabetes
@@ -150,11 +140,5 @@ axis.legend(fontsize=9, loc="lower right")
 #
 # See :ref:`gradient_descent` and, for coefficients with their intervals,
 # :ref:`sphx_glr_auto_examples_trust_plot_coefficients.py`.
-#
-# Run as a script, it leaves the pictures in files.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"regression_curves": curves, "regression_scores": scores}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

@@ -16,15 +16,6 @@ learn how many blocks to take: noise wants many, and the statistic wants few.
 # cover.
 
 import math
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -166,11 +157,5 @@ right.grid(color="0.92")
 # To take along: bounds of the *result* are all that has to be known, and they are often easier to have than bounds of
 # the records. Where a model has a private estimator of its own, that one uses all records at once, and is better.
 # :ref:`sample-aggregate` has the theorem, and :class:`~skdp.ensemble.SampleAggregate` all parameters.
-#
-# Run as a script, it leaves the pictures in files.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"sample_aggregate_blocks": blocks, "sample_aggregate_error": results}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

@@ -15,16 +15,6 @@ it.
 # it is never more than 1, whatever the loss: that is what the noise is made for. Beyond the hinge, a record pulls no
 # more, while the log loss goes on a little.
 
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -90,11 +80,5 @@ _ = axes[0].legend(loc="lower right")
 # logistic regression is ahead (the hinge's kink asks for more regularisation), and it has probabilities, of which a
 # support vector machine has none. So take it, unless a support vector machine is what was agreed on. See
 # :ref:`support_vector_machines` and :ref:`output_perturbation`.
-#
-# Run as a script, it leaves the pictures in files.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"losses": losses, "margins": accuracy}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

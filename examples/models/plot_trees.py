@@ -17,15 +17,6 @@ epsilon, and on whether a delta is admitted.
 # records would want one ``accountant`` for all of them.
 
 import math
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -168,11 +159,5 @@ for axis in (left, right):
 # trees if there is a delta and an epsilon about 1, few otherwise. (The default is two for each column with a delta, one
 # without; where columns are as few as here, 16 are better.) :ref:`trees` has the theorems and larger tables;
 # :class:`~skdp.tree.DPGreedyTree` and :class:`~skdp.tree.DPRandomTree` have all parameters.
-#
-# Run as a script, it leaves the pictures in files.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"trees_regions": regions, "trees_size": curves}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

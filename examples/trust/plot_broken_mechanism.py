@@ -16,16 +16,6 @@ proves a claim wrong, how many runs that takes, and why an audit that finds noth
 # (Even the right one is for teaching only. Its noise is a floating-point number, whose last bits give something away;
 # the mechanisms of this library have none of that.)
 
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -132,11 +122,5 @@ axes[0].legend(fontsize=9, loc="upper left")
 #
 # To take away: before you trust a mechanism, audit it, with records beyond every bound it states, and with thousands of
 # runs. An audit can only convict. What acquits is a proof.
-#
-# Run as a script, it leaves the pictures in files.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"broken_mechanism_bounds": bound_figure, "broken_mechanism_sums": sums_figure}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

@@ -15,15 +15,6 @@ they do not.
 # asks for them.
 
 import math
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -116,11 +107,5 @@ for epsilon, row in zip(EPSILONS, held, strict=True):
 #
 # To take away: draw the intervals, before a private coefficient is believed. They are about noise alone; where they are
 # narrow, the usual doubts about 3000 records are still to be had.
-#
-# Run as a script, it leaves the pictures in files.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"coefficients": intervals, "coefficients_held": coverage}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

@@ -14,14 +14,6 @@ it, and the recall of each shows it.
 # the first score tells; for one in ten it is the second. The scores' range is public: it is that of the tests they sat.
 
 import math
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -138,14 +130,5 @@ figure.suptitle("As epsilon falls, the few lose first")
 #
 # To take away: accuracy does not tell who pays. Judge a private model by each group, on public or simulated records, or
 # by a paid ``private_score`` with ``metric="confusion_matrix"``; and choose epsilon by the smallest group that matters.
-#
-# Run as a script, it leaves the picture in a file.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    target = Path("fairness.png")
-    try:
-        figure.savefig(target, dpi=120)
-    except OSError:
-        target = Path(tempfile.gettempdir(), target.name)
-        figure.savefig(target, dpi=120)
-    print(f"\npicture: {target.resolve()}")
+plt.show()

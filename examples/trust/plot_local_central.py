@@ -18,14 +18,6 @@ For a fair comparison, both promise it for *replacing* one record here, with a p
 # the number of people; a record that is replaced changes two of them.
 
 import math
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -152,14 +144,5 @@ figure.suptitle(f"The same promise, epsilon = {EPSILON:g}, with a trusted collec
 # %%
 # The gap is what trust is worth: it grows without end, as the square root of the number of people. The local model is
 # for surveys of very many, for few questions, or for those who may not collect at all.
-#
-# Run as a script, it leaves the picture in a file.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    target = Path("local_central.png")
-    try:
-        figure.savefig(target, dpi=120)
-    except OSError:
-        target = Path(tempfile.gettempdir(), target.name)
-        figure.savefig(target, dpi=120)
-    print(f"\npicture: {target.resolve()}")
+plt.show()

@@ -14,16 +14,6 @@ cost to trust no one, and how many more people does it take?
 # Simulated: four questions with three answers each, and whether the person changes the job within a year, which the
 # answers tell something about. Questions and answers are printed on the form, hence public.
 
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -83,10 +73,5 @@ _ = ax.legend(loc="lower right")
 # To take away: the central model needs some hundred people, the local one ten times as many or more for the same
 # accuracy. Local privacy is for those who may not hold the records at all, and who ask very many. See :ref:`local`, and
 # :ref:`sphx_glr_auto_examples_trust_plot_local_central.py` for frequencies.
-#
-# Run as a script, it leaves the picture in a file.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    picture.savefig(folder / "local_classifier.png", dpi=120)
-    print(f"\npicture: {(folder / 'local_classifier.png').resolve()}")
+plt.show()

@@ -13,15 +13,6 @@ we learn how often such a guess is right without privacy, how often with it, and
 # The records are simulated: thirty numbers for each person, and a label that is to a large part chance. There is a
 # little to learn and much to memorise. That is where models give their training data away.
 
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -94,14 +85,5 @@ for name, display in found.items():
 # %%
 # To take away: a model without privacy can tell who was in its training data. A private one bounds what any attack can
 # tell, and the bound is loose for a simple attack such as this. That an attack fails is no proof; epsilon is.
-#
-# Run as a script, it leaves the picture in a file.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    target = Path("membership.png")
-    try:
-        figure.savefig(target, dpi=120)
-    except OSError:
-        target = Path(tempfile.gettempdir(), target.name)
-        figure.savefig(target, dpi=120)
-    print(f"\npicture: {target.resolve()}")
+plt.show()

@@ -14,15 +14,6 @@ or more records, brings the lines together.
 # box to [-1, 1], a public map. A row of two such numbers is at most the square root of 2 long, which is the
 # ``data_norm`` of the linear model. The forest has the bounds themselves.
 
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_moons
@@ -124,14 +115,5 @@ for name, make in {"ObjPertLogReg": linear, "DPRandomTree": forest}.items():
 # To take away: one private model is one draw of many. What counts is epsilon times the number of records. Before you
 # fit one model to private records, fit several to public or simulated ones, as many as those, and see how far they
 # differ.
-#
-# Run as a script, it leaves the picture in a file.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    target = Path("noise_and_boundaries.png")
-    try:
-        figure.savefig(target, dpi=120)
-    except OSError:
-        target = Path(tempfile.gettempdir(), target.name)
-        figure.savefig(target, dpi=120)
-    print(f"\npicture: {target.resolve()}")
+plt.show()

@@ -17,15 +17,6 @@ This example computes the worst case within this ratio and beyond it.
 # :math:`\kappa/\mu`. The delta for a given epsilon is therefore the maximum of a dynamic program: on each cell of a
 # grid, :math:`u` stands still or grows as fast as it can.
 
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import expit, ndtr
@@ -78,14 +69,4 @@ right.set_title(f"epsilon = {MU:.2f}")
 left.legend()
 right.legend()
 
-# %%
-# Run as a script, it leaves the picture in a file.
-
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    target = Path("worst_case.png")
-    try:
-        figure.savefig(target, dpi=120)
-    except OSError:
-        target = Path(tempfile.gettempdir(), target.name)
-        figure.savefig(target, dpi=120)
-    print(f"\npicture: {target.resolve()}")
+plt.show()

@@ -31,7 +31,7 @@ _NAMES = ("count", "missing", "mean", "std", "25%", "50%", "75%")
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """The result of :func:`describe`.
+    """The result of :func:`~skdp.stats.describe`.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ class DescribeDisplay:
     Parameters
     ----------
     description : Description
-        The result of :func:`describe`.
+        The result of :func:`~skdp.stats.describe`.
 
     Attributes
     ----------
@@ -296,7 +296,7 @@ class DescribeDisplay:
         Parameters
         ----------
         description : Description
-            The result of :func:`describe`.
+            The result of :func:`~skdp.stats.describe`.
         plot : bool, default=True
             Whether to draw.
         **kwargs : dict

@@ -73,7 +73,7 @@ def group_by(X: Any, by: Any, *, schema: Any, rows_per_group: int | None = None,
 
 @dataclass(frozen=True, eq=False)
 class GroupBy:
-    """Groups of the records of a table; :func:`group_by` makes it.
+    """Groups of the records of a table; :func:`~skdp.stats.group_by` makes it.
 
     Parameters
     ----------
