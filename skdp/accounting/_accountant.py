@@ -175,7 +175,7 @@ class BudgetAccountant(LedgerView):
         Returns
         -------
         accountant : BudgetAccountant
-            It spends from the ledger's budget, if the file can be written.
+            Accountant of the ledger's budget. It can be charged if the file can be written.
 
         Raises
         ------
@@ -419,7 +419,7 @@ class BudgetAccountant(LedgerView):
         Returns
         -------
         accountant : BudgetAccountant
-            It charges this one's budget, with this one's records and ceiling.
+            Accountant of the same budget, with the same records and ceiling.
 
         Examples
         --------
@@ -522,8 +522,7 @@ class BudgetAccountant(LedgerView):
         Returns
         -------
         accountant : diffprivlib.BudgetAccountant
-            An instance of a subclass of it. It charges this budget when diffprivlib checks whether a fit is affordable,
-            which it does before it draws noise.
+            Instance of a subclass. It charges this budget when diffprivlib checks a fit, before noise is drawn.
 
         Raises
         ------

@@ -24,7 +24,7 @@ class Part:
     name : str or int
         Name of the part.
     accountant : BudgetAccountant
-        What is charged to it counts for this part's records alone.
+        Accountant whose charges count for the records of this part only.
     rows : ndarray of int
         Positions of its rows. They are not visible, because they are private.
     n_rows : int

@@ -126,7 +126,7 @@ class MembershipInferenceDisplay:
             Number of processes, as in joblib.
             Processes, as in joblib.
         random_state : int, RandomState, Generator or None, default=None
-            Of the halves, and of the fits.
+            Seed of the halves, and of the fits.
         plot : bool, default=True
             Whether to draw the picture.
         ax : matplotlib Axes, default=None

@@ -99,7 +99,7 @@ def audit_one_run(
     error : float, default=0.05
         Probability of a false alarm, at most 0.5.
     random_state : int, RandomState, Generator or None, default=None
-        Of the coins. The fit's noise is the estimator's own.
+        Seed of the coins. The noise of the fit comes from the estimator.
 
     Returns
     -------

@@ -72,7 +72,7 @@ def brute_force_sensitivity(
     n_pairs : int, default=10_000
         Largest number of pairs to try. If there are more, data sets, records and positions are drawn at random.
     random_state : int, RandomState, Generator or None, default=0
-        Of these draws.
+        Seed of these draws.
 
     Returns
     -------

@@ -277,7 +277,7 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
         Public facts about the columns of a table, in place of `classes`. A parameter that is set takes precedence over
         the schema. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before teachers are fitted. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, noise, blocks and the seeds of teachers come from the operating system's cryptographic generator. Use
         other values in tests only, because noise that can be reproduced can be subtracted.
@@ -297,7 +297,7 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
     n_teachers_ : int
         Number of teachers.
     classes_ : ndarray of shape (n_classes,)
-        The label set.
+        Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
         Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     privacy_ : PrivacyGuarantee

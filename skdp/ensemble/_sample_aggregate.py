@@ -343,7 +343,7 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         Public facts about the columns of a table, in place of `classes`. A parameter that is set takes precedence over
         the schema. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before anything is fitted to the data. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, noise, blocks and seeds come from the operating system's cryptographic generator. Use other values in
         tests only, because noise that can be reproduced can be subtracted.
@@ -361,7 +361,7 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     n_blocks_ : int
         Number of blocks.
     classes_ : ndarray of shape (n_classes,)
-        The label set, if `estimator` is a classifier.
+        Label set, sorted, if `estimator` is a classifier.
     class_weight_ : ndarray of shape (n_classes,)
         Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     privacy_ : PrivacyGuarantee

@@ -122,7 +122,7 @@ class CoefficientUncertaintyDisplay:
         feature_names : array-like of str, default=None
             Names of the columns. If None, they are ``feature_names_in_``, or numbers.
         random_state : int, RandomState, Generator or None, default=None
-            Of the draws, which are not those of the fit.
+            Seed of the draws, which are independent of the fit.
         plot : bool, default=True
             Whether to draw the picture.
         ax : matplotlib Axes, default=None

@@ -83,7 +83,7 @@ class LedgerDisplay:
         Parameters
         ----------
         accountant : BudgetAccountant
-            In memory or with a ledger.
+            Accountant, in memory or with a ledger.
         plot : bool, default=True
             Whether to draw the picture.
         ax : matplotlib Axes, default=None

@@ -134,7 +134,7 @@ class PrivacyUtilityDisplay:
             Number of processes, as in joblib.
             Processes, as in joblib.
         random_state : int or None, default=None
-            Of the noise: for pictures that can be repeated.
+            Seed of the noise, for pictures that can be repeated.
         plot : bool, default=True
             Whether to draw the picture.
         ax : matplotlib Axes, default=None

@@ -182,7 +182,7 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
     intercept_ : ndarray of shape (1,) or float
         Private intercept.
     classes_ : ndarray of shape (2,)
-        The label set, sorted; for classification only.
+        Label set, sorted. Only for classification.
     class_weight_ : ndarray of shape (n_classes,)
         Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     privacy_ : PrivacyGuarantee

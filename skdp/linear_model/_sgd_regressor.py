@@ -119,7 +119,7 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
     n_steps_ : int
         Number of steps of the last course. It is public.
     privacy_ : PrivacyGuarantee
-        The guarantee of all courses since the last `fit`, with mechanisms, sensitivities and noise scales.
+        Guarantee of all courses since the last `fit`, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

@@ -143,7 +143,7 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
     Attributes
     ----------
     privacy_ : PrivacyGuarantee
-        The guarantee of each row, for one call of `transform` with the parameters as they are set now.
+        Guarantee of each row, for one call of `transform` with the current parameters.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -261,7 +261,7 @@ class UnaryEncoder(CategoryTransformer):
     Attributes
     ----------
     privacy_ : PrivacyGuarantee
-        The guarantee of each row, for one call of `transform` with the parameters as they are set now.
+        Guarantee of each row, for one call of `transform` with the current parameters.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -403,7 +403,7 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
     Attributes
     ----------
     privacy_ : PrivacyGuarantee
-        The guarantee of each row, for one call of `transform` with the parameters as they are set now.
+        Guarantee of each row, for one call of `transform` with the current parameters.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

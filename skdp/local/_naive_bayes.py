@@ -155,7 +155,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         `n_categories`. A parameter that is set takes precedence over the schema. X is then the table itself, with text
         and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that each call of `fit` or `randomize` charges. ``clone`` shares it.
+        Accountant that each call of `fit` or `randomize` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
         because noise that can be reproduced can be subtracted.
@@ -176,7 +176,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
     exponent_ : float
         Power to which the joint evidence of the features is raised, in (0, 1].
     privacy_ : PrivacyGuarantee
-        The guarantee of each row's report.
+        Guarantee of the report of each row.
     feature_importances_ : ndarray of shape (n_features,)
         Mutual information of each column and the label under the model, divided by the sum over columns.
     n_features_in_ : int

@@ -146,7 +146,7 @@ class LocalLaplace(NumberTransformer):
     Attributes
     ----------
     privacy_ : PrivacyGuarantee
-        The guarantee of each row, for one call of `transform` with the parameters as they are set now.
+        Guarantee of each row, for one call of `transform` with the current parameters.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -237,7 +237,7 @@ class PiecewiseMechanism(NumberTransformer):
     Attributes
     ----------
     privacy_ : PrivacyGuarantee
-        The guarantee of each row, for one call of `transform` with the parameters as they are set now.
+        Guarantee of each row, for one call of `transform` with the current parameters.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

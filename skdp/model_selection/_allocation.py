@@ -129,7 +129,7 @@ def allocate(
         Positive weights of the steps, by their names as in `get_params` (``"pca"``, ``"union__pca"``,
         ``"estimator__clf"``). Other steps have weight 1.
     accountant : BudgetAccountant, default=None
-        Set on all private steps, unless None. It has to admit the whole.
+        Accountant that is set on all private steps. It must admit the whole. If None, the steps keep theirs.
 
     Returns
     -------

@@ -167,7 +167,7 @@ def private_score(
         Public facts about the columns of a table, from which `bounds_y`, `rows_per_group` and the groups follow unless
         they are given. By default, the schema of the estimator.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before anything is computed.
+        Accountant that is charged before any noise is drawn. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
         because noise that can be reproduced can be subtracted.
@@ -306,7 +306,7 @@ def private_cross_val_score(
         table itself. `bounds_y`, `rows_per_group` and the groups follow from the schema unless they are given.
         By default, the schema of the estimator.
     accountant : BudgetAccountant, default=None
-        Budget that is charged once, before anything is computed.
+        Accountant that is charged once, before any noise is drawn. If None, no charge is recorded.
     n_jobs : int, default=None
         Number of parallel fits.
     random_state : int, RandomState, Generator or None, default=None

@@ -74,8 +74,7 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_labels,)
-        Labels, sorted: those that occur often enough. There may be a single one, which classifiers refuse as their
-        `classes`: they need two.
+        Released labels, sorted. There may be a single label, which classifiers refuse, because they need two.
     threshold_ : int
         A label is released if its noisy count is at least this number, which is public.
     privacy_ : PrivacyGuarantee

@@ -71,7 +71,7 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
         the schema. X is then the table itself. All of its columns must be declared as `Number`, with
         ``missing="error"``.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before anything is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, random bits come from the operating system's cryptographic generator. Use other values in tests only,
         because draws that can be reproduced give no privacy.

@@ -213,7 +213,7 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
         n_samples : int, default=1
             Number of rows.
         random_state : int, RandomState, Generator or None, default=None
-            For reproducible rows: they are drawn from what was released, and need not be secret.
+            Seed of the rows. It need not be secret, because rows are drawn from released numbers.
 
         Returns
         -------

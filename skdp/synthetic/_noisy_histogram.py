@@ -75,7 +75,7 @@ class NoisyHistogram(HistogramBase):
     bin_edges_ : list of ndarray
         Public edges of the bins of each column. None for categories.
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted, where labels are counted.
+        Label set, sorted, if labels are counted.
     privacy_ : PrivacyGuarantee
         Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
