@@ -291,7 +291,7 @@ class BudgetAccountant(LedgerView):
         releases: Iterable[RecordedRelease] = (),
         relation: Relation | None = None,
     ) -> None:
-        """Charge an event of known cost; the check and the record are one step.
+        """Charge an event of known cost. The check and the record are one step.
 
         Parameters
         ----------

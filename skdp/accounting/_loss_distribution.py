@@ -159,7 +159,7 @@ def _window(factors: _Factors, tilt: float, centre: _Cumulants, sign: int, limit
 
 
 def _finite_delta(factors: _Factors, points: NDArray[np.float64], interval: float, tilt: float) -> NDArray[np.float64]:
-    """Bound E[(1 - exp(t - L))_+] for the sum L of losses by one transform; `points` are t in units of the lattice."""
+    """Bound E[(1 - exp(t - L))_+] for the sum L of losses by one transform, for t at `points` of the lattice."""
     centre = _cumulants(factors, tilt)
     middle = round(centre.mean)
     highest = _highest(factors)

@@ -257,7 +257,7 @@ def sampled_gaussian_mu(epsilon: float, delta: float, rate: float, n_steps: int,
 
 
 def _largest(delta_of: Callable[[float], float], delta: float, guess: float, limits: tuple[float, float]) -> float:
-    """Return nearly the largest mu with ``delta_of(mu) <= delta``; the lower limit must satisfy it."""
+    """Return nearly the largest mu with ``delta_of(mu) <= delta``. The lower limit must satisfy it."""
 
     @lru_cache
     def excess(log_mu: float) -> float:

@@ -69,7 +69,7 @@ def _centred(rows: Any, centre: Array | None) -> Any:
 
 
 def _counted(rows: Any, centre: Array | None, norm: float, step: float) -> Any:
-    """Return rows in steps of the lattice, with a column of ones; sparse rows as integers."""
+    """Return rows in steps of the lattice, with a column of ones. Sparse rows are integers."""
     counted = clip_rows(_centred(rows, centre), norm, constant=step).array
     if issparse(counted):
         return with_data(counted, np.trunc(counted.data / step).astype(np.int64))

@@ -333,20 +333,19 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         Number of processes that work on blocks. Threads are not used.
     class_weight : dict or "balanced", default=None
         Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all labels have the same
-        weight. If ``"balanced"``, the counts of the labels are released first, with 4 % of the budget. The weights are
-        then inversely proportional to these counts, with a ratio of at most 100.
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
+        ``"balanced"``, 4 % of the budget is spent on the counts of the labels. The weights are inversely proportional
+        to these counts, with a ratio of at most 100.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and ignored otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `classes`. A parameter that is set takes precedence over
         the schema. X is then the table itself, with text and missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, noise, blocks and seeds come from the operating system's cryptographic generator. Use other values in
-        tests only, because noise that can be reproduced can be subtracted.
+        If None, noise, blocks and seeds are cryptographically secure. Use other values in tests only, because they give
+        no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -386,9 +385,10 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     depends on that block only, and does not change these bounds. Estimators are clones with seeds of their own, without
     callbacks, and each runs in one process. Functions are deep copies. Their warnings, printed text and logs are
     suppressed. Global generators and settings are restored after each block. An interrupt from the keyboard ends the
-    fit. The guarantee does not cover an error for values that are not finite, the time that `fit` takes, a process that
-    runs out of memory or is killed, files that estimators write, and an estimator that remembers one block when it is
-    fitted to the next, through something that ``clone`` (or ``deepcopy``, for a function) does not copy.
+    fit. The guarantee covers neither an error for values that are not finite nor the time that `fit` takes. It also
+    does not cover files that estimators write, and a process that runs out of memory or is killed. An estimator must
+    not remember one block when it is fitted to the next, through something that ``clone`` (or ``deepcopy``, for a
+    function) does not copy.
 
     References
     ----------

@@ -272,12 +272,11 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     fit_intercept : bool, default=True
         Whether to fit an intercept. If False, features and targets are not centred.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. If a group has more rows, `rows_per_group` of
-        them are drawn at random. The guarantee is then for adding or removing all rows of a group, and the noise is
-        `rows_per_group` times as large. If None, the guarantee is for one row.
+        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
+        random. The guarantee is then for all rows of a group together, and the noise is `rows_per_group` times as
+        large. If None, the guarantee is for one row.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and ignored otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `data_norm` and `rows_per_group`. A
         parameter that is set takes precedence over the schema. X is then the table itself, with text and missing
@@ -285,8 +284,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
-        because noise that can be reproduced can be subtracted.
+        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
 
     Attributes
     ----------

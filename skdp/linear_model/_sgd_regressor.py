@@ -94,8 +94,7 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
     average : bool or float, default=True
         Fraction of the last iterates whose average is the result. True is one half. False is the last iterate only.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and ignored otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds_y` and `data_norm`. A parameter that is set takes
         precedence over the schema. X is then the table itself, with text and missing values.
@@ -103,8 +102,8 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
         Accountant that each `fit` and each `partial_fit` charges, before any noise is drawn. ``clone`` shares it. If
         None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, noise and samples come from the operating system's cryptographic generator. Use other values in tests
-        only, because noise that can be reproduced can be subtracted.
+        If None, noise and samples are cryptographically secure. Use other values in tests only, because they give no
+        privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time

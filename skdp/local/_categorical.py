@@ -137,8 +137,8 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
     accountant : BudgetAccountant, default=None
         Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
-        because noise that can be reproduced can be subtracted. With an int, each call draws the same noise.
+        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        With an int, each call draws the same noise.
 
     Attributes
     ----------
@@ -255,8 +255,8 @@ class UnaryEncoder(CategoryTransformer):
     accountant : BudgetAccountant, default=None
         Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
-        because noise that can be reproduced can be subtracted. With an int, each call draws the same noise.
+        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        With an int, each call draws the same noise.
 
     Attributes
     ----------
@@ -397,8 +397,8 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
     accountant : BudgetAccountant, default=None
         Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
-        because noise that can be reproduced can be subtracted. With an int, each call draws the same noise.
+        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        With an int, each call draws the same noise.
 
     Attributes
     ----------

@@ -140,8 +140,8 @@ class LocalLaplace(NumberTransformer):
     accountant : BudgetAccountant, default=None
         Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
-        because noise that can be reproduced can be subtracted. With an int, each call draws the same noise.
+        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        With an int, each call draws the same noise.
 
     Attributes
     ----------
@@ -231,8 +231,8 @@ class PiecewiseMechanism(NumberTransformer):
     accountant : BudgetAccountant, default=None
         Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
-        because noise that can be reproduced can be subtracted. With an int, each call draws the same noise.
+        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        With an int, each call draws the same noise.
 
     Attributes
     ----------

@@ -157,9 +157,8 @@ def private_score(
         Number of bins of a histogram. For areas under curves, more bins distinguish more probabilities, and add more
         noise.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. If a group has more rows, `rows_per_group` of
-        them are drawn at random. The guarantee is then for adding or removing all rows of a group. If None, the
-        guarantee is for one row.
+        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
+        random. The guarantee is then for all rows of a group together. If None, the guarantee is for one row.
     groups : array-like of shape (n_samples,), default=None
         Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
         group.
@@ -169,8 +168,7 @@ def private_score(
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
-        because noise that can be reproduced can be subtracted.
+        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
 
     Returns
     -------
@@ -310,8 +308,7 @@ def private_cross_val_score(
     n_jobs : int, default=None
         Number of parallel fits.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
-        because noise that can be reproduced can be subtracted.
+        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
 
     Returns
     -------

@@ -583,9 +583,8 @@ _PARAMETERS = """    epsilon : float, default=1.0
     n_jobs : int, default=None
         Number of parallel fits, as in joblib.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
-        because noise that can be reproduced can be subtracted. Each fit has noise of its own for any seed of the
-        estimator.
+        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        Each fit has noise of its own for any seed of the estimator.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time

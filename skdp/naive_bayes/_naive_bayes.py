@@ -93,17 +93,15 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
         declared public, with a `PrivacyAssumptionWarning`.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. If a group has more rows, `rows_per_group` of
-        them are drawn at random. The guarantee is then for adding or removing all rows of a group, and the noise is
-        `rows_per_group` times as large. If None, the guarantee is for one row.
+        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
+        random. The guarantee is then for all rows of a group together, and the noise is `rows_per_group` times as
+        large. If None, the guarantee is for one row.
     class_weight : dict or "balanced", default=None
         Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all labels have the same
-        weight. If ``"balanced"``, all labels have the same prior probability, unless `priors` is set, and no records
-        are left out.
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
+        ``"balanced"``, all labels have the same prior probability, unless `priors` is set, and no records are left out.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and ignored otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `classes`, `rows_per_group`,
         `categorical_features` and `n_categories`. A parameter that is set takes precedence over the schema. X is then
@@ -111,8 +109,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
-        because noise that can be reproduced can be subtracted.
+        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
 
     Attributes
     ----------
@@ -124,9 +121,9 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         Probabilities of the classes.
     feature_log_prob_ : list of length n_features
         For each categorical or binned column, logarithms of private probabilities of its categories or bins, of shape
-        (n_classes, n_categories); None for a Gaussian one.
+        (n_classes, n_categories). None for a Gaussian column.
     bin_edges_ : list of length n_features
-        For each binned column, its public edges; None for others.
+        Public edges of the bins of each binned column. None for other columns.
     theta_, var_ : ndarray of shape (n_classes, n_features)
         Private means and variances of Gaussian columns. NaN for other columns.
     exponent_ : float

@@ -68,8 +68,7 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
-        because noise that can be reproduced can be subtracted.
+        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
 
     Attributes
     ----------

@@ -73,8 +73,7 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, random bits come from the operating system's cryptographic generator. Use other values in tests only,
-        because draws that can be reproduced give no privacy.
+        If None, random bits are cryptographically secure. Use other values in tests only, because they give no privacy.
 
     Attributes
     ----------

@@ -130,21 +130,19 @@ def private_quantiles(
         Size of values at which ``"symlog"`` changes from linear to logarithmic. With ``"auto"``, the smaller of `unit`
         and ``2**-24`` times the largest bound is used.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. If a group has more rows, `rows_per_group` of
-        them are drawn at random. The guarantee is then for adding or removing all rows of a group. If None, the
-        guarantee is for one row.
+        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
+        random. The guarantee is then for all rows of a group together. If None, the guarantee is for one row.
     groups : array-like of shape (n_samples,), default=None
         Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
         group.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `rows_per_group` and `groups`; these count if
-        they are given. X is then the table itself. All of its columns must be declared as `Number`, with
-        ``missing="error"``.
+        Public facts about the columns of a table, in place of `bounds`, `rows_per_group` and `groups`. A parameter that
+        is set takes precedence over the schema. X is then the table itself. All of its columns must be declared as
+        `Number`, with ``missing="error"``.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, random bits come from the operating system's cryptographic generator. Use other values in tests only,
-        because draws that can be reproduced give no privacy.
+        If None, random bits are cryptographically secure. Use other values in tests only, because they give no privacy.
 
     Returns
     -------
@@ -277,17 +275,15 @@ def private_bounds(
     exponents : tuple (least, largest), default=(-20, 40)
         Public range of the exponents of the powers of two that can be bounds.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. If a group has more rows, `rows_per_group` of
-        them are drawn at random. The guarantee is then for adding or removing all rows of a group. If None, the
-        guarantee is for one row.
+        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
+        random. The guarantee is then for all rows of a group together. If None, the guarantee is for one row.
     groups : array-like of shape (n_samples,), default=None
         Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
         group.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, random bits come from the operating system's cryptographic generator. Use other values in tests only,
-        because draws that can be reproduced give no privacy.
+        If None, random bits are cryptographically secure. Use other values in tests only, because they give no privacy.
 
     Returns
     -------

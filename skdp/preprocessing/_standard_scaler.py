@@ -141,9 +141,9 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
     clip : float, default=3.0
         Standardised values are clipped to [-clip, clip], so that later steps have bounds.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. If a group has more rows, `rows_per_group` of
-        them are drawn at random. The guarantee is then for adding or removing all rows of a group, and the noise is
-        `rows_per_group` times as large. If None, the guarantee is for one row.
+        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
+        random. The guarantee is then for all rows of a group together, and the noise is `rows_per_group` times as
+        large. If None, the guarantee is for one row.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds` and `rows_per_group`. A parameter that is set
         takes precedence over the schema. X is then the table itself. All of its columns must be declared as `Number`,
@@ -151,8 +151,7 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
-        because noise that can be reproduced can be subtracted.
+        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
 
     Attributes
     ----------

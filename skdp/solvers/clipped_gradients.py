@@ -48,7 +48,7 @@ def boxed(values: Array, most: float) -> tuple[Array, float]:
 
 
 class ClippedGradients:
-    """Sum clipped gradients over records; no record adds more than `max_norm` to a sum, in L2 norm."""
+    """Sum clipped gradients over records. A record adds at most `max_norm` to a sum, in L2 norm."""
 
     # The rows are overwritten. If `whole`, all sums are over all rows. Blocks are then stored by columns, because
     # products take less time.
@@ -105,7 +105,7 @@ class ClippedGradients:
         return round_to(point, step_of(max(largest, self._least_weight), self._weight_bits))
 
     def total(self, weights: Array, rows: NDArray[np.intp] | None = None, lattice: float | None = None) -> Array:
-        """Sum the clipped gradients of some records at a rounded point (see `at`); `rows` is None for all records."""
+        """Sum the clipped gradients of some records at a rounded point (see `at`), or of all if `rows` is None."""
         # A sum that exceeds doubles is rounded to multiples of `lattice`, a power of two, or to doubles if it is None.
         # All other sums are exact.
         n_rows = len(self._rows) if rows is None else len(rows)

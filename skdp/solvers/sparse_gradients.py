@@ -26,7 +26,7 @@ def clipped_gradients(
 
 
 class SparseGradients(ClippedGradients):
-    """Sum clipped gradients over sparse records; no record adds more than `max_norm` to a sum, in L2 norm."""
+    """Sum clipped gradients over sparse records. A record adds at most `max_norm` to a sum, in L2 norm."""
 
     # Entries of rows, weights and derivatives are integers of 64 bits, in units of their steps. Their sums are exact
     # over more rows than sums of doubles are.

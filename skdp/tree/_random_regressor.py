@@ -79,8 +79,7 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
         Public seed of the structure of the trees. It does not affect the noise.
         Seed of the trees' structure, which is public. It has nothing to do with the noise.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and ignored otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `categorical_features` and
         `n_categories`. A parameter that is set takes precedence over the schema. X is then the table itself, with text
@@ -88,8 +87,7 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
-        because noise that can be reproduced can be subtracted.
+        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
 
     Attributes
     ----------

@@ -79,12 +79,11 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
         declared public, with a `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
         Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all labels have the same
-        weight. If ``"balanced"``, the counts of the labels are released first, with 4 % of the budget. The weights are
-        then inversely proportional to these counts, with a ratio of at most 100.
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
+        ``"balanced"``, 4 % of the budget is spent on the counts of the labels. The weights are inversely proportional
+        to these counts, with a ratio of at most 100.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and ignored otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `classes`, `categorical_features` and
         `n_categories`. A parameter that is set takes precedence over the schema. X is then the table itself, with text
@@ -92,8 +91,7 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise comes from the operating system's cryptographic generator. Use other values in tests only,
-        because noise that can be reproduced can be subtracted.
+        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
 
     Attributes
     ----------

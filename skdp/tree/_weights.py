@@ -212,7 +212,7 @@ def record_terms(step: Step, leaf_scores: Array, base: Array, weights: Array, co
 
 
 def _majorant(odds: Array) -> Array:
-    """Return tanh(x / 2) / 2x for the logarithm x of odds; at 0, its limit of one quarter."""
+    """Return tanh(x / 2) / 2x for the logarithm x of odds, and its limit of one quarter at 0."""
     # Infinite odds would give NaN. SciPy's functions give each number the same value at every position of an array.
     odds = np.minimum(odds, 1e300)
     logs = special.xlogy(1.0, odds)
