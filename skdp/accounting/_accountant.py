@@ -41,15 +41,13 @@ class BudgetAccountant(LedgerView):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Ceiling on epsilon. Must be strictly positive. If ``inf``, there is no ceiling, and all charges are recorded and
-        admitted.
+        Ceiling on epsilon. Must be strictly positive. If ``inf``, there is no ceiling, and all charges are admitted.
     delta : float, default=0.0
         Ceiling on delta, in [0, 1). If 0, only pure events are admitted.
     ledger : path-like or str, default=None
         File, or ``sqlite:///`` URL, that keeps the records. An existing file is opened, and must have been made with
         the same ceiling and composition. Otherwise, the file is made, and only its owner can read it. If None, records
-        are kept in memory. When such an accountant is pickled, its records move to a temporary file, which is removed
-        with this process.
+        are kept in memory. When such an accountant is pickled, its records move to a temporary file of this process.
     composition : {"auto", "basic", "gdp", "rdp"}, default="auto"
         Rule that adds up events if `delta` is positive. ``"basic"`` adds up epsilons and deltas. ``"gdp"`` adds up the
         squares of Gaussian-DP parameters, and ``"rdp"`` adds up Rényi divergences of one order. These two admit far
@@ -372,8 +370,7 @@ class BudgetAccountant(LedgerView):
             Number of equal releases or fits, at least 1.
         like : estimator, default=None
             If given, return the largest budget with which this model can be fitted `k` times. It is a private estimator
-            or search, or a pipeline or meta-estimator that :func:`skdp.allocate` accepts. It is not changed, and its
-            epsilon has no effect.
+            or search, or a pipeline or meta-estimator that :func:`skdp.allocate` accepts. Its epsilon has no effect.
         n_features : int, default=None
             Number of columns that `like` will be fitted to. A few estimators need it, because their releases depend on
             it. If None, it is the number of columns of `like`, if `like` is fitted.
@@ -383,8 +380,7 @@ class BudgetAccountant(LedgerView):
         remaining : Budget
             Named pair (epsilon, delta) of each release or fit. With `like`, delta is that of the estimator, and the
             answer is a valid value of its `epsilon`. For a pipeline or meta-estimator, pass the pair to `allocate`
-            (with the delta of the ceiling). With a plan, the answer is 0, because only the entries in `planned` are
-            admitted.
+            (with the delta of the ceiling). With a plan, the answer is 0, because only `planned` is admitted.
 
         Notes
         -----

@@ -148,8 +148,7 @@ def check_same_unit(charged: str, counted: str, who: str = "") -> None:
     """Refuse a charge whose guarantee is about another unit than the budget.
 
     A fit that counts single records has no guarantee for a group, which may have any number of records. A fit that
-    counts groups of one row has a weaker guarantee for single records, because a further row may replace the counted
-    one.
+    counts groups of one row has a weaker guarantee for single records, because a further row may replace it.
 
     Parameters
     ----------

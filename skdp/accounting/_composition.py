@@ -14,8 +14,8 @@ perturbation.
 
 Under "gdp" and "rdp", a sequence of pure events is also admitted while :math:`\sum \varepsilon_i \le \varepsilon`.
 Allowing either rule does not increase delta. A path that ends under the pure rule always has a privacy loss of at most
-:math:`\varepsilon` and adds nothing to delta. All other paths are also paths of the filter alone, which together add at
-most delta.
+:math:`\varepsilon` and adds nothing to delta. All other paths are also paths of the filter alone, which add at most
+delta.
 
 **auto** stays open as long as all events are pure. It counts them by the sum :math:`e` of their epsilons. Then it
 settles on one of the rules, with :math:`(\varepsilon - e, \delta)` for the events from there on. The choice of the rule

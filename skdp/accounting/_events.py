@@ -24,8 +24,7 @@ from ._renyi import renyi_budget
 #: Accepted relative error between the stated guarantee of a cost and the proved guarantee of its events.
 _ROUNDING = 1e-6
 
-#: Ranges beyond this have no distribution of their own, because the advantage is small and the profile would lose
-#: digits.
+#: Ranges beyond this have no distribution of their own, because the profile would lose digits.
 _MOST_RANGE = 20.0
 
 

@@ -16,8 +16,7 @@ e^{\theta l} / M(\theta)`, whose centre is near the requested epsilon. Mass outs
 around, which can only add to delta inside the window. Mass above the window is bounded by Chernoff's inequality. The
 rounding error of the transform is at most :math:`r` in each point of the tilted law, and hence at most
 :math:`r\,M(\theta)\,e^{-\theta\varepsilon} / (1 - e^{-\theta\Delta})` in delta. This error is added. Because
-:math:`M(\theta)\,e^{-\theta\varepsilon}` is Chernoff's bound on delta itself, the error is relative to delta, even if
-delta is very small.
+:math:`M(\theta)\,e^{-\theta\varepsilon}` is Chernoff's bound on delta itself, the error is relative to delta.
 """
 
 from __future__ import annotations
@@ -298,8 +297,7 @@ class PrivacyLossDistribution:
         Parameters
         ----------
         profile : callable
-            Function that maps an array of epsilons, at least 0, to two arrays of deltas: for the removal and for the
-            addition of a record.
+            Function that maps epsilons, at least 0, to two arrays of deltas: for removal and addition of a record.
         interval : float
             Width of the lattice of losses.
         most : float, default=600

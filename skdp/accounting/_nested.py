@@ -48,8 +48,8 @@ class ParallelEvent(PrivacyEvent):
     are the mixtures of the conditional ones with equal weights under both neighbours, and :math:`(P, Q) \mapsto
     H_{e^t}(P\,\|\,Q)` is jointly convex, so that the mixture's is at most the largest. Powers
     :math:`e^{(\alpha-1)D_\alpha}` are jointly convex, too. A trade-off curve of a mixture is at least the least of the
-    curves, and epsilon is the least :math:`t` with :math:`h(t) = 0`. For the second case, condition on the earlier
-    releases instead. ∎
+    curves, and epsilon is the least :math:`t` with :math:`h(t) = 0`. For the second case, condition on earlier
+    releases. ∎
 
     The relation is the addition or removal of one record. Under replacement, a record could move from one part to
     another, and lists whose reports are counted would disclose the number of records of a part.

@@ -202,8 +202,7 @@ class ObjectiveCurve:
         Returns
         -------
         mu : float
-            Ratio of the sensitivity of the gradient to the standard deviation, rounded down. It is 0 if no noise is
-            enough.
+            Ratio of the sensitivity of the gradient to the standard deviation, rounded down, or 0.
         """
         if self.tied:
             return mu if self.kappa <= GAUSSIAN_RATIO * mu else 0.0

@@ -205,8 +205,7 @@ def record_to_row(record: Record) -> tuple[Any, ...]:
     cost = _cost_to_data(record.cost)
     events = cost["events"]
     if record.relation is Relation.REPLACE_RECORD:
-        # Other charges have the relation of the ledger's unit, and are written in the format from before relations
-        # existed.
+        # Other charges have the relation of the ledger's unit, and keep the format from before relations.
         events = {"relation": record.relation.value, "events": events}
     return (
         record.time.isoformat(),
@@ -299,8 +298,7 @@ def state_from_json(text: str) -> State:
 
 def rule_to_json(rule: Composition | DeclaredPlan) -> str:
     """Return a rule as text, with the numbers that follow from its ceiling."""
-    # Another version of SciPy could find a slightly different order, and sums at one order cannot be converted to
-    # another.
+    # Another version of SciPy could find a slightly different order, and sums cannot be converted to it.
     data: dict[str, Any] = {"epsilon": rule.ceiling.epsilon, "delta": rule.ceiling.delta, "rule": rule.rule}
     if isinstance(rule, DeclaredPlan):
         data["entries"] = [_cost_to_data(entry) for entry in rule.entries]

@@ -187,8 +187,8 @@ def _gdp(event: SampledGaussianEvent) -> float:
         return math.inf
 
     def dominates(mu: float) -> bool:
-        # Deltas decrease with epsilon. On each cell of the grid, the left end is compared with the right end of the
-        # Gaussian.
+        # Deltas decrease with epsilon. On each cell of the grid, the left end is compared with the Gaussian's right
+        # end.
         return bool(np.all(deltas[:-1] <= gaussian_delta(grid[1:], mu) * (1 - _MARGIN) + _NEGLIGIBLE))
 
     low, high = 0.0, whole
@@ -220,8 +220,7 @@ def sampled_gaussian_mu(epsilon: float, delta: float, rate: float, n_steps: int,
     Returns
     -------
     mu : float
-        Ratio for one step. It has a closed form if `rate` is 1. Otherwise, it is numerical, within about a thousandth
-        of the best value.
+        Ratio for one step. It has a closed form if `rate` is 1. Otherwise, it is within about a thousandth of the best.
     """
     whole = gaussian_mu(epsilon, delta)
     if not 0 <= other_mu < whole:

@@ -10,8 +10,8 @@ and the state has a digest of itself. The digests detect damage, not forgery.
 
 The journal is named after the name by which the file was opened. If a process is killed under one name, and later
 charges are made under another, the journal of the first name undoes them as soon as that name is used again. Therefore
-a file with two hard links is refused. The ledger also keeps its place (its name and its directory), and can be charged
-only there.
+a file with two hard links is refused. The ledger also keeps its place (its name and its directory), and is charged only
+there.
 """
 
 from __future__ import annotations

@@ -177,8 +177,8 @@ class MembershipInferenceDisplay:
         Returns
         -------
         tpr : ndarray
-            The smaller of :math:`e^\\varepsilon f+\\delta` and :math:`1-e^{-\\varepsilon}(1-\\delta-f)`, or 1 without a
-            claim.
+            The smaller of :math:`e^\\varepsilon f+\\delta` and :math:`1-e^{-\\varepsilon}(1-\\delta-f)`, or 1 if there
+            is none.
         """
         fpr = np.asarray(fpr, dtype=np.float64)
         if self.epsilon is None or self.epsilon == math.inf:

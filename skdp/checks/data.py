@@ -259,8 +259,7 @@ def labelled_data(
     """Validate the data of a classifier, and return rows, positions of labels in the label set, and that set."""
     # With declared classes, any number of rows is accepted, because a data set of one record and the empty one are
     # neighbours. A label that is not in the set has position -1, and its row is kept here, because a public number of
-    # rows must not depend on labels. X keeps its type if it is one of `dtypes`. Without `reset`, classes must be
-    # declared.
+    # rows must not depend on labels. X keeps its type if it is one of `dtypes`. Without `reset`, they must be.
     if classes is None:
         X, y = validate_quietly(estimator, X, y, dtype=list(dtypes))
         y = column_or_1d(y)

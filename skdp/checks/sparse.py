@@ -66,8 +66,8 @@ def canonical_rows(X: Any) -> Any:
         raise ValueError("X is no valid sparse matrix: its indices are out of bounds")
     with np.errstate(all="ignore"):
         # Two transpositions sort the entries, and keep the order of duplicates. A sort of each row would only take
-        # place if there are unsorted rows, and could change that order. Then one record would determine how others are
-        # rounded.
+        # place if there are unsorted rows, and could change that order. Then a record would affect the rounding of
+        # others.
         rows = rows.tocsc().tocsr()
         rows.sum_duplicates()
     rows.eliminate_zeros()

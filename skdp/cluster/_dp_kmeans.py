@@ -71,15 +71,14 @@ class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
         number of records.
     bounds : tuple (lower, upper)
         Public bounds of the features: numbers, or one for each column. Values beyond are clipped, without a warning.
-        Distances are in units of X, as in :class:`sklearn.cluster.KMeans`. Scale features of different units first, by
-        public numbers.
+        Distances are in units of X, as in :class:`sklearn.cluster.KMeans`. Scale features first, by public numbers.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`. A parameter that is set takes precedence over
-        the schema. X is then the table itself, with text and missing values.
+        the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time

@@ -159,20 +159,19 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
     radius : float, default=None
         Clipping bound of the differences to the reference, in units of X. If None, it is the expected difference for
         the noise and the sampling error of a block's mean, computed from released numbers, or half of the diagonal of
-        the bounds with a public reference. Must be at least a millionth of half the widest bound (more in thousands of
-        dimensions).
+        the bounds with a public reference. Must be at least a millionth of half the widest bound (more for many
+        features).
     estimator : estimator, default=None
         Clusterer that is fitted to each block, with ``cluster_centers_`` after `fit`. If it fails, or finds another
         number of centres, the reference takes the place of the block's centres. If None, it is
         :class:`sklearn.cluster.KMeans` from the reference.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`. A parameter that is set takes precedence over
-        the schema. X is then the table itself, with text and missing values.
+        the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, noise and blocks are cryptographically secure. Use other values in tests only, because they give no
-        privacy.
+        If None, noise and blocks are cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -202,8 +201,7 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
     reference only. Warnings, exceptions, printed text and logs of the estimator are suppressed, and leave no trace in
     the modules that warned. Callbacks are removed. Global generators and settings are restored after each block. The
     guarantee does not cover an error for values that are not finite, the time that `fit` takes, an estimator that
-    remembers one block when it is fitted to the next, and warnings of the estimator while another thread changes the
-    filters of warnings.
+    remembers one block when it is fitted to the next, and warnings while another thread changes their filters.
 
     References
     ----------

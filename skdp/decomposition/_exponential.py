@@ -302,15 +302,14 @@ class ExpMechPCA(PrivatePCA):
         Part of the budget for the variances along the components, in [0, 0.9]. If 0, variances are not released, and
         attributes that need them are missing.
     expected_n : float, default=None
-        Publicly known, approximate number of records. If None, the number is released together with the variances or
-        the mean.
+        Publicly known, approximate number of records. If None, it is released with the variances or the mean.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `data_norm`. A parameter that is set takes precedence
-        over the schema. X is then the table itself, with text and missing values.
+        over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------

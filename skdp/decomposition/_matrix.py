@@ -185,11 +185,11 @@ class DPPCA(PrivatePCA):
         Publicly known, approximate number of records. If None, the number is part of the release.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `data_norm`. A parameter that is set takes precedence
-        over the schema. X is then the table itself, with text and missing values.
+        over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------

@@ -47,8 +47,7 @@ AGREEMENT = "largest votes"
 VOTES = "votes"
 _THEOREM = Theorem("PATE", 1)
 
-#: Number of teachers if the number of records is not declared. Otherwise, it is this times the square root of that
-#: number.
+#: Number of teachers if the number of records is not declared. Otherwise, it is this times its square root.
 DEFAULT_TEACHERS = 250
 TEACHERS_RATIO = 3.0
 
@@ -227,8 +226,8 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
 
     Any classifier, without privacy of its own, is fitted to disjoint blocks of the records. These teachers vote on
     public rows without labels, and noise is added to the votes. A student learns from the public rows and the votes,
-    and only the student is kept. Use it for models that are not trained by gradients, with many records and public rows
-    of the same kind.
+    and only the student is kept. Use it for models that are not trained by gradients, with many records and similar
+    public rows.
 
     Parameters
     ----------
@@ -254,8 +253,7 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
     threshold : float, default=None
         If given, only rows are labelled on which this fraction of the teachers agrees, up to noise, as in
         Confident-GNMax. Must be in (0, 1], and needs a positive delta. All public rows are then tested in random order,
-        and charged, until `max_queries` have been labelled. If None, all rows are labelled, which is more accurate at
-        small budgets.
+        and charged, until `max_queries` have been labelled. If None, all rows are labelled, which suits small budgets.
     threshold_share : float, default=0.25
         Part of the budget for the test of agreement, of the square of the GDP parameter.
     expected_n : float, default=None
@@ -274,12 +272,12 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `classes`. A parameter that is set takes precedence over
-        the schema. X is then the table itself, with text and missing values.
+        the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, noise, blocks and the seeds of teachers are cryptographically secure. Use other values in tests only,
-        because they give no privacy.
+        If None, noise, blocks and the seeds of teachers are cryptographically secure. Other values are for tests only,
+        and give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time

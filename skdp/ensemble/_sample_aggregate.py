@@ -131,8 +131,7 @@ def cell_scores(counts: Array) -> Array:
 
     Let :math:`r` results be below a cell, and :math:`s` below it or in it. Its score is minus the distance of half the
     number of blocks from :math:`[r, s]`. If the result of one block moves, :math:`r` and :math:`s` move by at most 1,
-    and so does the score. Some scores increase, and others decrease. A block that moves from one end of the grid to the
-    other attains both.
+    and so does the score. Some scores increase, and others decrease. A block that crosses the grid attains both.
     """
     upto = np.cumsum(counts, axis=1)
     middle = upto[:, -1:] / 2
@@ -295,8 +294,7 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         Estimator that is fitted to each block, or a function that is evaluated on each block. A function maps rows to a
         number or an array, always of the same shape, and the fitted meta-estimator then has no ``predict``. Each block
         gets a deep copy of the state before the fit, with the same generator of random numbers if it holds one. Plain
-        functions and modules are not copied. Therefore a function must not remember anything, in a closure or
-        elsewhere.
+        functions and modules are not copied. Therefore a function must not remember anything.
     attributes : tuple of str, default=None
         Fitted attributes that make up the result, of public shapes. Predictions of the aggregate use only these. An
         estimator that needs other attributes is refused. If None, they are ``("coef_", "intercept_")``, or
@@ -340,12 +338,12 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `classes`. A parameter that is set takes precedence over
-        the schema. X is then the table itself, with text and missing values.
+        the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, noise, blocks and seeds are cryptographically secure. Use other values in tests only, because they give
-        no privacy.
+        If None, noise, blocks and seeds are cryptographically secure. Other values are for tests only, and give no
+        privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -478,8 +476,7 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             Labels of a classifier, or finite targets of a regressor. Ignored otherwise.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
-            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other private
-            records.
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
 
         Returns
         -------

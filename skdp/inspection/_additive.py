@@ -66,8 +66,8 @@ class AdditiveTermsDisplay:
     Notes
     -----
     **Privacy.** The display uses released numbers, the public distribution of the noise, and the rows that are passed
-    to `from_estimator`. The picture is a function of these rows. Therefore use public rows, or keep the picture with
-    the owner of the rows.
+    to `from_estimator`. The picture is a function of these rows. Therefore use public rows, or keep the picture
+    private.
 
     **The dark band** is the normal interval of the noise, to first order, around the solution without noise. It needs
     the second derivative of the loss at the released model. This is computed from the given rows, or from
@@ -81,7 +81,7 @@ class AdditiveTermsDisplay:
     steep curve. Therefore read shapes, not levels.
 
     **The light band** assumes a second derivative of 0, which is the worst case over all records. For objective
-    perturbation with a positive delta, it is a theorem about the mean over the noise [1]_. Otherwise, it is to first
+    perturbation with a positive delta, it is a theorem about the mean over the noise [1]_. Otherwise, it is of first
     order.
 
     References
@@ -148,8 +148,7 @@ class AdditiveTermsDisplay:
             Some thousand rows that represent the records. They must be public if the picture will be public. If None,
             pseudo-records with independent columns are used.
         columns : array-like of int or str, default=None
-            Columns to draw, by position or name. If None, all columns are drawn, up to 36. Terms of two columns are not
-            drawn.
+            Columns to draw, by position or name. If None, all columns, up to 36. Terms of two columns are not drawn.
         level : float, default=0.95
             Level of the intervals, in (0, 1).
         plot : bool, default=True

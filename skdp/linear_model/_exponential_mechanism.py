@@ -147,8 +147,7 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
         with it. A score is the logit, or the prediction relative to the centre of `bounds_y`, in half ranges. If None,
         it is 4 for the log loss and 3 for regression.
     huber_threshold : float, default=None
-        Residual beyond which Huber's loss is linear, in units of y. If None, it is a quarter of half the range of the
-        targets.
+        Residual beyond which Huber's loss is linear, in units of y. If None, an eighth of the range of the targets.
     fit_intercept : bool, default=True
         Whether to add a constant feature of half `data_norm`. If False, targets are not centred.
     classes : array-like, default=None
@@ -163,11 +162,11 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds_y`, `data_norm` and `classes`. A parameter that
-        is set takes precedence over the schema. X is then the table itself, with text and missing values.
+        is set takes precedence over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -289,8 +288,7 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
             labels are left out.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
-            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other private
-            records.
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
 
         Returns
         -------

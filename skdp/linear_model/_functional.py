@@ -145,8 +145,7 @@ def predicted_loss(gram: Array, cross: Array, penalty: Array, noise: Noise) -> P
     in the Gram matrix, and :math:`e` in the cross moments. By Stein's lemma, :math:`\mathbb{E}\,e^\top w = \tau^2
     \operatorname{tr} M`, where :math:`M` is the inverse of the penalised matrix, and :math:`-\mathbb{E}\,w^\top E w =
     \sigma^2 (\operatorname{diag}(M)^\top L\,w^2 + w^\top(M\circ L)w)` in the basis of the eigenvectors, where :math:`L`
-    holds the divided differences of the positive part of the eigenvalues. Entries with less noise are corrected by
-    less.
+    holds the divided differences of the positive part of the eigenvalues. Less noise is corrected by less.
     """
     values, vectors = np.linalg.eigh(gram)
     positive = np.maximum(values, 0.0)
@@ -251,8 +250,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     bounds : tuple (lower, upper)
         Public bounds of the features: numbers, or one for each column. Values beyond are clipped, without a warning.
         For one-hot columns, use (-1, 1), and the square root of the number of variables for `data_norm`. Their zeros
-        are then the middle of the bounds. With (0, 1), zeros would be -1, and rows would have the largest possible
-        norm.
+        are then the middle of the bounds. With (0, 1), zeros would be -1, and rows would be longer.
     bounds_y : tuple (lower, upper)
         Public bounds of the targets: numbers, or one for each target. Targets beyond are clipped, without a warning.
     data_norm : float, default=None
@@ -279,12 +277,11 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `data_norm` and `rows_per_group`. A
-        parameter that is set takes precedence over the schema. X is then the table itself, with text and missing
-        values.
+        parameter that is set takes precedence over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
@@ -293,8 +290,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     intercept_ : float or ndarray of shape (n_targets,)
         Private intercept.
     alpha_ : float
-        Default penalty, or `alpha`. If another penalty was used because it has less error, ``alpha_`` is still the
-        default.
+        Default penalty, or `alpha`. It does not change if another penalty has less error.
     privacy_ : PrivacyGuarantee
         Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int

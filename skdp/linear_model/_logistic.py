@@ -86,8 +86,7 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator
         return {"coef_": coef, "intercept_": intercept, "C_": C, "_loss": parameters.loss, "_geometry": geometry}
 
     def _fixed_cost(self) -> PrivacyCost | None:
-        # With a declared label set, the events depend on declared parameters only. The number of columns changes
-        # dimensions.
+        # With a declared label set, the events depend only on declared parameters, and not on the number of columns.
         if self._declared("classes") is None and self.delta > 0:
             return None
         return self.privacy_plan(n_features=1, n_classes=2).cost

@@ -52,7 +52,7 @@ class ObjPertLogReg(ObjectivePerturbation, PrivateLinearClassifier):
     C : float or "auto", default="auto"
         Weight of the sum of losses against half the squared norm of the coefficients, as in scikit-learn. If
         ``"auto"``, the weight is a formula of public parameters, at most 100 over the squared norm of rows. A number
-        that is larger than the proof admits is reduced. ``C_`` is the weight that was used.
+        that is larger than the proof admits is reduced. ``C_`` is the result.
     loss : {"log_loss", "huber"}, default="log_loss"
         ``"log_loss"`` is logistic regression, multinomial for three classes or more. ``"huber"`` is the hinge loss with
         a rounded kink (a support vector machine), one-vs-rest for three classes or more, without probabilities.
@@ -61,8 +61,7 @@ class ObjPertLogReg(ObjectivePerturbation, PrivateLinearClassifier):
         without a penalty has an unbounded sensitivity.
     tol : float, default=1e-6
         Tolerance of the solver, as a multiple of the largest gradient of one record. It affects privacy, because the
-        noise that hides the residual of the solver is proportional to `tol`. The residual is certified to stay below
-        this limit.
+        noise that hides the residual of the solver is proportional to `tol`. The residual is certified to be smaller.
     max_iter : int, default=100
         Number of Newton steps after which the solver changes to a slower search. It does not affect privacy.
     classes : array-like, default=None
@@ -77,11 +76,11 @@ class ObjPertLogReg(ObjectivePerturbation, PrivateLinearClassifier):
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
-        precedence over the schema. X is then the table itself, with text and missing values.
+        precedence over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------

@@ -105,7 +105,7 @@ class OutputPertLogReg(OutputPerturbation, PrivateLinearClassifier):
         without a penalty has an unbounded sensitivity.
     tol : float, default=1e-6
         Tolerance of the solver, as a multiple of the largest gradient of one record. It affects privacy, because the
-        residual of the solver is added to the sensitivity twice. The residual is certified to stay below this limit.
+        residual of the solver is added to the sensitivity twice. The residual is certified to be smaller.
     max_iter : int, default=100
         Number of Newton steps after which the solver changes to a slower search. It does not affect privacy.
     classes : array-like, default=None
@@ -120,11 +120,11 @@ class OutputPertLogReg(OutputPerturbation, PrivateLinearClassifier):
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
-        precedence over the schema. X is then the table itself, with text and missing values.
+        precedence over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------

@@ -72,8 +72,7 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         have the same effect as that gradient.
     batch_size : float, int or None, default=None
         A float is the probability that a record is in the sample of a step. An integer is the expected size of the
-        sample, and needs `expected_n`. If None, each step takes all records, or a fifth of them if `expected_n` implies
-        more than 2e10 products.
+        sample, and needs `expected_n`. If None, each step takes all records, or a fifth of them beyond 2e10 products.
     n_steps : int, default=None
         Number of steps, at most 1e9. If None, it is 500, unless `epochs` is given.
     epochs : float, default=None
@@ -103,13 +102,12 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
-        precedence over the schema. X is then the table itself, with text and missing values.
+        precedence over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
         Accountant that each `fit` and each `partial_fit` charges, before any noise is drawn. ``clone`` shares it. If
         None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, noise and samples are cryptographically secure. Use other values in tests only, because they give no
-        privacy.
+        If None, noise and samples are cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -242,8 +240,7 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
             Public label set. Required at the first call, unless the parameter `classes` is set.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
-            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other private
-            records.
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
 
         Returns
         -------

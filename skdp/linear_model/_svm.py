@@ -71,15 +71,13 @@ class ObjPertSVC(ObjectivePerturbation, PrivateLinearSVC):
     C : float or "auto", default="auto"
         Weight of the sum of losses against half the squared norm of the coefficients, as in
         :class:`sklearn.svm.LinearSVC`. If ``"auto"``, the weight is a formula of public parameters. A number that is
-        larger than the proof admits, which is less than for the log loss, is reduced. ``C_`` is the weight that was
-        used.
+        larger than the proof admits, which is less than for the log loss, is reduced. ``C_`` is the result.
     fit_intercept : bool, default=True
         Whether to add a constant feature of 0.3 `data_norm`. Its coefficient is regularised, because an intercept
         without a penalty has an unbounded sensitivity.
     tol : float, default=1e-6
         Tolerance of the solver, as a multiple of the largest gradient of one record. It affects privacy, because the
-        noise that hides the residual of the solver is proportional to `tol`. The residual is certified to stay below
-        this limit.
+        noise that hides the residual of the solver is proportional to `tol`. The residual is certified to be smaller.
     max_iter : int, default=100
         Number of Newton steps after which the solver changes to a slower search. It does not affect privacy.
     classes : array-like, default=None
@@ -94,11 +92,11 @@ class ObjPertSVC(ObjectivePerturbation, PrivateLinearSVC):
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
-        precedence over the schema. X is then the table itself, with text and missing values.
+        precedence over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
@@ -177,7 +175,7 @@ class OutputPertSVC(OutputPerturbation, PrivateLinearSVC):
         without a penalty has an unbounded sensitivity.
     tol : float, default=1e-6
         Tolerance of the solver, as a multiple of the largest gradient of one record. It affects privacy, because the
-        residual of the solver is added to the sensitivity twice. The residual is certified to stay below this limit.
+        residual of the solver is added to the sensitivity twice. The residual is certified to be smaller.
     max_iter : int, default=100
         Number of Newton steps after which the solver changes to a slower search. It does not affect privacy.
     classes : array-like, default=None
@@ -192,11 +190,11 @@ class OutputPertSVC(OutputPerturbation, PrivateLinearSVC):
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
-        precedence over the schema. X is then the table itself, with text and missing values.
+        precedence over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------

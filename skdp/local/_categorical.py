@@ -124,21 +124,20 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
         like any other value, and do not affect the estimates.
     epsilon : float, default=1.0
         Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
-        Smaller values add more noise. ``inf`` gives no privacy. More than about 40 for one column has the same effect
-        as 40.
+        Smaller values add more noise. ``inf`` gives no privacy. Above about 40 for one column, it has the effect of 40.
     n_reported : "all", "auto" or int, default="all"
         Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, the
         columns of each row are drawn at random, and its other columns are missing (NaN for numbers, None for text).
-        Estimates have less error if each row reports few columns with more of `epsilon`. ``"auto"`` takes the number
-        with the least error.
+        Estimates have less error if each row reports few columns with more of `epsilon`. ``"auto"`` has the least
+        error.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `categories`. X is then the table itself. All of its
-        columns must be declared as `Category`.
+        Public facts about the columns of a table, in place of `categories`. X is then the table. All of its columns
+        must be declared as `Category`.
     accountant : BudgetAccountant, default=None
         Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
-        With an int, each call draws the same noise.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. With an
+        int, each call draws the same noise.
 
     Attributes
     ----------
@@ -238,25 +237,22 @@ class UnaryEncoder(CategoryTransformer):
         like any other value, and do not affect the estimates.
     kind : {"optimized", "symmetric"}, default="optimized"
         If ``"optimized"``, ones are kept with probability 1/2, and zeros are rarely changed (optimised unary encoding).
-        If ``"symmetric"``, both are changed with the same probability. ``"optimized"`` has less error for many
-        categories.
+        If ``"symmetric"``, both are changed with the same probability. ``"optimized"`` is better for many categories.
     epsilon : float, default=1.0
         Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
-        Smaller values add more noise. ``inf`` gives no privacy. More than about 40 for one column has the same effect
-        as 40.
+        Smaller values add more noise. ``inf`` gives no privacy. Above about 40 for one column, it has the effect of 40.
     n_reported : "all", "auto" or int, default="all"
         Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, the
         columns of each row are drawn at random, and its other columns are missing (-1 in each of their bits). Estimates
-        have less error if each row reports few columns with more of `epsilon`. ``"auto"`` takes the number with the
-        least error.
+        have less error if each row reports few columns with more of `epsilon`. ``"auto"`` has the least error.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `categories`. X is then the table itself. All of its
-        columns must be declared as `Category`.
+        Public facts about the columns of a table, in place of `categories`. X is then the table. All of its columns
+        must be declared as `Category`.
     accountant : BudgetAccountant, default=None
         Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
-        With an int, each call draws the same noise.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. With an
+        int, each call draws the same noise.
 
     Attributes
     ----------
@@ -385,20 +381,19 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
         like any other value, and do not affect the estimates.
     epsilon : float, default=1.0
         Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
-        Smaller values add more noise. ``inf`` gives no privacy. More than about 40 for one column has the same effect
-        as 40.
+        Smaller values add more noise. ``inf`` gives no privacy. Above about 40 for one column, it has the effect of 40.
     n_reported : "all", "auto" or int, default="all"
         Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, the
         columns of each row are drawn at random, and its other columns are missing (-1). Estimates have less error if
-        each row reports few columns with more of `epsilon`. ``"auto"`` takes the number with the least error.
+        each row reports few columns with more of `epsilon`. ``"auto"`` has the least error.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `categories`. X is then the table itself. All of its
-        columns must be declared as `Category`.
+        Public facts about the columns of a table, in place of `categories`. X is then the table. All of its columns
+        must be declared as `Category`.
     accountant : BudgetAccountant, default=None
         Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
-        With an int, each call draws the same noise.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. With an
+        int, each call draws the same noise.
 
     Attributes
     ----------

@@ -2,8 +2,7 @@ r"""Naive Bayes from randomised reports. Label and features of each row are rand
 
 Naive Bayes needs the joint frequencies of each label with each category of each feature. A row reports one of these
 tables, drawn at random, or a few. For each table, it reports the *pair* of label and category as one symbol through one
-channel, with the whole budget. Separate reports of label and feature would have half of the budget each, and their
-errors would multiply.
+channel, with the whole budget. Separate reports of label and feature would have half of the budget each.
 """
 
 from __future__ import annotations
@@ -139,7 +138,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         Edges of the bins of single columns, by position or name.
     n_reported : "all", "auto" or int, default="auto"
         Number of tables that each row reports, with an equal part of `epsilon` for each. There is one table of the
-        label and each feature, and one of the label only. ``"auto"`` takes the number with the least error.
+        label and each feature, and one of the label only. ``"auto"`` has the least error.
     alpha : float, default=1.0
         Number of records that are added to each category and bin of each class.
     dependence : float, default=0.15
@@ -152,12 +151,12 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         None, `fit` declares the labels in `y` public, with a `PrivacyAssumptionWarning`.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `classes`, `categorical_features` and
-        `n_categories`. A parameter that is set takes precedence over the schema. X is then the table itself, with text
-        and missing values.
+        `n_categories`. A parameter that is set takes precedence over the schema. X is then the table, with text and
+        missing values.
     accountant : BudgetAccountant, default=None
         Accountant that each call of `fit` or `randomize` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
@@ -295,8 +294,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         Returns
         -------
         reports : ndarray of int64, of shape (n_samples, n_tables)
-            Reports for `fit_reports`, which accepts those of several calls together. -1 for tables that a row does not
-            report.
+            Reports for `fit_reports`, which accepts those of several calls together. -1 if a table is not reported.
         """
         reset = not hasattr(self, "classes_")
         return self._randomize(X, y, self._declared_classes(), "randomize", reset=reset)[0]

@@ -123,25 +123,23 @@ class LocalLaplace(NumberTransformer):
     Parameters
     ----------
     bounds : tuple (lower, upper)
-        Public bounds of the columns: numbers, or one for each column. Required. Values beyond are clipped, without a
-        warning.
+        Public bounds of the columns: numbers, or one for each column. Values beyond are clipped, without a warning.
     epsilon : float, default=1.0
         Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
         Smaller values add more noise. ``inf`` gives no privacy.
     n_reported : "all", "auto" or int, default="auto"
         Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, the
         columns of each row are drawn at random. The other columns have the middle of their bounds, and the reported
-        numbers are moved away from the middle by a factor that keeps each number unbiased. ``"auto"`` takes the number
-        with the least error.
+        numbers are moved away from the middle by a factor that keeps each number unbiased. ``"auto"`` has the least
+        error.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`. A parameter that is set takes precedence over
-        the schema. X is then the table itself. All of its columns must be declared as `Number`, with
-        ``missing="error"``.
+        the schema. X is then the table. All of its columns must be declared as `Number`, with ``missing="error"``.
     accountant : BudgetAccountant, default=None
         Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
-        With an int, each call draws the same noise.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. With an
+        int, each call draws the same noise.
 
     Attributes
     ----------
@@ -214,25 +212,23 @@ class PiecewiseMechanism(NumberTransformer):
     Parameters
     ----------
     bounds : tuple (lower, upper)
-        Public bounds of the columns: numbers, or one for each column. Required. Values beyond are clipped, without a
-        warning.
+        Public bounds of the columns: numbers, or one for each column. Values beyond are clipped, without a warning.
     epsilon : float, default=1.0
         Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
         Smaller values add more noise. ``inf`` gives no privacy.
     n_reported : "all", "auto" or int, default="auto"
         Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, the
         columns of each row are drawn at random. The other columns have the middle of their bounds, and the reported
-        numbers are moved away from the middle by a factor that keeps each number unbiased. ``"auto"`` takes the number
-        with the least error.
+        numbers are moved away from the middle by a factor that keeps each number unbiased. ``"auto"`` has the least
+        error.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`. A parameter that is set takes precedence over
-        the schema. X is then the table itself. All of its columns must be declared as `Number`, with
-        ``missing="error"``.
+        the schema. X is then the table. All of its columns must be declared as `Number`, with ``missing="error"``.
     accountant : BudgetAccountant, default=None
         Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
-        With an int, each call draws the same noise.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. With an
+        int, each call draws the same noise.
 
     Attributes
     ----------

@@ -9,8 +9,8 @@ The result has exactly the law of ideal noise, rounded. Rounding is post-process
 continuous noise holds without a change for the output of a computer. There are no low-order bits to read (Mironov
 2012), and a discrete law needs no correction.
 
-Normals are given by their own first bits (:mod:`skdp.mechanisms._normals`), so that the function is a product if there
-is no factor.
+Normals are given by their own first bits (:mod:`skdp.mechanisms._normals`), so that without a factor, the function is a
+product.
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ each group, with parameter :math:`\varepsilon`, is together :math:`\varepsilon`-
 Proof. Choices are independent. One record changes the law of one of them only, and the other factors of the joint
 probability cancel in the ratio.
 
-If one record may change the scores of several groups, the parameters of their choices add up instead, as for any
-releases.
+If one record may change the scores of several groups, the parameters of their choices add up.
 
 Score ranges and monotone scores are defined in :mod:`skdp.mechanisms.exponential`.
 """

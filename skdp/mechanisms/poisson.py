@@ -40,8 +40,7 @@ class PoissonSampler:
     Parameters
     ----------
     rate : float
-        Probability that a row is in a sample, at least ``LEAST_RATE`` and below 1. It represents an exact dyadic
-        number.
+        Probability that a row is in a sample, at least ``LEAST_RATE`` and below 1. It is an exact dyadic number.
     """
 
     rate: float

@@ -20,8 +20,7 @@ Groups. If up to :math:`s` records of one group are added at a time, the exponen
 bounds hold. With :math:`a` of them in its part, the scores of a cut move by at most :math:`a\max(k, m - k)`, and its
 choice is :math:`a\varepsilon/s`-DP and -bounded-range. Given the cuts before, the parts of one depth are disjoint and
 their choices independent. Therefore ratios multiply, ranges of their logarithms add up, and the sum of the :math:`a` is
-at most :math:`s`. A depth still costs :math:`\varepsilon`, for every distribution of the group's records over the
-parts.
+at most :math:`s`. A depth still costs :math:`\varepsilon`, for every distribution of these records.
 
 Shares. A record may also count by shares in several cells, as in :func:`skdp.sensitivity.spread_counts`. Shares are not
 negative, and their sum is 1. With a share :math:`a` of the record in a part, :math:`m r(o) - k n` moves by between

@@ -1,8 +1,7 @@
 """Division of one budget over the private steps of a pipeline.
 
 The list of private steps, and the number of fits of each, are public, because they follow from the parameters of the
-pipeline and of scikit-learn's meta-estimators. The budget is split so that all these fits together cost no more than
-it.
+pipeline and of scikit-learn's meta-estimators. The budget is split so that it covers all these fits.
 """
 
 from __future__ import annotations
@@ -238,8 +237,7 @@ def allocation_of(
 
 def largest_budget(accountant: BudgetAccountant, estimator: Any, k: int, n_features: int | None) -> Budget:
     """Return the largest budget at which `accountant` admits `k` equal fits of `estimator`."""
-    # For a private estimator, the result is an epsilon at its own delta. For others, it is a valid argument of
-    # `allocate`.
+    # For a private estimator, the result is an epsilon at its own delta. For others, it is for `allocate`.
     weights = getattr(estimator, "weights", None)
     if isinstance(estimator, Pipeline):
         # A PrivatePipeline charges its steps one by one.

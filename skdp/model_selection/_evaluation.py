@@ -70,8 +70,7 @@ class Evaluation:
     ----------
     value : float or ndarray
         Score or table. For ``"confusion_matrix"``, the table has counts by true and predicted label. For
-        ``"histogram"``, it has counts by estimated probability (rows) and by whether the label is the second one
-        (columns).
+        ``"histogram"``, it has counts by estimated probability (rows) and by label (columns).
     counts : ndarray
         Noisy table from which the value was computed. For ``"f1"`` and ``"f1_macro"``, it is a confusion matrix with
         one more column, for records without a predicted label.
@@ -145,8 +144,7 @@ def private_score(
     classes : array-like, default=None
         Label set. If None, it is ``classes_`` of the estimator. Records with other labels count as wrong, or in no
         cell. If the model refuses a record with one of these labels, the record counts as an error of its label: as a
-        false negative in F1, and at the wrong end of the histogram for an area under a curve. It is not counted in the
-        tables themselves.
+        false negative in F1, and at the wrong end of the histogram for an area under a curve. Tables leave it out.
     label_weights : dict, default=None
         Public weights of the labels, for balanced accuracy.
     loss_bound : float, default=5.0
@@ -160,15 +158,14 @@ def private_score(
         Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
         random. The guarantee is then for all rows of a group together. If None, the guarantee is for one row.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
-        group.
+        Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
     schema : Schema, default=None
         Public facts about the columns of a table, from which `bounds_y`, `rows_per_group` and the groups follow unless
         they are given. By default, the schema of the estimator.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Returns
     -------
@@ -297,8 +294,7 @@ def private_cross_val_score(
         None, the guarantee is for one row.
         fold, and the guarantee is for adding or removing them all. None: each record by itself.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
-        group.
+        Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
     schema : Schema, default=None
         Public facts about the columns of a table, for the estimator or the first step of the pipeline. X is then the
         table itself. `bounds_y`, `rows_per_group` and the groups follow from the schema unless they are given.
@@ -308,7 +304,7 @@ def private_cross_val_score(
     n_jobs : int, default=None
         Number of parallel fits.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Returns
     -------

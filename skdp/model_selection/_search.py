@@ -127,8 +127,7 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         y : array-like of shape (n_samples,)
             Labels or targets.
         groups : array-like of shape (n_samples,), default=None
-            Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
-            group.
+            Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
 
         Returns
         -------
@@ -583,8 +582,8 @@ _PARAMETERS = """    epsilon : float, default=1.0
     n_jobs : int, default=None
         Number of parallel fits, as in joblib.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
-        Each fit has noise of its own for any seed of the estimator.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. Each fit
+        has noise of its own for any seed of the estimator.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -621,8 +620,7 @@ class DPGridSearchCV(PrivateSearch):
     Parameters
     ----------
     estimator : estimator
-        Private classifier or regressor, or a pipeline of private steps and of listed steps that map each row
-        separately.
+        Private classifier or regressor, or a pipeline of private steps and of listed steps for single rows.
     param_grid : dict or list of dict
         Settings to try, as in scikit-learn.
 {_PARAMETERS}
@@ -713,8 +711,7 @@ class DPRandomizedSearchCV(PrivateSearch):
     Parameters
     ----------
     estimator : estimator
-        Private classifier or regressor, or a pipeline of private steps and of listed steps that map each row
-        separately.
+        Private classifier or regressor, or a pipeline of private steps and of listed steps for single rows.
     param_distributions : dict or list of dict
         Lists, or distributions with a method ``rvs``, as in scikit-learn.
     n_iter : int, default=10

@@ -19,8 +19,7 @@ Array = NDArray[np.float64]
 SPREAD_OF_MEANS = 0.05
 SPREAD_OF_VARIANCES = 0.005
 
-#: The variance of a class differs from that of all records if the difference exceeds so many standard deviations of its
-#: noise.
+#: A class keeps its variance if that differs from the variance of all records by this times the noise.
 APART = 1.0
 
 # The least variance of a Gaussian, in the same units.
@@ -123,13 +122,11 @@ def moments(
     variance = np.clip(second / n + 0.5 - mean**2, _LEAST_VARIANCE, 1.0)
     error = second_noise / n
     kept = SPREAD_OF_VARIANCES / (SPREAD_OF_VARIANCES + error**2)
-    # A difference of variances changes the scores of all rows near the mean. A difference that noise can explain is
-    # ignored.
+    # A difference of variances changes the scores of all rows near the mean. Noise must not explain it.
     noise_of_difference = APART * np.hypot(error, 2 * mean * noise / n)
     difference = np.abs(variance - (share * variance).sum(axis=0))
     kept = kept * (1 - (noise_of_difference / np.maximum(difference, noise_of_difference + _TINY)) ** 2)
-    # A variance that is too small harms more than one that is too large. Therefore the standard deviation of the noise
-    # is added.
+    # A variance that is too small harms more than one that is too large. Therefore the noise is added.
     variance += np.minimum(error, 1.0)
     pooled = (share * variance).sum(axis=0)
     variance = kept * variance + (1 - kept) * pooled

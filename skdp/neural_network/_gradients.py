@@ -62,8 +62,7 @@ _ROUNDING = 1 + 2.0**-8
 MOST_UNITS = 2**16
 MOST_LAYERS = 100
 
-#: Weights lie between this and its negative. This does not limit the model, because rows and activations have entries
-#: of about 1.
+#: Weights lie between this and its negative. This does not limit the model, because activations are about 1.
 LARGEST_WEIGHT = 2.0**20
 
 # Exponents of derivatives are at most this, with either sign, so that no square, product or step overflows.

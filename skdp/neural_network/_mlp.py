@@ -344,8 +344,7 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         Optimizer: Adam, or gradient descent with momentum.
     alpha : float, default=0.0
         L2 penalty on weights, relative to the average loss of a record. Its gradient is `alpha` times the weights, and
-        needs no clipping. Intercepts are not penalised. SGD takes proximal steps, which shrink weights and converge for
-        every `alpha`.
+        needs no clipping. Intercepts are not penalised. SGD takes proximal steps, which converge for every `alpha`.
     max_grad_norm : float or "auto", default="auto"
         Clipping bound: the largest L2 norm of the contribution of a record to a gradient. A larger norm means less
         extreme probabilities and more noise. ``"auto"`` is 2, for inputs that are scaled so that `data_norm` becomes
@@ -383,12 +382,12 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
-        precedence over the schema. X is then the table itself, with text and missing values.
+        precedence over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, noise, samples and initial weights are cryptographically secure. Use other values in tests only,
-        because they give no privacy.
+        If None, noise, samples and initial weights are cryptographically secure. Other values are for tests only, and
+        give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -581,12 +580,12 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds_y` and `data_norm`. A parameter that is set takes
-        precedence over the schema. X is then the table itself, with text and missing values.
+        precedence over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, noise, samples and initial weights are cryptographically secure. Use other values in tests only,
-        because they give no privacy.
+        If None, noise, samples and initial weights are cryptographically secure. Other values are for tests only, and
+        give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time

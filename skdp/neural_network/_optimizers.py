@@ -29,8 +29,7 @@ _HALF_AT = 4.0
 SGD_RATE = 0.5
 SGD_WANDER = 0.05
 
-#: Initial weights of the output layer, as a multiple of those of other layers, so that predictions start near the
-#: middle.
+#: Initial weights of the output layer, as a multiple of those of other layers, to start near the middle.
 OUTPUT_SCALE = 0.1
 
 

@@ -152,8 +152,8 @@ class PublicBinner(BinTransformer, PublicTransformer):
         ``"onehot"`` returns one indicator for each bin, for linear models. ``"ordinal"`` returns the number of the bin,
         for trees and naive Bayes (``categorical_features``, with ``n_categories=n_bins``).
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`. X is then the table itself. All of its columns
-        must be declared as `Number`, with ``missing="error"``.
+        Public facts about the columns of a table, in place of `bounds`. X is then the table. All of its columns must be
+        declared as `Number`, with ``missing="error"``.
 
     Attributes
     ----------

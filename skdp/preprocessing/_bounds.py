@@ -1,7 +1,6 @@
 """Clipping and scaling by public numbers.
 
-Each row is mapped separately, so that neighbouring data sets stay neighbours. Nothing is released, and no budget is
-used.
+Each row is mapped separately, so that neighbouring data sets stay neighbours. No budget is used.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
     feature_range : tuple (low, high), default=(-1, 1)
         Range to which the bounds are mapped. Numbers from -1e100 to 1e100.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`. X is then the table itself. All of its columns
-        must be declared as `Number`, with ``missing="error"``.
+        Public facts about the columns of a table, in place of `bounds`. X is then the table. All of its columns must be
+        declared as `Number`, with ``missing="error"``.
 
     Attributes
     ----------

@@ -63,12 +63,12 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
     universe : array-like, default=None
         Public candidates, at least two. Other labels are left out. If None, any label can be released.
     false_alarm : float, default=0.01
-        Largest probability that a candidate without records is released. Only used with `universe`. Without it, there
-        are no false alarms.
+        Largest probability that a candidate without records is released. Only used with `universe`. Otherwise, there
+        are none.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------

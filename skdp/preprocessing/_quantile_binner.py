@@ -68,12 +68,11 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
         for trees and naive Bayes (``categorical_features``, with ``n_categories=n_bins``).
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`. A parameter that is set takes precedence over
-        the schema. X is then the table itself. All of its columns must be declared as `Number`, with
-        ``missing="error"``.
+        the schema. X is then the table. All of its columns must be declared as `Number`, with ``missing="error"``.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, random bits are cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, random bits are cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------

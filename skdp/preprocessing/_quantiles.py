@@ -133,16 +133,15 @@ def private_quantiles(
         Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
         random. The guarantee is then for all rows of a group together. If None, the guarantee is for one row.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
-        group.
+        Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `rows_per_group` and `groups`. A parameter that
-        is set takes precedence over the schema. X is then the table itself. All of its columns must be declared as
-        `Number`, with ``missing="error"``.
+        is set takes precedence over the schema. X is then the table. All of its columns must be declared as `Number`,
+        with ``missing="error"``.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, random bits are cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, random bits are cryptographically secure. Other values are for tests only, and give no privacy.
 
     Returns
     -------
@@ -278,12 +277,11 @@ def private_bounds(
         Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
         random. The guarantee is then for all rows of a group together. If None, the guarantee is for one row.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
-        group.
+        Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, random bits are cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, random bits are cryptographically secure. Other values are for tests only, and give no privacy.
 
     Returns
     -------

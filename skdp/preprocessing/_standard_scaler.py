@@ -105,8 +105,7 @@ def _postprocess_sums(sums: Array, mechanism: Mechanism) -> Estimate:
     means = np.clip(sums[1 : 1 + d] / count, -1.0, 1.0)
     variances = sums[1 + d :] / (weight * count) + 0.5 - means**2
     if noise > 0:
-        # The errors of the mean square, and of the square of the mean. The noise of the count is the same in both, and
-        # smaller.
+        # The errors of the mean square, and of the square of the mean. The noise of the count is smaller.
         error = noise / count * np.sqrt(1 / weight**2 + 4 * means**2)
         variances = _expected_variances(variances, error)
     return Estimate(count, means, np.clip(variances, _LEAST_VARIANCE, 1.0))
@@ -115,8 +114,7 @@ def _postprocess_sums(sums: Array, mechanism: Mechanism) -> Estimate:
 def _expected_variances(noisy: Array, error: Array) -> Array:
     """Return exponentials of the expected logarithms of variances up to 1, given noisy ones and a flat prior."""
     # They have the normal distribution around the noisy variances, truncated at 0 and 1. Therefore a feature with
-    # little variance is not scaled up to a large feature of noise. Farther out, the distribution keeps its shape, but
-    # its tails underflow.
+    # little variance is not scaled up to a large feature of noise. Farther out, its tails underflow.
     noisy = np.clip(noisy, -5 * error, 1 + 5 * error)
     below, above = ndtr(-noisy / error), ndtr((1 - noisy) / error)
     quantiles = noisy + error * ndtri(below + _MIDPOINTS[:, None] * (above - below))
@@ -146,12 +144,12 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         large. If None, the guarantee is for one row.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds` and `rows_per_group`. A parameter that is set
-        takes precedence over the schema. X is then the table itself. All of its columns must be declared as `Number`,
-        with ``missing="error"``.
+        takes precedence over the schema. X is then the table. All of its columns must be declared as `Number`, with
+        ``missing="error"``.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
@@ -239,8 +237,7 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), default=None
-            Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
-            group.
+            Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
 
         Returns
         -------

@@ -258,8 +258,7 @@ class LabelsMixin(PrivateEstimator):
             Labels. With declared `classes`, rows with other labels are left out.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
-            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other private
-            records.
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
 
         Returns
         -------
@@ -288,12 +287,10 @@ class GroupsMixin(PrivateEstimator):
             Labels, or finite targets, which are clipped to `bounds_y`. With declared `classes`, rows with other labels
             are left out.
         groups : array-like of shape (n_samples,), default=None
-            Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
-            group.
+            Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
-            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other private
-            records.
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
 
         Returns
         -------
@@ -332,8 +329,7 @@ class TargetsMixin(PrivateEstimator):
             Finite targets, which are clipped to `bounds_y`.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
-            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other private
-            records.
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
 
         Returns
         -------

@@ -99,8 +99,7 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         except BaseException:
             _put_back(self, before)
             raise
-        # NumPy's message holds the number of rows. It is raised outside the handler, so that it is not kept as the
-        # context.
+        # NumPy's message holds the number of rows. Outside the handler, it is not kept as the context.
         raise MemoryError("there is too little memory for this fit")
 
     return wrapper
@@ -149,8 +148,7 @@ class DPEstimatorMixin(TakesSchema, DiscreetMethods, ABC):
     `randomize`) that raises leaves the estimator as it was.
     """
 
-    #: Fitted attributes that are functions of released numbers, and those of public facts only, besides the attributes
-    #: of all estimators.
+    #: Fitted attributes that are functions of released numbers, and those of public facts only.
     _released: ClassVar[frozenset[str]] = frozenset()
     _public: ClassVar[frozenset[str]] = frozenset()
 

@@ -4,8 +4,7 @@ A fit consists of phases: the releases of its plan, or the parts of a search in 
 Names of phases and numbers of steps follow from public parameters and from earlier releases. Therefore reports are
 post-processing, except for the elapsed time, which no guarantee covers. A phase with a private number of steps reports
 only its start and its end. Callbacks receive None in place of rows and labels. Estimators for callbacks consist of
-released values. A callback may request to stop early, without effect, because the noise is made for all steps, and all
-steps are charged.
+released values. A callback may request to stop early, without effect, because all steps are charged.
 """
 
 from __future__ import annotations
@@ -23,8 +22,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 #: Returns fitted attributes as if the fit had ended here, from released values alone.
 Attributes = Callable[[], dict[str, Any]]
 
-#: Names and numbers of steps of phases. The number is 0 for a phase without steps, and None if it depends on earlier
-#: releases.
+#: Names and numbers of steps of phases. The number is 0 for a phase without steps, and None if releases determine it.
 Phases = Sequence[tuple[str, int | None]]
 
 try:

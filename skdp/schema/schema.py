@@ -323,8 +323,7 @@ class Schema(Mapping[str, Column]):
     def check(self, table: Any) -> TableCheck:
         """Count the entries of a table that are missing, unreadable or not declared. This is not private.
 
-        Unreadable entries are entries of a `Number` that are no numbers, such as text and dates. Fits count them as
-        missing.
+        Unreadable entries are entries of a `Number` that are no numbers, such as text and dates. They count as missing.
 
         The result is for the curator of the data, who may see the data. Never publish it, and do not change the schema
         because of it, unless the code book gives the reason.

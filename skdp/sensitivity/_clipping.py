@@ -83,8 +83,7 @@ def clip_rows(X: Any, norm: float, constant: float = 0.0) -> ClippedRows:
         block = out[start : start + BLOCK_ROWS, :n_columns]
         with np.errstate(over="ignore", under="ignore"):
             squared = squared_norms(rows)
-            # Beyond these limits, squares overflow or lose digits. Therefore rows are first divided by their largest
-            # entry.
+            # Beyond these limits, squares overflow or lose digits. Rows are first divided by their largest entry.
             extreme = (squared > 1e300) | (squared < 1e-280)
             factor = np.minimum(1.0, target / np.sqrt(np.maximum(squared, 1e-280)))
             np.multiply(rows, factor[:, None], out=block)

@@ -49,8 +49,8 @@ def spread_counts(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     """Divide each cell into `PARTS` parts, and count an equal share of each record of the cell in each part.
 
     A record adds ``1 / PARTS`` to each of the parts of one cell of each column. These shares are not negative, and
-    their sum is 1. Therefore the L1 norm of a record's contribution is 1, as for counts. Shares are powers of two, so
-    that all sums are exact.
+    their sum is 1. Therefore the L1 norm of a record's contribution is 1, as for counts. Sums of shares, which are
+    powers of two, are exact.
 
     Parameters
     ----------

@@ -150,6 +150,5 @@ def chebyshev_l2(weights: tuple[float, ...], n_columns: int, shared: bool) -> fl
     return math.sqrt(squares) * (1 + 2.0**-50)
 
 
-# Half a step, plus more than the rounding errors of the evaluation. Coefficients are below 2**6, and there are few
-# terms.
+# Half a step, plus more than the rounding errors of the evaluation. Coefficients are below 2**6.
 _ROUNDING = 2.0 ** -(POLYNOMIAL_BITS + 1) * (1 + 2.0**-10)

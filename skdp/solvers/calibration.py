@@ -35,8 +35,7 @@ _FIRST, _SECOND = np.repeat([-1.0, 0.0, 1.0], 2), np.repeat([1.0, -1.0, 1.0], 2)
 _TARGET = np.tile([-1.0, 1.0], 3)
 
 # A line is used if it is better than the predictions, or than the mean, by so many standard deviations of the noise in
-# the difference. The noise is in the line and in the difference. Therefore a coefficient is twice this number from its
-# start.
+# the difference. The noise is in the line and in the difference. A coefficient is therefore twice this far off.
 _SURE_BY, _SURE_BY_OF_MEAN = 2.0, 1.5
 
 _MOST_SLOPE = 4.0

@@ -94,8 +94,7 @@ class Descent:
     @property
     def max_norm(self) -> float:
         """The clipping bound, which is the sensitivity."""
-        # No derivative is longer than `lipschitz`. Therefore this clips nothing, and a larger bound would only add
-        # noise.
+        # No derivative is longer than `lipschitz`. A larger bound would only add noise.
         most = self.loss.lipschitz * (1 + 2.0**-30) * self.settings.row_norm
         if self.settings.max_grad_norm is not None:
             return min(self.settings.max_grad_norm, most)
@@ -128,8 +127,7 @@ class Path:
         self._velocity = np.zeros_like(start)
         self._schedule = settings.learning_rate
         self._rate = eta(descent, noise / count) if settings.eta0 is None else settings.eta0
-        # If features have mean 0, the intercept moves alone at first. Otherwise, the other weights would follow the
-        # mean.
+        # If features have mean 0, the intercept moves alone at first. Otherwise, others would follow the mean.
         self._alone = schedule.n_steps // _ALONE if descent.centred else 0
         walk = math.sqrt(self._alone) * noise / count * settings.constant
         longest = 1 / settings.constant**2 if descent.centred else 0.0

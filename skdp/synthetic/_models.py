@@ -206,8 +206,7 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         Privacy budget of one fit, in [0, 1). If 0, the noise is discrete Laplace noise, which is smaller for one fit,
         because a record is in one cell. Otherwise, the noise is Gaussian, and many fits together cost less.
     bounds : tuple (lower, upper)
-        Public bounds of the numeric features: numbers, or one for each column. Values beyond count in the outermost
-        bins.
+        Public bounds of the numeric features: numbers, or one for each column. Values beyond count in the outer bins.
     categorical_features : array-like, default=None
         Categorical columns, coded 0, 1, ..., given by positions, names, or a mask. Rows with other values are left out.
     n_categories : int or array-like of int, default=None
@@ -236,12 +235,12 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `classes`, `rows_per_group`,
         `categorical_features` and `n_categories`. A parameter that is set takes precedence over the schema. X is then
-        the table itself, with text and missing values.
+        the table, with text and missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy. It
-        is not passed on to `estimator`.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. It is not
+        passed on to `estimator`.
 
     Attributes
     ----------
@@ -345,12 +344,10 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         y : array-like of shape (n_samples,)
             Labels. With declared `classes`, rows with other labels are left out.
         groups : array-like of shape (n_samples,), default=None
-            Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
-            group.
+            Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
-            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other private
-            records.
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
 
         Returns
         -------
@@ -430,8 +427,8 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
     ----------
     estimator : estimator, default=None
         Regressor that is fitted to the centres of the cells, with their weights. Its `fit` must accept `sample_weight`,
-        or it is a pipeline that ends in such a regressor. If None, it is linear regression of scaled columns and
-        one-hot categories.
+        or it is a pipeline that ends in such a regressor. If None, linear regression of scaled columns and one-hot
+        categories.
     n_samples : int, default=None
         If given, the regressor is fitted to so many synthetic rows instead, at most 1e8. Use it for regressors without
         weights, such as a grid search or nearest neighbours.
@@ -441,8 +438,7 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         Privacy budget of one fit, in [0, 1). If 0, the noise is discrete Laplace noise, which is smaller for one fit,
         because a record is in one cell. Otherwise, the noise is Gaussian, and many fits together cost less.
     bounds : tuple (lower, upper)
-        Public bounds of the numeric features: numbers, or one for each column. Values beyond count in the outermost
-        bins.
+        Public bounds of the numeric features: numbers, or one for each column. Values beyond count in the outer bins.
     bounds_y : tuple (lower, upper)
         Public bounds of the target. Targets beyond count in the outermost bins.
     categorical_features : array-like, default=None
@@ -467,12 +463,12 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `rows_per_group`,
         `categorical_features` and `n_categories`. A parameter that is set takes precedence over the schema. X is then
-        the table itself, with text and missing values.
+        the table, with text and missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy. It
-        is not passed on to `estimator`.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. It is not
+        passed on to `estimator`.
 
     Attributes
     ----------
@@ -568,12 +564,10 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         y : array-like of shape (n_samples,)
             Finite targets, clipped to `bounds_y`.
         groups : array-like of shape (n_samples,), default=None
-            Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
-            group.
+            Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
-            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other private
-            records.
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
 
         Returns
         -------

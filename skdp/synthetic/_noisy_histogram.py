@@ -29,8 +29,7 @@ class NoisyHistogram(HistogramBase):
         Privacy budget of one fit, in [0, 1). If 0, the noise is discrete Laplace noise, which is smaller for one fit,
         because a record is in one cell. Otherwise, the noise is Gaussian, and many fits together cost less.
     bounds : tuple (lower, upper)
-        Public bounds of the numeric features: numbers, or one for each column. Values beyond count in the outermost
-        bins.
+        Public bounds of the numeric features: numbers, or one for each column. Values beyond count in the outer bins.
     bounds_y : tuple (lower, upper), default=None
         Public bounds of a numeric target, which is then counted as one more column.
     classes : array-like, default=None
@@ -58,11 +57,11 @@ class NoisyHistogram(HistogramBase):
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `classes`, `rows_per_group`,
         `categorical_features` and `n_categories`. A parameter that is set takes precedence over the schema. X is then
-        the table itself, with text and missing values.
+        the table, with text and missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
@@ -169,12 +168,10 @@ class NoisyHistogram(HistogramBase):
         y : array-like of shape (n_samples,), default=None
             Labels or targets, if `classes` or `bounds_y` is given. Ignored otherwise.
         groups : array-like of shape (n_samples,), default=None
-            Group of each row, given by a number or a text. Required with `rows_per_group`, unless `schema` declares the
-            group.
+            Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
-            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other private
-            records.
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
 
         Returns
         -------

@@ -253,8 +253,7 @@ class RandomTrees(TreeModel, PrivateEstimator):
     def feature_importances_(self) -> Array:
         """Mean decreases of impurity by the splits of each column, divided by their sum, of shape (n_features,).
 
-        They are computed from the released counts or sums in the leaves. The part that noise and sampling explain is
-        subtracted.
+        They are computed from the released counts or sums in the leaves. The share of noise and sampling is subtracted.
         """
         check_is_fitted(self, "privacy_")
         found: Array = self._importances(self._decreases)

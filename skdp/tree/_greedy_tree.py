@@ -1,8 +1,7 @@
 r"""A decision tree whose splits are chosen privately, level by level (Friedman and Schuster 2010).
 
 Candidates are public: thresholds on a grid, and single categories. The nodes of one level hold disjoint records.
-Therefore a level costs as much as the choice in one node. The chosen splits of each level and the class counts of the
-leaves are released.
+Therefore a level costs as much as the choice in one node. The splits of each level and the leaf counts are released.
 """
 
 from __future__ import annotations
@@ -334,8 +333,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         Number of candidate thresholds of each numeric feature, evenly spaced within its bounds. A categorical feature
         has one candidate for each category, against all others.
     criterion : {"gini", "max"}, default="gini"
-        Score of a split. ``"gini"`` prefers a small Gini impurity. ``"max"`` prefers few records outside the largest
-        classes of the children.
+        Score of a split. ``"gini"`` prefers a small Gini impurity. ``"max"`` prefers large majorities in the children.
     prune : bool, default=True
         Whether to undo splits of nodes that have too few records for the noise, according to the noisy counts.
     classes : array-like, default=None
@@ -350,12 +348,12 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `classes`, `categorical_features` and
-        `n_categories`. A parameter that is set takes precedence over the schema. X is then the table itself, with text
-        and missing values.
+        `n_categories`. A parameter that is set takes precedence over the schema. X is then the table, with text and
+        missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------

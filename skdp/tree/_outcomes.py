@@ -2,8 +2,8 @@
 
 In both cases, each leaf has the numbers of two or more classes. For targets, let :math:`v` be the target mapped from
 its bounds to [0, 1]. A record is a share :math:`1 - v` of one class and a share :math:`v` of another. The number of
-records in a leaf is the sum of its two numbers. The sum of their targets, relative to the middle of the bounds, is half
-of the difference.
+records in a leaf is the sum of its two numbers. The sum of their targets, relative to the middle, is half of the
+difference.
 """
 
 from __future__ import annotations

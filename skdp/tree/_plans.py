@@ -38,8 +38,7 @@ _CUT_SHARE, _CLASS_SHARE, _SCALE_SHARE, _STEP_SHARE = 0.1, 0.04, 0.02, 0.2
 #: Cut points: levels of bisection, and cells of the grid.
 LEVELS, GRID = 3, 1024
 
-#: Depth if the number of trees is given and the number of records is not, and the largest depth that is chosen
-#: otherwise.
+#: Depth if the number of trees is given and the number of records is not, and the largest depth otherwise.
 _DEPTH, _DEEPEST = 5, 8
 
 #: Required mean number of records of a class, in standard deviations of the noise in a count ...
@@ -48,8 +47,7 @@ _RECORDS_FOR_NOISE = 8
 #: ... for a step of the weights to be worth its part of the budget.
 _RECORDS_FOR_STEP = 16
 
-#: Records of each class that count as much as one standard deviation of the noise, on average, because labels are a
-#: sample.
+#: Records of each class that count as much as one standard deviation of the noise, on average.
 _RECORDS_IN_LEAF = 2.0
 
 #: The smallest default number of trees.
@@ -117,8 +115,7 @@ class Parameters:
             return self.max_depth
         if n_rows is None:
             return _DEPTH
-        # If there are fewer trees than features, more splits are needed to use the features, down to one standard
-        # deviation.
+        # If there are fewer trees than features, more splits are needed to use the features, down to one deviation.
         held = 4 / min(max(n_features / n_trees, 1.0), 4.0)
         return min(
             max(math.floor(math.log2(max(n_rows / (held * max(noise, _RECORDS_IN_LEAF * n_classes)), 1.0))), 1),
@@ -142,8 +139,7 @@ class Shares:
     def reserve(self, label: str, share: float) -> None:
         event: GaussianEvent | PureEvent = PureEvent(pure_share(self.epsilon, share))
         if self.epsilon < math.inf and self.delta > 0:
-            # The limit is slightly above the sum of the parts, because of rounding. The margin of `gaussian_mu` is
-            # larger.
+            # The limit is slightly above the sum of the parts, because of rounding. `gaussian_mu` has a larger margin.
             event = GaussianEvent(gaussian_mu(self.epsilon, self.delta) * math.sqrt(share) * (1 + 2.0**-48))
         elif self.epsilon < math.inf:
             event = PureEvent(self.epsilon * share)
@@ -174,8 +170,8 @@ def plan_trees(
     """Add the leaf counts, and the releases for the weights. Together, they take `share` of the budget."""
     epsilon, delta, n_classes = parameters.epsilon, parameters.delta, outcome.n_classes
 
-    # The size of the vector depends on the depth, and the noise depends slightly on the size. The choices depend on the
-    # scale of the noise only.
+    # The size of the vector depends on the depth, and the noise depends slightly on the size. The choices depend on its
+    # scale only.
     def noise(weight_share: float, n_trees: int) -> float:
         return math.sqrt(coordinate_variance(outcome.mechanism(epsilon, delta, share - weight_share, n_trees, 1)[0]))
 

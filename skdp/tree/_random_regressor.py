@@ -60,16 +60,13 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
         count), of the noise, and of the numbers of features and trees. If `n_estimators` is set and `expected_n` is
         None, it is 5.
     max_features : int, default=None
-        Number of features of a tree. If None, it is 1, and 2 in additional trees, or as many as are needed to use each
-        feature once.
+        Number of features of a tree. If None, it is 1, and 2 in additional trees, or as many as use each feature once.
     expected_n : int, default=None
         Publicly known, approximate number of records, from which the number of trees and the depth follow. If None, and
-        unless `n_estimators` is set, 4 % of the budget is spent on a noisy count and sum of targets, which are used
-        instead.
+        unless `n_estimators` is set, 4 % of the budget is spent on a noisy count and sum of targets.
     thresholds : {"uniform", "quantile"}, default="uniform"
         How numeric features are split. ``"uniform"`` draws thresholds evenly within the bounds. ``"quantile"`` draws
-        them evenly between cut points, which take a tenth of the budget. Use it if the bounds are far wider than the
-        values of most records.
+        them evenly between cut points, which take a tenth of the budget. Use it if the bounds are far too wide.
     weights : {"newton", "equal"}, default="newton"
         Weights of the trees. ``"newton"`` spends 2 % of the budget on a choice between equal weights of several sizes,
         including 0, and 22 % on a step from there to better weights and on its length. If there is much noise for the
@@ -82,12 +79,12 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `categorical_features` and
-        `n_categories`. A parameter that is set takes precedence over the schema. X is then the table itself, with text
-        and missing values.
+        `n_categories`. A parameter that is set takes precedence over the schema. X is then the table, with text and
+        missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------

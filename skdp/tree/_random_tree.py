@@ -1,7 +1,7 @@
 r"""Random trees with noisy class counts (Jagannathan, Pillaipakkamnatt and Wright 2009).
 
-The class counts in the leaves are released (see ``leaf_counts_l1`` and ``leaf_counts_l2``), and the other numbers that
-`_forest` describes.
+The class counts in the leaves (see ``leaf_counts_l1`` and ``leaf_counts_l2``) and the numbers in `_forest` are
+released.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
     The trees are drawn at random from public numbers. The class counts of all their leaves are released with noise. The
     sums for one step towards the weights of the trees are released next. The fit takes four passes over the data, in
     blocks of rows, for any number of classes, categories and features. By default, every feature has its own tree. The
-    model is then additive in the features, as naive Bayes is, but its weights take shared evidence of the features into
-    account.
+    model is then additive in the features, as naive Bayes is, but its weights correct for shared evidence.
 
     Parameters
     ----------
@@ -58,15 +57,13 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
         count), of the noise, and of the numbers of classes, features and trees. If `n_estimators` is set and
         `expected_n` is None, it is 5.
     max_features : int, default=None
-        Number of features of a tree. If None, it is 1, and 2 in additional trees, or as many as are needed to use each
-        feature once.
+        Number of features of a tree. If None, it is 1, and 2 in additional trees, or as many as use each feature once.
     expected_n : int, default=None
         Publicly known, approximate number of records, from which the number of trees and the depth follow. If None, and
         unless `n_estimators` is set, 4 % of the budget is spent on noisy class counts, which are used instead.
     thresholds : {"uniform", "quantile"}, default="uniform"
         How numeric features are split. ``"uniform"`` draws thresholds evenly within the bounds. ``"quantile"`` draws
-        them evenly between cut points, which take a tenth of the budget. Use it if the bounds are far wider than the
-        values of most records.
+        them evenly between cut points, which take a tenth of the budget. Use it if the bounds are far too wide.
     weights : {"newton", "equal"}, default="newton"
         Weights of the trees. ``"newton"`` spends 2 % of the budget on a choice between equal weights of several sizes,
         including 0, and 22 % on a step from there to better weights and on its length. If there is much noise for the
@@ -86,12 +83,12 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `classes`, `categorical_features` and
-        `n_categories`. A parameter that is set takes precedence over the schema. X is then the table itself, with text
-        and missing values.
+        `n_categories`. A parameter that is set takes precedence over the schema. X is then the table, with text and
+        missing values.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Use other values in tests only, because they give no privacy.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------

@@ -21,8 +21,7 @@ Array = NDArray[np.float64]
 # For fewer rows, tables for routing take more time than they save.
 _FEWEST = 1024
 
-#: Largest number of entries of a tree's table, which has one for each combination of bins between the tree's own
-#: thresholds.
+#: Largest number of entries of a tree's table, which has one for each combination of bins of its features.
 _MOST_ENTRIES = 4096
 
 #: Largest number of features of such a tree. With more, finding the bins takes as long as walking down the tree.
@@ -128,8 +127,7 @@ class Routes:
     def __init__(self, forest: Forest, tables: bool) -> None:
         self._forest = forest
         self._bins: dict[int, Bins] = {}
-        # For each tree, its table, and for each of its features the part of an entry's position that follows from the
-        # bin.
+        # For each tree, its table, and for each of its features the part of an entry's position from the bin.
         self._tables: dict[int, tuple[NDArray[np.intp], list[tuple[int, NDArray[np.intp]]]]] = {}
         if tables and forest.depth:
             self._prepare()

@@ -25,8 +25,7 @@ applies to the bracket, whose difference of exponents moves by :math:`(z_k - \mu
 
 Hence, for any :math:`\lambda \ge 0` and :math:`0\le t\le2`, the step :math:`d = t(H+\lambda I)^{-1}g` does not lower
 the log-likelihood. It gains at least :math:`t(1-t/2)\,g^\top(H+\lambda I)^{-1}g`. The curvature itself has no such
-property. If trees repeat each other, probabilities are near 0 and 1, the curvature vanishes, and its step may lead
-anywhere.
+property. If trees repeat each other, probabilities are near 0 and 1, the curvature vanishes, and its step is arbitrary.
 
 The pair :math:`(H_i, g_i)` of a record is scaled down to a public norm as a whole. Such a record has less weight, and
 the likelihood that does not decrease is the weighted one.
@@ -53,8 +52,7 @@ Array = NDArray[np.float64]
 #: Largest norms of a record's curvature and gradient, by the number of weights and by its square root.
 CURVATURE, GRADIENT = 0.125, 0.5
 
-#: The first weights of the trees add up to this for each feature. Evidence that features share is then hardly counted
-#: twice.
+#: The first weights of the trees add up to this for each feature. Shared evidence is then hardly counted twice.
 FIRST_WEIGHT = 0.5
 
 #: Curvature, in records, that keeps the weights close to their start, for every amount of noise. With few records and
