@@ -162,9 +162,8 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
 
     **Privacy.** The report of each row is epsilon-DP with respect to that row (:ref:`local privacy, theorem 1
     <local-theorem-1>`). With any other row in its place, no report is more than :math:`e^\varepsilon` times as likely.
-    Nobody has to be trusted with the rows. The number of rows is public. `fit` learns nothing. Each call of `transform`
-    is a release of its rows and is charged, also within a pipeline. Probabilities are rational numbers, and draws are
-    exact.
+    The number of rows is public. `fit` learns nothing. Each call of `transform` is a release of its rows and is
+    charged, also within a pipeline. Draws are exact.
 
     The index of a data frame is not randomised, and is part of the output if the output is pandas. Do not use a
     ``Pipeline`` with `memory`, because it would return the same report again for an equal row.
@@ -278,9 +277,8 @@ class UnaryEncoder(CategoryTransformer):
 
     **Privacy.** The report of each row is epsilon-DP with respect to that row (:ref:`local privacy, theorem 1
     <local-theorem-1>`). With any other row in its place, no report is more than :math:`e^\varepsilon` times as likely.
-    Nobody has to be trusted with the rows. The number of rows is public. `fit` learns nothing. Each call of `transform`
-    is a release of its rows and is charged, also within a pipeline. Probabilities are rational numbers, and draws are
-    exact.
+    The number of rows is public. `fit` learns nothing. Each call of `transform` is a release of its rows and is
+    charged, also within a pipeline. Draws are exact.
 
     The index of a data frame is not randomised, and is part of the output if the output is pandas. Do not use a
     ``Pipeline`` with `memory`, because it would return the same report again for an equal row.
@@ -418,9 +416,8 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
 
     **Privacy.** The report of each row is epsilon-DP with respect to that row (:ref:`local privacy, theorems 1
     <local-theorem-1>` and :ref:`2 <local-theorem-2>`). With any other row in its place, no report is more than
-    :math:`e^\varepsilon` times as likely. Nobody has to be trusted with the rows. The number of rows is public. `fit`
-    learns nothing. Each call of `transform` is a release of its rows and is charged, also within a pipeline.
-    Probabilities are rational numbers, and draws are exact.
+    :math:`e^\varepsilon` times as likely. The number of rows is public. `fit` learns nothing. Each call of `transform`
+    is a release of its rows and is charged, also within a pipeline. Draws are exact.
 
     The index of a data frame is not randomised, and is part of the output if the output is pandas. Do not use a
     ``Pipeline`` with `memory`, because it would return the same report again for an equal row.

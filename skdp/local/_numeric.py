@@ -161,9 +161,9 @@ class LocalLaplace(NumberTransformer):
 
     **Privacy.** The report of each row is epsilon-DP with respect to that row (:ref:`local privacy, theorem 1
     <local-theorem-1>`). With any other row in its place, no report is more than :math:`e^\varepsilon` times as likely.
-    Nobody has to be trusted with the rows. The number of rows is public. `fit` learns nothing. Each call of `transform`
-    is a release of its rows and is charged, also within a pipeline. Values are rounded to a lattice between the bounds,
-    and reports lie on another lattice, so that low-order bits disclose nothing.
+    The number of rows is public. `fit` learns nothing. Each call of `transform` is a release of its rows and is
+    charged, also within a pipeline. Values are rounded to a lattice between the bounds, and reports lie on another
+    lattice, so that low-order bits disclose nothing.
 
     The index of a data frame is not randomised, and is part of the output if the output is pandas. Do not use a
     ``Pipeline`` with `memory`, because it would return the same report again for an equal row.
@@ -252,9 +252,9 @@ class PiecewiseMechanism(NumberTransformer):
 
     **Privacy.** The report of each row is epsilon-DP with respect to that row (:ref:`local privacy, theorem 1
     <local-theorem-1>`). With any other row in its place, no report is more than :math:`e^\varepsilon` times as likely.
-    Nobody has to be trusted with the rows. The number of rows is public. `fit` learns nothing. Each call of `transform`
-    is a release of its rows and is charged, also within a pipeline. Values are rounded to a lattice between the bounds,
-    and reports lie on another lattice, so that low-order bits disclose nothing.
+    The number of rows is public. `fit` learns nothing. Each call of `transform` is a release of its rows and is
+    charged, also within a pipeline. Values are rounded to a lattice between the bounds, and reports lie on another
+    lattice, so that low-order bits disclose nothing.
 
     The index of a data frame is not randomised, and is part of the output if the output is pandas. Do not use a
     ``Pipeline`` with `memory`, because it would return the same report again for an equal row.
