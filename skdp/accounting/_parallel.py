@@ -84,7 +84,6 @@ class Parts:
 
     `BudgetAccountant.parallel` makes divisions, and documents the rules. A division is a context manager. After the end
     of the block, parts cannot be charged.
-    be charged to a part.
 
     Parameters
     ----------

@@ -124,7 +124,6 @@ class MembershipInferenceDisplay:
             Number of fits, each to another half.
         n_jobs : int, default=None
             Number of processes, as in joblib.
-            Processes, as in joblib.
         random_state : int, RandomState, Generator or None, default=None
             Seed of the halves, and of the fits.
         plot : bool, default=True

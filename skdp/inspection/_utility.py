@@ -132,7 +132,6 @@ class PrivacyUtilityDisplay:
             Must be True, as a confirmation that no record is private.
         n_jobs : int, default=None
             Number of processes, as in joblib.
-            Processes, as in joblib.
         random_state : int or None, default=None
             Seed of the noise, for pictures that can be repeated.
         plot : bool, default=True

@@ -63,7 +63,6 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         1e-6 times the square of `data_norm`, which has almost no effect, because noise and steps already regularise.
     l1_ratio : float, default=0.15
         L1 part of the elastic net, in [0, 1].
-        Part of the elastic net that is L1, in [0, 1].
     fit_intercept : bool, default=True
         Whether to add a constant feature of 0.3 `data_norm`.
     max_grad_norm : float or "auto", default="auto"

@@ -81,7 +81,6 @@ class CategoryTransformer(LocalTransformer):
             which have less error, but are biased.
         return_std : bool, default=False
             Whether to return standard errors as well.
-            Whether to return standard errors as well.
 
         Returns
         -------

@@ -40,7 +40,6 @@ _TAIL = 2**_HEAD_BITS - 1
 
 # This is more than the error of the height of the curve in doubles. For |x| < 8, x**2 / 2 is off by less than 2**-47,
 # the exponential by 2**-46 relatively (see _exact), and y, below 2**10, by 2**-42.
-# exponential by 2**-46 relatively (see _exact), and y, below 2**10, by 2**-42.
 _SLACK = 2.0**-32
 
 

@@ -292,7 +292,6 @@ def private_cross_val_score(
         `rows_per_group` of them are drawn at random. It must be set for the private steps as well, where it may be
         another number. All rows of a group are in one fold, and the guarantee is for adding or removing all of them. If
         None, the guarantee is for one row.
-        fold, and the guarantee is for adding or removing them all. None: each record by itself.
     groups : array-like of shape (n_samples,), default=None
         Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
     schema : Schema, default=None

@@ -546,7 +546,6 @@ _PARAMETERS = """    epsilon : float, default=1.0
         ``"f1_macro"`` (the mean over all labels), which are computed from a noisy table of counts for each candidate.
         The noise of the tables grows with the number of candidates. Therefore these scores need more records or a
         larger `epsilon`. ``"repeat"`` does not accept them. Other scores have no known sensitivity.
-        added.
     cv : int, default=None
         Number of folds of ``"kfold"``. If None, it is 5.
     validation_fraction : float, default=0.2

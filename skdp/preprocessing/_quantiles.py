@@ -169,7 +169,6 @@ def private_quantiles(
 
     **Warnings.** If all quantiles of a column, two or more, lie within one cell, a `ResolutionWarning` is raised. The
     warning depends on released values only.
-    `ResolutionWarning` is raised. The warning depends on released values only.
 
     References
     ----------

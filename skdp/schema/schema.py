@@ -257,7 +257,6 @@ class Schema(Mapping[str, Column]):
 
         Bounds and categories from private rows disclose values of single records. Such a schema would make every
         guarantee void.
-        every guarantee void.
 
         Parameters
         ----------

@@ -29,7 +29,6 @@ def export_text(estimator: Any, feature_names: Sequence[str] | None = None, *, t
         Position of the tree in the forest.
     decimals : int, default=2
         Number of digits after the decimal point.
-        Digits after the point.
 
     Returns
     -------

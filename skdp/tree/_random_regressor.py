@@ -60,7 +60,8 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
         count), of the noise, and of the numbers of features and trees. If `n_estimators` is set and `expected_n` is
         None, it is 5.
     max_features : int, default=None
-        Number of features of a tree. If None, it is 1, and 2 in additional trees, or as many as use each feature once.
+        Number of features of a tree. If None, it is 1, and 2 in additional trees, or as many as are needed to use each
+        feature once.
     expected_n : int, default=None
         Publicly known, approximate number of records, from which the number of trees and the depth follow. If None, and
         unless `n_estimators` is set, 4 % of the budget is spent on a noisy count and sum of targets.
@@ -74,7 +75,6 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
         but has no protection against evidence that many columns repeat, and may be worse than a constant.
     structure_seed : int, default=0
         Public seed of the structure of the trees. It does not affect the noise.
-        Seed of the trees' structure, which is public. It has nothing to do with the noise.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None

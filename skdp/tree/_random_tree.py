@@ -57,7 +57,8 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
         count), of the noise, and of the numbers of classes, features and trees. If `n_estimators` is set and
         `expected_n` is None, it is 5.
     max_features : int, default=None
-        Number of features of a tree. If None, it is 1, and 2 in additional trees, or as many as use each feature once.
+        Number of features of a tree. If None, it is 1, and 2 in additional trees, or as many as are needed to use each
+        feature once.
     expected_n : int, default=None
         Publicly known, approximate number of records, from which the number of trees and the depth follow. If None, and
         unless `n_estimators` is set, 4 % of the budget is spent on noisy class counts, which are used instead.
