@@ -467,9 +467,9 @@ def test_searches_and_their_estimators_count_the_same(kind):
         search(by_group, None).fit(X, y)
     with pytest.raises(ValueError, match="Set rows_per_group of the search as well"):
         search(by_group, None).fit(X, y, groups=groups)
-    with pytest.raises(ValueError, match="has to be for DPNaiveBayes as well"):
+    with pytest.raises(ValueError, match="must be set for DPNaiveBayes as well"):
         search(bayes, 2).fit(X, y, groups=groups)
-    with pytest.raises(ValueError, match="has to be for DPNaiveBayes as well"):
+    with pytest.raises(ValueError, match="must be set for DPNaiveBayes as well"):
         search(by_group, 2, {"rows_per_group": [1, None]}).fit(X, y, groups=groups)
     with pytest.raises(ValueError, match="ObjPertLogReg, which counts records, has no such parameter"):
         search(ObjPertLogReg(data_norm=1.0, **LABELS), 2, {"C": [0.1, 1.0]}).fit(X, y, groups=groups)
