@@ -17,7 +17,7 @@ EXAMPLES = HERE.parent / "examples"
 GUIDE = {
     "accounting": "accounting",
     "additive": "additive",
-    "allocate": "model_selection",
+    "allocate": "accounting",
     "audit": "auditing",
     "cluster": "kmeans",
     "decomposition": "pca",
@@ -168,6 +168,12 @@ def skip_member(app, what, name, obj, skip, options):
     return True if routing or of_python or inherited.split(".")[0] == "sklearn" else None
 
 
+def allow_missing_figures(app, config):
+    """Build without the gallery (-D plot_gallery=0), whose figures the user guide shows."""
+    if str(config.plot_gallery) in ("0", "False"):
+        config.suppress_warnings.append("image.not_readable")
+
+
 def write_benchmarks(app):
     """Make the tables and plots of the benchmark page from the files of results."""
     subprocess.run([sys.executable, EXAMPLES / "benchmarks" / "harness" / "report.py"], check=True)
@@ -175,5 +181,6 @@ def write_benchmarks(app):
 
 def setup(app):
     """Connect the handlers of this file."""
+    app.connect("config-inited", allow_missing_figures)
     app.connect("builder-inited", write_benchmarks)
     app.connect("autodoc-skip-member", skip_member)
