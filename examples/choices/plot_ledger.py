@@ -97,9 +97,9 @@ except BudgetError as error:
 # %%
 # The budget over time
 # --------------------
-# The lower line is the proved total. The upper line is the sum of the epsilons of all charges. The total is much
-# smaller, because the charges have Gaussian noise. For such charges, the squares of the noise parameters add up, not the
-# epsilons.
+# The lower line is the proved total. The upper line is the sum of the epsilons of all charges. The total is
+# smaller, because the charges have Gaussian noise. For such charges, the squares of the noise parameters add up,
+# not the epsilons.
 
 year, left = plt.subplots(figsize=(7, 4.2), layout="constrained")
 display = LedgerDisplay.from_accountant(budget, plot=False)

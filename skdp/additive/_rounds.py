@@ -194,13 +194,10 @@ class RoundsEngine:
             # Rounded down, so that an empty budget of the same size admits the fit.
             mu = gaussian_mu(self.epsilon, self.delta) * math.sqrt(share) * (1 - 2.0**-40)
         norm = self.layout.norm
-        if self.C is None:
-            # A ridge is as strong as the best linear estimate where the noise and the curve are equally large. Without
-            # noise, one over the weight is the square of what is expected of a curve, and of its sampling errors.
-            weight = 1 / math.hypot(norm / (mu * CURVE), 1 / SMOOTH_CURVE**2)
-        else:
-            weight = self.C
-        weight = min(weight, GAUSSIAN_RATIO * mu * _BELOW / norm**2)
+        # A ridge is as strong as the best linear estimate where noise and curve are equally large. Without noise,
+        # one over the weight is the square of the expected size of a curve, because sampling errors remain.
+        usual = 1 / math.hypot(norm / (mu * CURVE), 1 / SMOOTH_CURVE**2)
+        weight = min(usual if self.C is None else self.C, GAUSSIAN_RATIO * mu * _BELOW / norm**2)
         margin = self.margin
         if margin is None:
             margin = min(MARGIN * math.log1p(1 / mu), _LARGEST_MARGIN)

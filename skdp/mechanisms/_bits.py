@@ -130,6 +130,21 @@ class NoiseSource:
         key = tuple(np.frombuffer(digest[:16], dtype=np.uint32).tolist())
         return _SeededStream(np.random.SeedSequence(self._entropy, spawn_key=key))
 
+    def simulator(self, label: str) -> np.random.Generator:
+        """Make a generator for simulations of public distributions. Its numbers are inexact, so not for releases.
+
+        Parameters
+        ----------
+        label : str
+            Name of the simulation.
+
+        Returns
+        -------
+        generator : Generator
+            Generator with a seed from the stream of this label.
+        """
+        return np.random.default_rng(self.stream(label).words(4))
+
 
 @contextmanager
 def global_generators(seed: int) -> Iterator[None]:
