@@ -114,7 +114,7 @@ __all__ = [
     "private_score",
 ]
 
-# Imported on first use, so that `import skdp` stays quick.
+# Packages are imported on first use, so that `import skdp` is fast.
 _PACKAGES = {
     "accounting": "BudgetAccountant",
     "additive": "DPAdditiveClassifier DPAdditiveRegressor",

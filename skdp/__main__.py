@@ -127,7 +127,7 @@ def _check_table(options: Any) -> int:
 
 
 def _table(path: Path) -> Any:
-    """Read a table; the entries of a CSV file stay text, which a schema reads by value."""
+    """Read a table. The entries of a CSV file stay text, which a schema reads by value."""
     if path.suffix.lower() in (".parquet", ".pq"):
         from pyarrow import parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
@@ -143,7 +143,7 @@ def _show(text: str) -> None:
     try:
         print(text, flush=True)
     except BrokenPipeError:
-        # A reader such as `head` has seen enough. The interpreter flushes once more when it ends.
+        # A reader such as `head` has closed the pipe. The interpreter flushes once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

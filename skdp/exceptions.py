@@ -1,4 +1,4 @@
-"""Exceptions and warnings. Their messages are made of public quantities only."""
+"""Exceptions and warnings. Their messages consist of public quantities only."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import sys
 
 
 class BudgetError(RuntimeError):
-    """A charge does not fit into what is left of a budget.
+    """Raised when a charge exceeds the remaining budget.
 
-    Raised before any noise is drawn and before anything is computed from the data.
+    It is raised before any noise is drawn and before anything is computed from the data.
     """
 
 
 class _NoException(type):
-    """Leaves Exception out of the order of bases."""
+    """Leave Exception out of the order of bases."""
 
     def mro(cls) -> list[type]:
         return [base for base in super().mro() if base is not Exception]
@@ -22,9 +22,9 @@ class _NoException(type):
 class _UncaughtBudgetError(BudgetError, metaclass=_NoException):
     """A BudgetError that ``except BudgetError`` catches, and ``except Exception`` does not."""
 
-    # scikit-learn's cross-validation catches every Exception of a fit and goes on with a score of NaN, unless
-    # `error_score` is "raise". A search would then compare only the candidates that found budget left, and would only
-    # warn of it. This error is raised below such a call alone.
+    # scikit-learn's cross-validation catches every Exception of a fit and continues with a score of NaN, unless
+    # `error_score` is "raise". A search would then compare only the candidates that were admitted, and would only warn
+    # about it. This error is raised only inside such a call.
 
 
 def passing(error: BudgetError) -> BudgetError:
@@ -33,38 +33,38 @@ def passing(error: BudgetError) -> BudgetError:
     Parameters
     ----------
     error : BudgetError
-        What happened.
+        Error of a charge.
 
     Returns
     -------
     error : BudgetError
-        The same, unless it would be turned into a score.
+        The same error, unless cross-validation would convert it to a score.
     """
     frame, caught, called = sys._getframe(1), False, ""
     while frame is not None:
         code, place = frame.f_code.co_name, frame.f_globals.get("__name__", "")
         if code in _CATCHERS and place == "sklearn.model_selection._validation":
-            # One that is told to raise may be inside another that is not.
+            # A call that raises errors may be inside another call that does not.
             caught |= frame.f_locals.get("error_score", "raise") != "raise"
         if code == "worker" and place == "multiprocessing.pool" and not called.startswith("joblib."):
-            # It hands on an Exception, and dies of anything else: the caller would wait for ever.
+            # This one passes on an Exception, but never returns after anything else.
             return error
         frame, called = frame.f_back, place  # type: ignore[assignment]
     return _UncaughtBudgetError(*error.args) if caught else error
 
 
-#: scikit-learn's function that fits, scores, and catches.
+#: scikit-learn's function that fits, scores, and catches errors.
 _CATCHERS = frozenset({"_fit_and_score"})
 
 
 class ReleaseError(RuntimeError):
-    """An estimator asked for a release that its plan does not hold, or asked for one twice."""
+    """Raised when an estimator requests a release that is not in its plan, or requests a release twice."""
 
 
 class CertificateError(RuntimeError):
-    """The solver cannot prove its tolerance in the arithmetic it has; nothing was released, the charge stands.
+    """Raised when the solver cannot certify its tolerance. Nothing was released, and the budget was charged.
 
-    It takes far more rows than `tol` is meant for, or a `tol` near its least value with large coefficients.
+    It needs far more rows than `tol` is meant for, or a `tol` near its minimum and large coefficients.
     """
 
 
@@ -76,28 +76,28 @@ class PartitionError(RuntimeError):
 
 
 class NotEnoughDataError(ValueError):
-    """A private release holds too little to go on: an outcome of the mechanism, which was paid for."""
+    """Raised when a private release has too little information for a model. The budget was charged."""
 
 
 class PrivacyAssumptionWarning(UserWarning):
-    """The guarantee rests on an assumption that the user has not stated."""
+    """Raised when the guarantee rests on an assumption that the user has not stated."""
 
 
 class BudgetWarning(UserWarning):
-    """A charge made the rest of a budget much smaller than its epsilon suggests. It was admitted, and stands."""
+    """Raised when an admitted charge used much more of the budget than its epsilon suggests."""
 
 
 class SeededNoiseWarning(UserWarning):
-    """Noise comes from a seed while a budget is being charged: who knows the seed can remove the noise."""
+    """Raised when noise comes from a seed while a budget is charged, because the noise can then be subtracted."""
 
 
 class ResolutionWarning(UserWarning):
-    """Released values show that a public grid may be too coarse for the data, because its bounds are too wide."""
+    """Raised when released values show that a public grid may be too coarse for the data, because of wide bounds."""
 
 
 class SchemaMismatchWarning(UserWarning):
-    """Released counts show that hardly a record has a value that was declared, such as a label or a category."""
+    """Raised when released counts show that hardly any record has a declared value, such as a label or a category."""
 
 
 class LedgerError(OSError):
-    """A ledger's file is missing, damaged, newer than this library, locked or not writable. Nothing was charged."""
+    """Raised when the file of a ledger is missing, damaged, too new, locked or not writable. Nothing was charged."""

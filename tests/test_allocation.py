@@ -391,7 +391,7 @@ def test_what_a_search_tries_is_priced_at_its_dearest(rule):
 
 def test_what_a_search_draws_has_an_unknown_price():
     search = RandomizedSearchCV(objective(), {"C": stats.loguniform(1e-3, 1)}, n_iter=3, cv=2)
-    with pytest.raises(ValueError, match="what a search tries"):
+    with pytest.raises(ValueError, match="settings of a search as lists"):
         allocate(search, 1.0, DELTA, accountant=BudgetAccountant(1.0, DELTA))
     accountant = BudgetAccountant(1.0, DELTA, composition="basic")
     allocate(search, 1.0, DELTA, accountant=accountant)

@@ -463,19 +463,19 @@ def test_searches_and_their_estimators_count_the_same(kind):
         more = {"n_iter": 2} if kind is DPRandomizedSearchCV else {}
         return kind(estimator, grid, rows_per_group=rows, epsilon=5.0, **more)
 
-    with pytest.raises(ValueError, match="set rows_per_group of the search as well"):
+    with pytest.raises(ValueError, match="Set rows_per_group of the search as well"):
         search(by_group, None).fit(X, y)
-    with pytest.raises(ValueError, match="set rows_per_group of the search as well"):
+    with pytest.raises(ValueError, match="Set rows_per_group of the search as well"):
         search(by_group, None).fit(X, y, groups=groups)
-    with pytest.raises(ValueError, match="has to be for DPNaiveBayes as well"):
+    with pytest.raises(ValueError, match="must be set for DPNaiveBayes as well"):
         search(bayes, 2).fit(X, y, groups=groups)
-    with pytest.raises(ValueError, match="has to be for DPNaiveBayes as well"):
+    with pytest.raises(ValueError, match="must be set for DPNaiveBayes as well"):
         search(by_group, 2, {"rows_per_group": [1, None]}).fit(X, y, groups=groups)
     with pytest.raises(ValueError, match="ObjPertLogReg, which counts records, has no such parameter"):
         search(ObjPertLogReg(data_norm=1.0, **LABELS), 2, {"C": [0.1, 1.0]}).fit(X, y, groups=groups)
     found = search(by_group, 2, {"rows_per_group": [1, 4]}).fit(X, y, groups=groups)
     assert found.best_estimator_.privacy_.unit == "group"
-    with pytest.raises(ValueError, match="set rows_per_group of the search as well"):
+    with pytest.raises(ValueError, match="Set rows_per_group of the search as well"):
         private_cross_val_score(by_group, X, y)
 
 

@@ -1,4 +1,4 @@
-"""Budgets, what releases cost, and how much noise a guarantee needs."""
+"""Privacy budgets, the costs of releases, and the calibration of noise."""
 
 from ._accountant import BudgetAccountant
 from ._budget import GROUP_SUPPORT_HINT, Budget, check_delta, check_epsilon, check_same_unit

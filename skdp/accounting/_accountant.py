@@ -1,4 +1,4 @@
-"""One privacy budget, which several estimators can share."""
+"""A privacy budget that several estimators can share."""
 
 from __future__ import annotations
 
@@ -32,47 +32,47 @@ from ._view import LedgerView, Rule
 
 
 class BudgetAccountant(LedgerView):
-    r"""A privacy budget that is charged before noise is drawn, and refuses what does not fit.
+    r"""A privacy budget that is charged before noise is drawn, and refuses charges that exceed it.
 
     Pass one accountant to any number of estimators. ``clone``, ``copy`` and ``deepcopy`` return the same accountant,
-    and a pickled one spends from the same budget in whatever process it wakes up, so that `cross_val_score`,
-    `GridSearchCV`, pipelines and worker processes all do.
+    and a pickled accountant spends from the same budget in every process. Therefore `cross_val_score`, `GridSearchCV`,
+    pipelines and worker processes share the budget.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Ceiling on epsilon, positive. ``inf`` sets no ceiling: everything is recorded and admitted.
+        Ceiling on epsilon. Must be strictly positive. If ``inf``, there is no ceiling, and all charges are admitted.
     delta : float, default=0.0
-        Ceiling on delta, in [0, 1). With 0, only pure events are admitted.
+        Ceiling on delta, in [0, 1). If 0, only pure events are admitted.
     ledger : path-like or str, default=None
-        File, or ``sqlite:///`` URL, that keeps the records. A file that exists is opened, and must have been made with
-        the same ceiling and composition; else it is made, readable for its owner alone. With None, records live in
-        memory; when the accountant is pickled, they move to a temporary file that goes with this process.
+        File, or ``sqlite:///`` URL, that keeps the records. An existing file is opened, and must have been made with
+        the same ceiling and composition. Otherwise, the file is made, and only its owner can read it. If None, records
+        are kept in memory. When such an accountant is pickled, its records move to a temporary file of this process.
     composition : {"auto", "basic", "gdp", "rdp"}, default="auto"
-        How events add up when `delta` is positive. ``"basic"``: epsilons and deltas are summed. ``"gdp"``: the
-        squares of Gaussian-DP parameters are summed; ``"rdp"``: Rényi divergences of one order are. These two
-        admit far more Gaussian fits, and a sequence of pure events as far as its sum goes as well. ``"auto"``: pure
-        events are counted by the sum of their epsilons; the first event that does not suit this sum settles the
-        budget on the rule of which it uses the smallest part, with what the sum has left of epsilon, for good.
+        Rule that adds up events if `delta` is positive. ``"basic"`` adds up epsilons and deltas. ``"gdp"`` adds up the
+        squares of Gaussian-DP parameters, and ``"rdp"`` adds up Rényi divergences of one order. These two admit far
+        more Gaussian fits, and also a sequence of pure events if the sum of their epsilons does not exceed the ceiling.
+        ``"auto"`` adds up the epsilons of pure events. The first event that does not suit this sum settles the rule
+        permanently. The rule is the one of which this event uses the smallest part, for the remaining epsilon.
     unit : {"record", "group"}, default="record"
-        Whose presence the ceiling is about. ``"group"`` is for fits with `rows_per_group`, all of them with the same
-        groups, and admits no others: a fit that counts single records says nothing about a group.
+        Unit that the ceiling protects. ``"group"`` is for fits with `rows_per_group`, all of them with the same groups.
+        It admits no other fits, because a fit that counts single records has no guarantee for a group.
     plan : list, default=None
-        Declares everything that is going to be charged. An entry is what `privacy_plan` of an estimator returns, a
-        PrivacyCost, or a pair ``(like, count)``, where `like` is one of these, an event, or an estimator whose cost
-        does not depend on the data. The list is composed exactly; each entry can be charged once (or `count` times),
-        in any order, and nothing else can be.
+        List of all charges that will be made. An entry is a result of `privacy_plan` of an estimator, a PrivacyCost, or
+        a pair ``(like, count)``, where `like` is one of these, an event, or an estimator whose cost does not depend on
+        the data. The composition of the list is exact. Each entry can be charged once (or `count` times), in any order.
+        Other charges are refused.
 
     Attributes
     ----------
     records : tuple of Record
-        What has been charged, in order.
+        Admitted charges, in order.
     composition : str
-        The rule in force.
+        Rule in force.
     ledger : Path or None
-        The file that keeps the records.
+        File that keeps the records.
     planned : tuple of PrivacyCost
-        With a plan, the entries that were not charged yet.
+        With a plan, the entries that have not been charged yet.
 
     Raises
     ------
@@ -83,22 +83,22 @@ class BudgetAccountant(LedgerView):
 
     See Also
     --------
-    skdp.exceptions.BudgetError : Raised when a charge does not fit.
+    skdp.exceptions.BudgetError : Raised when a charge exceeds the budget.
     skdp.allocate : Splits a budget over the private steps of a pipeline.
 
     Notes
     -----
-    **Privacy.** Whatever is released through events that this accountant has admitted is, in total,
-    (epsilon, delta)-differentially private with respect to adding or removing one record (or all records of one
-    group, if that is the unit), also when each event was chosen after looking at the outputs of those before it. The
-    rules, and why they hold, are in the user guide. Numbers are summed exactly, as the decimal numbers that were typed:
-    ten charges of 0.1 fill a budget of 1.
+    **Privacy.** All releases through events that this accountant has admitted are together (epsilon,
+    delta)-differentially private, with respect to adding or removing one record (or all records of one group, if `unit`
+    is ``"group"``). This also holds if each event was chosen after earlier outputs were seen.
+    :doc:`/user_guide/accounting` has the rules and their proofs. Numbers are added up exactly, as the decimal numbers
+    that were typed. Therefore ten charges of 0.1 fill a budget of 1.
 
-    Once a charge of the local model (:mod:`skdp.local`) is among them, the total is about replacing a record's
-    contents, with any fixed row in its place: the number of rows is public there.
+    If one of the charges is of the local model (:mod:`skdp.local`), the total is about replacing the contents of a
+    record by any fixed row, because the number of rows is public in the local model.
 
-    With a ledger, a charge is on disk before `spend` returns. Not covered: a ledger file that is replaced by an older
-    copy while no process uses it, and records that are known to two ledgers.
+    With a ledger, a charge is on disk before `spend` returns. The guarantee does not cover a ledger file that is
+    replaced by an older copy while no process uses it, and records that are known to two ledgers.
 
     References
     ----------
@@ -159,21 +159,21 @@ class BudgetAccountant(LedgerView):
 
     @classmethod
     def from_ledger(cls, ledger: str | os.PathLike[str], *, moved: bool = False) -> BudgetAccountant:
-        """Open a ledger that exists, with the ceiling and composition that it was made with.
+        """Open an existing ledger, with its own ceiling and composition.
 
         Parameters
         ----------
         ledger : path-like or str
             File, or ``sqlite:///`` URL.
         moved : bool, default=False
-            If True, make this path the one that the ledger belongs to. A ledger is charged at one path only, so set
-            this once after the file was renamed or moved, when no process uses the old path any more. It is refused
+            If True, make this path the one that the ledger belongs to. A ledger is charged at one path only. Therefore
+            set this once after the file was renamed or moved, when no process uses the old path any more. It is refused
             if the ledger is still at its old path as well.
 
         Returns
         -------
         accountant : BudgetAccountant
-            It spends from the ledger's budget, if the file can be written.
+            Accountant of the ledger's budget. It can be charged if the file can be written.
 
         Raises
         ------
@@ -201,35 +201,35 @@ class BudgetAccountant(LedgerView):
         Parameters
         ----------
         epsilon : float
-            Cost, at least 0.
+            Cost in epsilon, at least 0.
         delta : float, default=0.0
-            Cost, in [0, 1).
+            Cost in delta, in [0, 1).
         label : str, default=""
-            What it is for.
+            Description of the charge.
 
         Raises
         ------
         BudgetError
-            If it does not fit; nothing is then recorded.
+            If the charge exceeds the budget. Nothing is recorded then.
         LedgerError
-            If it cannot be recorded.
+            If the charge cannot be recorded.
         """
         self.charge(PrivacyCost.of_pair(*_checked(epsilon, delta)), label=label)
 
     def check(self, epsilon: float, delta: float = 0.0) -> None:
-        """Test whether a charge would fit, and record nothing.
+        """Test whether a charge would be admitted, without recording it.
 
         Parameters
         ----------
         epsilon : float
-            Cost, at least 0.
+            Cost in epsilon, at least 0.
         delta : float, default=0.0
-            Cost, in [0, 1).
+            Cost in delta, in [0, 1).
 
         Raises
         ------
         BudgetError
-            If it would not fit.
+            If the charge would not be admitted.
         """
         cost = PrivacyCost.of_pair(*_checked(epsilon, delta))
         self._rule.admit(self._store.state(), cost, self._part)
@@ -258,19 +258,19 @@ class BudgetAccountant(LedgerView):
         self._rule.admit(state, cost, self._part)
 
     def _after(self, costs: Sequence[tuple[PrivacyCost, int]], rule: str | None = None) -> Budget | None:
-        """Total after all of these, each as often as its number says, under a rule; None if they do not fit."""
+        """Return the total after these costs, each as often as its number says, or None if they are refused."""
         after = self._state_after(costs, rule)
         return None if after is None else self._rule.total(after, self._part)
 
     def _used(self, costs: Sequence[tuple[PrivacyCost, int]], rule: str) -> float:
-        """Part of the budget that is used after all of these, which have to fit."""
+        """Return the part of the budget that is used after these costs, which must be admitted."""
         after = self._state_after(costs, rule)
         assert after is not None
         assert isinstance(self._rule, Composition)
         return self._rule.used(after, self._part)
 
     def _portion(self, costs: Sequence[tuple[PrivacyCost, int]], rule: str | None = None) -> float:
-        """Which portion of the rest these would use; infinite if they are refused, NaN if it cannot be told."""
+        """Return the portion of the rest that these costs would use: infinite if refused, NaN if it is not known."""
         after = self._state_after(costs, rule)
         if after is None or not isinstance(self._rule, Composition):
             return math.inf
@@ -290,7 +290,7 @@ class BudgetAccountant(LedgerView):
         return self._rule.after(state, costs, self._part)
 
     def _measure(self, cost: PrivacyCost) -> float:
-        """What the rule in force counts of a cost; its Rényi divergence while none is."""
+        """Return the measure of a cost under the rule in force, or its Rényi divergence if there is no rule yet."""
         if self.composition == "gdp":
             return cost.mu()
         if not isinstance(self._rule, Composition):
@@ -298,7 +298,7 @@ class BudgetAccountant(LedgerView):
         return cost.rdp(self._rule.order_in_force(self._store.state()))
 
     def _settle(self, rule: str) -> None:
-        """Decide on the rule, if that is open."""
+        """Settle the rule, if it is open."""
         chosen = self._rule
         if isinstance(chosen, Composition) and self._store.state().rule != rule:
             self._store.change(lambda state: chosen.settle(state, rule))
@@ -312,25 +312,25 @@ class BudgetAccountant(LedgerView):
         releases: Iterable[RecordedRelease] = (),
         relation: Relation | None = None,
     ) -> None:
-        """Charge an event of known cost; the check and the record are one step.
+        """Charge an event of known cost. The check and the record are one step.
 
         Parameters
         ----------
         cost : PrivacyCost
-            The guarantees that the event has. That it has them is for the caller to prove.
+            Guarantees of the event. The caller must prove that it has them.
         label, estimator : str
-            What it is for, and which class was fitted.
+            Description of the charge, and the class that was fitted.
         releases : iterable of RecordedRelease
-            What will draw noise.
+            Releases that will draw noise.
         relation : Relation, optional
-            Which data sets the guarantees compare. By default, one unit of the accountant is added or removed.
+            Neighbouring relation of the guarantees. By default, one unit of the accountant is added or removed.
 
         Raises
         ------
         BudgetError
-            If it does not fit, or its relation is not one that the budget can count; nothing is then recorded.
+            If the charge exceeds the budget, or the budget cannot count its relation. Nothing is recorded then.
         LedgerError
-            If it cannot be recorded.
+            If the charge cannot be recorded.
         """
         if not isinstance(cost, PrivacyCost):
             raise TypeError(f"cost must be a PrivacyCost, got {type(cost).__name__}")
@@ -362,52 +362,52 @@ class BudgetAccountant(LedgerView):
             if caution is not None:
                 warn(caution, BudgetWarning)
             return
-        # Outside the handler, so that it is not its own context.
+        # It is raised outside the handler, so that it is not its own context.
         try:
             raise refused
         finally:
-            # An error that its own traceback refers to would keep the rows of the fit in memory.
+            # An error in its own traceback would keep the rows of the fit in memory.
             del refused
 
     def _check_relation(self, relation: Relation, state: State, who: str = "") -> None:
-        """Refuse a release that makes the number of its records public, if which records those are is private."""
+        """Refuse a release that makes the number of its records public, if the records of the part are private."""
         if self._part is None or relation is not Relation.REPLACE_RECORD or state.divisions[self._part[0]].public:
             return
         raise BudgetError(
-            f"{who or 'the charge'} makes the number of records public, and cannot be charged to a part: the size of a "
-            "part depends on the records. Nothing was charged. Randomise the records before they are divided, or, if "
-            "it is public which record is in which part, pass public=True to parallel"
+            f"{who or 'the charge'} makes the number of records public, and cannot be charged to a part, "
+            "because the size of a part depends on the records. Nothing was charged. Randomise the records "
+            "before they are divided, or pass public=True to parallel if the assignment of records to parts "
+            "is public"
         )
 
     def remaining(self, k: int = 1, *, like: Any = None, n_features: int | None = None) -> Budget:
-        """Return the largest release, or the largest fit of a model, of which `k` are still admitted.
+        """Return the largest release, or the largest fit of a model, that is admitted `k` more times.
 
-        Without `like`, the answer holds for any release under ``"basic"`` composition, and for releases with Gaussian
-        noise alone under ``"gdp"`` and ``"rdp"``: other mechanisms use more of the budget at the same epsilon. Pass the
-        model that you are going to fit.
+        Without `like`, the answer holds for any release under ``"basic"`` composition, and only for releases with
+        Gaussian noise under ``"gdp"`` and ``"rdp"``, because other mechanisms use more of the budget at the same
+        epsilon. Pass the model that you are going to fit.
 
         Parameters
         ----------
         k : int, default=1
             Number of equal releases or fits, at least 1.
         like : estimator, default=None
-            If given, return the largest budget with which this model can be fitted `k` times: a private estimator or
-            search, or a pipeline or meta-estimator that :func:`skdp.allocate` takes. It is not changed, and its
-            epsilon does not matter.
+            If given, return the largest budget with which this model can be fitted `k` times. It is a private estimator
+            or search, or a pipeline or meta-estimator that :func:`skdp.allocate` accepts. Its epsilon has no effect.
         n_features : int, default=None
-            Number of columns that `like` will be fitted to. A few estimators need it, because their releases depend
-            on it. If None, it is that of the fitted estimator, if `like` is one.
+            Number of columns that `like` will be fitted to. A few estimators need it, because their releases depend on
+            it. If None, it is the number of columns of `like`, if `like` is fitted.
 
         Returns
         -------
         remaining : Budget
-            Named pair (epsilon, delta) of each. With `like`, delta is that of the estimator, whose `epsilon` can be
-            set to the answer; for a pipeline or meta-estimator, the pair is what `allocate` can be given (with the
-            delta of the ceiling). With a plan it is 0: only the entries in `planned` are admitted.
+            Named pair (epsilon, delta) of each release or fit. With `like`, delta is that of the estimator, and the
+            answer is a valid value of its `epsilon`. For a pipeline or meta-estimator, pass the pair to `allocate`
+            (with the delta of the ceiling). With a plan, the answer is 0, because only `planned` is admitted.
 
         Notes
         -----
-        **Privacy.** The answer follows from what was charged and from the parameters of `like`. No data are used.
+        **Privacy.** The answer follows from the charges and from the parameters of `like`. No data are used.
 
         Examples
         --------
@@ -423,22 +423,22 @@ class BudgetAccountant(LedgerView):
             raise ValueError(f"k must be at least 1, got {shown(k)}")
         if like is None:
             return self._rule.remaining(self._store.state(), int(k), self._part)
-        # Pipelines are understood by a package above this one.
+        # A package above this one handles pipelines.
         found: Budget = late.call("largest_budget", self, like, int(k), n_features)
         return found
 
     def labelled(self, label: str) -> BudgetAccountant:
-        """Return an accountant of the same budget whose charges say in the ledger what they are for.
+        """Return an accountant of the same budget whose charges have a label in the ledger.
 
         Parameters
         ----------
         label : str
-            Goes into the record of every charge, before what the charge says itself. It is public.
+            Public text that precedes the label of every charge in the records.
 
         Returns
         -------
         accountant : BudgetAccountant
-            It charges this one's budget, with this one's records and ceiling.
+            Accountant of the same budget, with the same records and ceiling.
 
         Examples
         --------
@@ -461,26 +461,26 @@ class BudgetAccountant(LedgerView):
 
     @discreet
     def parallel(self, by: ArrayLike, parts: Sequence[Any], *, public: bool = False) -> Parts:
-        """Divide the records into disjoint parts; a record is exposed to what its own part is charged.
+        """Divide the records into disjoint parts, so that a record is charged only for its own part.
 
         The division is a context manager. Only the part with the largest charge counts, not the sum of all parts. A
-        budget about groups has no parts, because the records of one group could be in several.
+        budget about groups cannot be divided, because the records of one group could be in several parts.
 
         Parameters
         ----------
         by : array-like of shape (n_samples,)
-            For each record, the name of its part. It must be a function of the record alone, such as a column; not of
-            its row number, nor of other records.
+            Name of the part of each record. The name must be a function of the record only, such as a column. It must
+            not depend on the row number or on other records.
         parts : list of str or int
-            The names, public. Records with another value are in no part.
+            Public names of the parts. Records with other values are in no part.
         public : bool, default=False
-            Whether it is public which record is in which part. Only then can a part be charged for a release that
-            makes the number of its records public, as those of :mod:`skdp.local` and of diffprivlib do.
+            Whether the assignment of records to parts is public. Only then can a part be charged for a release that
+            makes the number of its records public, as those of :mod:`skdp.local` and of diffprivlib.
 
         Returns
         -------
         parts : Parts
-            Iterable of parts, each with `name`, `accountant` and ``take(X, y)``, which cuts out the part's rows.
+            Iterable of parts, each with `name`, `accountant` and ``take(X, y)``, which returns the rows of the part.
 
         Examples
         --------
@@ -501,8 +501,9 @@ class BudgetAccountant(LedgerView):
             raise ValueError("a declared plan has no parts")
         if self.unit != "record":
             raise ValueError(
-                f"this budget is about one {self.unit}, of which records could be in several parts, and would be "
-                "exposed to all that these are charged: charge each fit to the whole budget"
+                f"a budget about one {self.unit} cannot be divided, because records of one {self.unit} could be "
+                "in several parts, and would be exposed to all of their charges. Charge each fit to the whole "
+                "budget"
             )
         if not isinstance(public, bool):
             raise TypeError(f"public must be True or False, got {shown(public)}")
@@ -517,7 +518,7 @@ class BudgetAccountant(LedgerView):
         return Parts(names, places, accountants, partial(self._end_division, number))
 
     def _elsewhere(self) -> str | None:
-        """The path that the ledger belongs to, if it is another one than that which was opened."""
+        """Return the path that the ledger belongs to, if it is not the path that was opened."""
         return self._store.elsewhere() if isinstance(self._store, SQLiteLedger) else None
 
     def _divide(self, names: tuple[str, ...], public: bool) -> int:
@@ -540,8 +541,7 @@ class BudgetAccountant(LedgerView):
         Returns
         -------
         accountant : diffprivlib.BudgetAccountant
-            An instance of a subclass of it. It charges this budget when diffprivlib checks whether a fit is affordable,
-            which it does before it draws noise.
+            Instance of a subclass. It charges this budget when diffprivlib checks a fit, before noise is drawn.
 
         Raises
         ------
@@ -550,9 +550,9 @@ class BudgetAccountant(LedgerView):
 
         Notes
         -----
-        **Privacy.** The charge is what diffprivlib states. Most of its models compare data sets in which one record is
-        replaced, and treat the number of records as public; every charge is recorded with that relation. Therefore the
-        accountant of a part is refused, unless the division is public.
+        **Privacy.** The charge is the cost that diffprivlib states. Most of its models compare data sets in which one
+        record is replaced, and treat the number of records as public. Every charge is recorded with that relation.
+        Therefore the accountant of a part is refused, unless the division is public.
         """
         from ._diffprivlib import adapt
 
@@ -576,7 +576,7 @@ class BudgetAccountant(LedgerView):
         return _wake, (type(self), *kept, self._part, self._part_name, self._label)
 
     def _shared_store(self) -> SQLiteLedger:
-        """The ledger in a file, to which records that were in memory are moved."""
+        """Return the ledger in a file. Records that were in memory are moved to it."""
         store = self._store
         if isinstance(store, MemoryLedger):
             rule = rule_to_json(self._rule)
@@ -596,13 +596,13 @@ def _wake(
     name: str,
     label: str,
 ) -> BudgetAccountant:
-    """Unpickle. The file is not touched: a model can be loaded, and predict, where its ledger is not."""
+    """Unpickle without a look at the file, because a model can be loaded and used where its ledger is missing."""
     store = SQLiteLedger(Path(path), identity, seen, temporary)
     return kind._attached(rule_from_json(rule), store, part, name, label)
 
 
 def _joined(own: str, label: str) -> str:
-    """What an accountant says of its charges, and what the charge says; that a fit is a fit goes without saying."""
+    """Join the labels of the accountant and of the charge. The label "fit" is left out."""
     return ": ".join(part for part in (own, "" if own and label == "fit" else label) if part)
 
 
@@ -614,7 +614,7 @@ def _checked(epsilon: float, delta: float) -> tuple[float, float]:
 
 
 def _asked(rule: Rule) -> tuple[Any, ...]:
-    """What a user chose, without the numbers that follow from it."""
+    """Return the choices of the user, without the numbers that follow from them."""
     planned = tuple(entry.events for entry in rule.entries) if isinstance(rule, DeclaredPlan) else ()
     return rule.ceiling, rule.rule, rule.unit, planned
 

@@ -1,4 +1,4 @@
-"""Budgets: pairs of epsilon and delta, and checks of what users pass for them."""
+"""Privacy budgets, which are pairs of epsilon and delta, and checks of their values."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any, NamedTuple, Self
 from ..checks.values import as_float, shown
 from ..exceptions import BudgetError
 
-#: Whose presence a guarantee may be about: one record, or all records of one group.
+#: The possible units of privacy: one record, or all records of one group.
 UNITS = ("record", "group")
 
-#: Below this, the arithmetic of noise scales would lose its meaning.
+#: Below this, noise scales would lose their precision.
 MIN_EPSILON = 2.0**-20
 
-#: Above this, a finite epsilon has no meaning that ``inf`` has not.
+#: Above this, a finite epsilon means no more than ``inf``.
 MAX_EPSILON = 1e9
 
-#: Below this, doubles hold too few digits of delta to calibrate noise by.
+#: Below this, doubles hold too few digits of delta to calibrate noise.
 _LEAST_DELTA = 1e-300
 
 
 class _Pair(NamedTuple):
-    """What a budget is stored as."""
+    """The fields of a budget."""
 
     epsilon: float
     delta: float
@@ -33,13 +33,13 @@ class _Pair(NamedTuple):
 class Budget(_Pair):
     """An (epsilon, delta) pair.
 
-    Budgets are compared as guarantees, which are partially ordered: ``a <= b`` is true if neither epsilon nor delta of
-    ``a`` exceeds that of ``b``. Of two budgets, both comparisons can be false.
+    Budgets are compared as guarantees, which are partially ordered. ``a <= b`` is true if neither epsilon nor delta of
+    ``a`` exceeds that of ``b``. For two budgets, both comparisons can be false.
 
     Parameters
     ----------
     epsilon : float
-        At least 0; possibly infinite.
+        At least 0, possibly infinite.
     delta : float
         In [0, 1].
 
@@ -55,7 +55,7 @@ class Budget(_Pair):
     __slots__ = ()
 
     def __new__(cls, epsilon: float, delta: float) -> Self:
-        """Make a pair of two numbers that are in their ranges."""
+        """Make a pair of two numbers in their ranges."""
         for name, value, most in (("epsilon", epsilon, math.inf), ("delta", delta, 1.0)):
             if isinstance(value, bool) or not isinstance(value, numbers.Real):
                 raise TypeError(f"{name} must be a real number, got {shown(value)}")
@@ -85,19 +85,19 @@ class Budget(_Pair):
 
 
 def check_epsilon(epsilon: object, *, allow_zero: bool = False) -> float:
-    """Return `epsilon` as a float, or say what is wrong with it.
+    """Return `epsilon` as a float, or raise an error that explains the problem.
 
     Parameters
     ----------
     epsilon : object
-        What a user passed.
+        Value from the user.
     allow_zero : bool, default=False
-        Whether 0 is meaningful, as it is for a charge.
+        Whether 0 is valid, as for a charge.
 
     Returns
     -------
     epsilon : float
-        Positive, or 0 if allowed; possibly infinite.
+        Positive, or 0 if allowed, possibly infinite.
     """
     if isinstance(epsilon, bool) or not isinstance(epsilon, numbers.Real):
         raise TypeError(f"epsilon must be a real number, got {shown(epsilon)}")
@@ -114,17 +114,17 @@ def check_epsilon(epsilon: object, *, allow_zero: bool = False) -> float:
 
 
 def check_delta(delta: object) -> float:
-    """Return `delta` as a float in [0, 1), or say what is wrong with it.
+    """Return `delta` as a float in [0, 1), or raise an error that explains the problem.
 
     Parameters
     ----------
     delta : object
-        What a user passed.
+        Value from the user.
 
     Returns
     -------
     delta : float
-        The number.
+        Value of the parameter.
     """
     if isinstance(delta, bool) or not isinstance(delta, numbers.Real):
         raise TypeError(f"delta must be a real number, got {shown(delta)}")
@@ -147,8 +147,8 @@ GROUP_SUPPORT_HINT = (
 def check_same_unit(charged: str, counted: str, who: str = "") -> None:
     """Refuse a charge whose guarantee is about another unit than the budget.
 
-    A fit that counts single records has no guarantee for a group, which may have any number of them. One that counts
-    groups of one row has a weaker one for single records: a further row may take the place of the one that counted.
+    A fit that counts single records has no guarantee for a group, which may have any number of records. A fit that
+    counts groups of one row has a weaker guarantee for single records, because a further row may replace it.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def check_same_unit(charged: str, counted: str, who: str = "") -> None:
     counted : str
         Unit of the budget.
     who : str
-        Name of the class or function that charges; empty if it is not known.
+        Name of the class or function that charges, or empty.
     """
     if charged == counted:
         return

@@ -1,30 +1,31 @@
-r"""Which sequence of events stays within a budget when each event may be chosen after seeing earlier outputs.
+r"""Composition of events that may be chosen after earlier outputs were seen, within a budget.
 
-Three rules, each valid for adaptively chosen events:
+There are three rules. Each is valid for adaptively chosen events.
 
 **basic**: :math:`\sum \varepsilon_i \le \varepsilon` and :math:`\sum \delta_i \le \delta` (Rogers and others 2016).
 
 **gdp**: :math:`\sum \mu_i^2 \le \mu^2` with :math:`\delta_G(\varepsilon; \mu) = \delta` (Smith and Thakurta 2022;
-Koskela, Tobaben and Honkela 2023). Lossless for Gaussian noise.
+Koskela, Tobaben and Honkela 2023). It is lossless for Gaussian noise.
 
-**rdp**: :math:`\sum \rho_i(\alpha) \le B(\alpha)` at one order :math:`\alpha` fixed in advance, with
-:math:`\varepsilon = B + \log\frac{\alpha-1}{\alpha} - \frac{\log\delta + \log\alpha}{\alpha - 1}` (Feldman and Zrnic
-2021; conversion of Canonne, Kamath and Steinke 2020). Nearly lossless for what is almost Gaussian, as objective
+**rdp**: :math:`\sum \rho_i(\alpha) \le B(\alpha)` at one order :math:`\alpha` fixed in advance, with :math:`\varepsilon
+= B + \log\frac{\alpha-1}{\alpha} - \frac{\log\delta + \log\alpha}{\alpha - 1}` (Feldman and Zrnic 2021; conversion of
+Canonne, Kamath and Steinke 2020). It is nearly lossless for almost Gaussian losses, such as those of objective
 perturbation.
 
-Under "gdp" and "rdp", a sequence of pure events is admitted as well while :math:`\sum \varepsilon_i \le \varepsilon`.
-That "or" costs nothing: a path that ends under the pure rule has a privacy loss of at most :math:`\varepsilon` for
-certain and adds nothing to delta; the other paths coincide with those of the filter run by itself, which add at most
+Under "gdp" and "rdp", a sequence of pure events is also admitted while :math:`\sum \varepsilon_i \le \varepsilon`.
+Allowing either rule does not increase delta. A path that ends under the pure rule always has a privacy loss of at most
+:math:`\varepsilon` and adds nothing to delta. All other paths are also paths of the filter alone, which add at most
 delta.
 
-**auto** stays open as long as all events are pure and are counted by their sum :math:`e`. Then it settles on one of
-the rules, with :math:`(\varepsilon - e, \delta)` for the events from there on. The choice, and the moment, may depend
-on all outputs before: the loss so far is at most :math:`e` for certain, and *given* these outputs the rest adds at most
-:math:`\delta`. So does the whole, as the mean over them. (The proof is in the user guide.) A choice after an event that
-has a delta would not be valid: two rules joined by "or" give away up to the sum of their deltas.
+**auto** stays open as long as all events are pure. It counts them by the sum :math:`e` of their epsilons. Then it
+settles on one of the rules, with :math:`(\varepsilon - e, \delta)` for the events from there on. The choice of the rule
+and of the moment may depend on all earlier outputs. The loss so far is always at most :math:`e`, and *given* these
+outputs the rest adds at most :math:`\delta`. The mean over these outputs is then at most :math:`\delta`, too (the user
+guide has the proof). A choice after an event with a delta would not be valid, because two rules joined by "or" have up
+to the sum of their deltas.
 
-An event settles the rule, itself included, on the one of which it uses the smallest part. A pure event leaves the rule
-open if that is the pure sum.
+An event settles the rule, itself included, on the rule of which it uses the smallest part. A pure event leaves the rule
+open if that rule is the pure sum.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ from ._state import Exact, PartKey, Rest, State, Sums, decimal, dyadic, floor_de
 
 RULES = ("auto", "basic", "gdp", "rdp")
 
-#: A charge is worth a warning if it uses more than this part of the budget, and so many times its share of epsilon.
+#: A warning is raised if a charge uses more than this part of the budget, and so many times its share of epsilon.
 _NOTICED, _MUCH_MORE = 0.1, 2.0
 
-#: Where so much is used, it does not matter how the rest is counted.
+#: If so much of the budget is used, the rule for the rest does not matter.
 _LITTLE_LEFT = 0.9
 
 
@@ -66,7 +67,7 @@ class Composition:
 
     @classmethod
     def of(cls, epsilon: float, delta: float, rule: str) -> Composition:
-        """Make a filter; with ``delta = 0``, or without a ceiling, its rule is always "basic"."""
+        """Make a filter. With ``delta = 0``, or without a ceiling, its rule is always "basic"."""
         ceiling = Budget(epsilon, delta)
         if delta == 0 or not math.isfinite(epsilon):
             return cls(ceiling, "basic")
@@ -85,9 +86,9 @@ class Composition:
         return after
 
     def _chosen(self, state: State, cost: PrivacyCost) -> str | None:
-        """The rule of which an event uses the smallest part; None if that leaves the rule open."""
+        """Return the rule of which an event uses the smallest part, or None if the event leaves the rule open."""
         if cost.pure:
-            # What is left does not matter here, so that equal events are decided alike.
+            # The remaining budget has no effect here, so that equal events are always treated alike.
             rule = min(RULES[1:], key=lambda rule: self._part(self._sums(cost), rule))
             return None if rule == "basic" else rule
 
@@ -98,7 +99,7 @@ class Composition:
         return min(RULES[1:], key=portion)
 
     def _inner(self, state: State) -> Composition:
-        """What the rule in force is given: the ceiling, less pure events before it was settled on."""
+        """Return the filter of the rule in force, for the ceiling minus earlier pure events."""
         rest = state.rest
         if rest is None:
             return self
@@ -106,7 +107,7 @@ class Composition:
         return replace(self, ceiling=left, mu=rest.mu, order=rest.order, divergence=rest.divergence)
 
     def order_in_force(self, state: State) -> float:
-        """Order at which Rényi divergences are counted."""
+        """Return the order at which Rényi divergences are counted."""
         return self._inner(state).order
 
     def _add(self, state: State, cost: PrivacyCost, count: int, part: PartKey | None) -> State:
@@ -115,7 +116,7 @@ class Composition:
     def after(
         self, state: State, costs: Sequence[tuple[PrivacyCost, int]], part: PartKey | None = None
     ) -> State | None:
-        """Return the state after all of these, in this order, each as often as its number says, or None."""
+        """Return the state after these costs, each as often as its number says, or None if one is refused."""
         try:
             state = self.admit(state, costs[0][0], part)
         except BudgetError:
@@ -130,7 +131,7 @@ class Composition:
         return state if self._admitted(state, part) else None
 
     def settle(self, state: State, rule: str) -> State:
-        """Return the state with the rule decided: all events so far are pure, and are counted by their sum."""
+        """Return the state with a settled rule. All events so far are pure, and are counted by their sum."""
         if state.rule not in (None, rule):
             raise BudgetError(f"the accountant has settled on {state.rule!r} composition")
         pure = state.seen().epsilon
@@ -167,13 +168,13 @@ class Composition:
         return all(total <= limit for total, limit in self._sum_and_limit(sums, rule))
 
     def _part(self, sums: Sums, rule: str) -> float:
-        """Which part of the budget `rule` says is used."""
+        """Return the part of the budget that is used according to `rule`."""
         return max(float(s / limit) if limit > 0 else math.inf for s, limit in self._sum_and_limit(sums, rule))
 
     def _refusal(self, state: State, cost: PrivacyCost, part: PartKey | None) -> str:
         rule = state.rule or "basic"
         left = self.remaining(state, 1, part)
-        # Other releases may cost more than a Gaussian one with the same epsilon and delta.
+        # Other releases may cost more than a Gaussian release with the same epsilon and delta.
         of = "" if rule == "basic" else " for a Gaussian release"
         message = (
             f"the budget (epsilon={self.ceiling.epsilon:g}, delta={self.ceiling.delta:g}) does not admit a "
@@ -185,18 +186,18 @@ class Composition:
             message += f", and epsilon={pure:.6g} for one without delta"
         if rule != "basic" and math.isfinite(cost.epsilon) and not math.isfinite(cost.rdp(self.order)):
             message += (
-                f". A bare (epsilon, delta) charge with delta > 0 cannot be composed under {rule!r}, only one with "
-                'delta=0 can; a budget that is made as BudgetAccountant(..., composition="basic") admits it'
+                ". An (epsilon, delta) charge with delta > 0 and without events cannot be composed under "
+                f"{rule!r}. Use a charge with delta=0, or a budget with composition='basic'"
             )
         return message
 
     def used(self, state: State, part: PartKey | None = None) -> float:
-        """Which part of what it has the rule in force says is used."""
+        """Return the used part of the budget of the rule in force."""
         rule = state.rule or "basic"
         return (self if rule == "basic" else self._inner(state))._part(state.seen(part), rule)
 
     def caution(self, before: State, after: State, cost: PrivacyCost, part: PartKey | None = None) -> str | None:
-        """What to tell the user of a charge that used much more of the budget than its epsilon suggests, or None."""
+        """Return a warning about a charge that used much more of the budget than its epsilon suggests, or None."""
         if self.ceiling.delta == 0 or not 0 < self.ceiling.epsilon < math.inf or self.rule == "basic":
             return None
         used = self.used(after, part)
@@ -226,7 +227,7 @@ class Composition:
         )
 
     def total(self, state: State, part: PartKey | None = None) -> Budget:
-        """The least pair that is proved for what has been admitted."""
+        """Return the smallest proved pair for all admitted events."""
         sums = state.seen(part)
         basic = Budget(float(sums.epsilon), min(float(sums.delta), 1.0))
         if state.rule in (None, "basic"):
@@ -239,20 +240,20 @@ class Composition:
             epsilon = max(0.0, inner.ceiling.epsilon - (inner.divergence - used))
         if state.rest is not None:
             epsilon = (epsilon + float(state.rest.pure)) * (1 + 1e-15)
-        # Sums that are bounded one by one, over several parts, may say more than was admitted for any record.
+        # Sums that are bounded one by one, over several parts, may exceed the charges of any single record.
         epsilon = min(epsilon, self.ceiling.epsilon)
         if sums.delta <= decimal(delta) and basic.epsilon <= epsilon:
             return Budget(basic.epsilon, 0.0 if sums.delta == 0 else delta)
         return Budget(epsilon, delta)
 
     def pure_total(self, state: State, part: PartKey | None = None) -> float | None:
-        """The sum of epsilons, if nothing but pure events was charged; it can exceed the ceiling."""
+        """Return the sum of epsilons, if all events are pure. It can exceed the ceiling."""
         sums = state.seen(part)
         return float(sums.epsilon) if sums.delta == 0 else None
 
     def remaining(self, state: State, k: int = 1, part: PartKey | None = None) -> Budget:
-        """Return the largest event still admitted `k` times; under "gdp" and "rdp", the largest Gaussian event."""
-        # Under "gdp" and "rdp", a pure event is admitted up to the pure sum too, if all events before it were pure.
+        """Return the largest event that is admitted `k` more times. Under "gdp" and "rdp", this is a Gaussian event."""
+        # Under "gdp" and "rdp", a pure event is also admitted up to the pure sum, if all earlier events were pure.
         if not math.isfinite(self.ceiling.epsilon):
             return self.ceiling
         sums = state.seen(part)
@@ -281,5 +282,5 @@ class Composition:
 
 @lru_cache(maxsize=1024)
 def _parameters(epsilon: float, delta: float) -> tuple[float, float, float]:
-    """GDP parameter, Rényi order and divergence of a ceiling."""
+    """Return the GDP parameter, the Rényi order and the divergence of a ceiling."""
     return gaussian_mu(epsilon, delta), *renyi_budget(epsilon, delta)

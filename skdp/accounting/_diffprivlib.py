@@ -1,8 +1,8 @@
 """The bridge to diffprivlib: an accountant of diffprivlib that charges a budget of skdp.
 
-diffprivlib asks ``check`` whether a fit is affordable before it draws noise, and calls ``spend`` after it has; threads
-that check at the same time all get a yes. Here diffprivlib's own ``check`` makes the charge, in one step, and the
-``spend`` that follows it in the same thread finds that it was made. Anyone else's calls mean what they say.
+diffprivlib calls ``check`` before it draws noise, and ``spend`` after that. Threads that check at the same time are all
+admitted. Therefore ``check`` makes the charge here, in one step. The ``spend`` that follows in the same thread finds
+that the charge was made. Calls from other code have their usual meaning.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def _adapter_class() -> type:
         ) from error
 
     class DiffprivlibAccountant(Theirs):
-        """diffprivlib's accountant in front of ours."""
+        """An accountant of diffprivlib that charges an accountant of skdp."""
 
         def __init__(self, accountant: Any) -> None:
-            # Not Theirs.__init__: nothing is kept here.
+            # Theirs.__init__ is not called, because this object keeps no state.
             self._accountant = accountant
             self._charged = threading.local()
 

@@ -1,8 +1,8 @@
-r"""Privacy events: the privacy losses that a fit consists of, and the bounds that are known for each.
+r"""Privacy events: the privacy losses of the releases of a fit, and their known bounds.
 
-An event knows three things about its privacy loss, each of which composes by addition under a filter of its own: a
-pure epsilon, the square of a Gaussian-DP parameter, and the Rényi divergence of a given order. A statement that is
-not known is infinite. It also knows a distribution that dominates its loss, for sequences that are declared ahead.
+An event has three bounds on its privacy loss, and each bound is added up by its own filter: a pure epsilon, the square
+of a Gaussian-DP parameter, and the Rényi divergence of a given order. A bound that is not known is infinite. An event
+also has a distribution that dominates its loss, for sequences that are declared in advance.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ._loss_distribution import PrivacyLossDistribution, Profiles
 from ._objective import ObjectiveCurve
 from ._renyi import renyi_budget
 
-#: Relative error that is forgiven between what a cost states and what its events prove.
+#: Accepted relative error between the stated guarantee of a cost and the proved guarantee of its events.
 _ROUNDING = 1e-6
 
-#: Ranges beyond this have no distribution of their own: little is to be gained, and the profile would lose digits.
+#: Ranges beyond this have no distribution of their own, because the profile would lose digits.
 _MOST_RANGE = 20.0
 
 
@@ -34,15 +34,15 @@ def _check(value: float, name: str) -> None:
 
 
 def pair_profile(epsilon: float, delta: float, t: NDArray[np.float64]) -> Profiles:
-    """Return the profile of what is (epsilon, delta)-DP, and of which no more is known."""
-    # Randomised response, but for a part of the outcomes that tells all.
+    """Return the profile of an (epsilon, delta)-DP release without further known properties."""
+    # This is randomised response, except that a part of the outcomes discloses everything.
     answer = -np.expm1(np.minimum(t - epsilon, 0.0)) / (1 + math.exp(-epsilon))
     both = delta + (1 - delta) * answer
     return both, both
 
 
 class PrivacyEvent(ABC):
-    """One random release, as far as composition is concerned."""
+    """One random release, with the bounds that composition needs."""
 
     @abstractmethod
     def mu(self) -> float:
@@ -51,7 +51,7 @@ class PrivacyEvent(ABC):
         Returns
         -------
         mu : float
-            Rounded up; infinite where no such statement is known.
+            Rounded up. Infinite if no bound is known.
         """
 
     @abstractmethod
@@ -66,11 +66,11 @@ class PrivacyEvent(ABC):
         Returns
         -------
         divergence : float
-            Infinite where no bound is known.
+            Infinite if no bound is known.
         """
 
     def least_delta(self, epsilon: float) -> float:
-        """Return a lower bound on the delta that comes with an epsilon, to refuse costs that state too little.
+        """Return a lower bound on the delta for an epsilon, which is used to refuse costs that are stated too low.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class PrivacyEvent(ABC):
         Returns
         -------
         delta : float
-            Zero where none is easily told.
+            Zero if no bound is easy to compute.
         """
         return 0.0
 
@@ -96,7 +96,7 @@ class PrivacyEvent(ABC):
         Returns
         -------
         removed, added : ndarray
-            Deltas, rounded up, when a record is removed and when one is added.
+            Deltas, rounded up, for the removal and the addition of a record.
         """
 
     def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
@@ -105,12 +105,12 @@ class PrivacyEvent(ABC):
         Parameters
         ----------
         interval : float
-            Lattice on which losses are counted.
+            Width of the lattice of losses.
 
         Returns
         -------
         distribution : PrivacyLossDistribution
-            Rounded to the safe side.
+            Rounded up to the safe side.
         """
         return PrivacyLossDistribution.from_profile(self.profiles, interval)
 
@@ -120,17 +120,17 @@ class PrivacyEvent(ABC):
         Returns
         -------
         epsilon : float
-            Infinite where no such statement is known.
+            Infinite if no bound is known.
         """
         return math.inf
 
     def alternatives(self) -> tuple[tuple[PrivacyEvent, ...], ...]:
-        """Return the lists of events of which a record is exposed to one.
+        """Return the lists of events such that each record is exposed to one list only.
 
         Returns
         -------
         lists : tuple of tuple of PrivacyEvent
-            One list, with the event itself, if it is not made of others.
+            One list, with the event itself, unless the event consists of others.
         """
         return ((self,),)
 
@@ -142,7 +142,7 @@ class GaussianEvent(PrivacyEvent):
     Parameters
     ----------
     noise_mu : float
-        Sensitivity over standard deviation.
+        Ratio of the sensitivity to the standard deviation of the noise.
     """
 
     noise_mu: float
@@ -168,7 +168,7 @@ class PureEvent(PrivacyEvent):
     Parameters
     ----------
     epsilon : float
-        Its guarantee; infinite for a release without noise.
+        Pure guarantee of the release. Infinite for a release without noise.
     """
 
     epsilon: float
@@ -189,7 +189,7 @@ class PureEvent(PrivacyEvent):
             return e
         t = (order - 1) * e
         if t < 1:
-            # The same with hyperbolic functions: nothing cancels near order 1.
+            # The same formula with hyperbolic functions, which does not cancel near order 1.
             above = math.tanh(e / 2) * math.sinh(t) + 2 * math.sinh(t / 2) ** 2
             return math.log1p(above) / (order - 1) * (1 + 2.0**-40)
         # log((exp(order e) + exp((1 - order) e)) / (1 + exp(e))) / (order - 1), without the large terms that cancel.
@@ -202,10 +202,10 @@ class PureEvent(PrivacyEvent):
 
 @dataclass(frozen=True)
 class BoundedRangeEvent(PureEvent):
-    r"""A release whose privacy losses lie in an interval of length epsilon, such as the exponential mechanism's.
+    r"""A release whose privacy losses lie in an interval of length epsilon, as for the exponential mechanism.
 
-    The interval contains 0, so that the release is epsilon-DP. More is true. Let the loss be :math:`L` under
-    :math:`Q`, with :math:`\mathbb{E}_Q e^L = 1`.
+    The interval contains 0. Therefore the release is epsilon-DP, but there are better bounds. Let the loss be :math:`L`
+    under :math:`Q`, with :math:`\mathbb{E}_Q e^L = 1`.
 
     *Rényi* (Cesar and Rogers 2021). :math:`K(s) = \log\mathbb{E}_Q e^{sL}` has :math:`K(0) = K(1) = 0`, and
     :math:`K'' \le \varepsilon^2/4` as the variance of a variable in an interval of length :math:`\varepsilon`. So
@@ -239,7 +239,7 @@ class BoundedRangeEvent(PureEvent):
         return min(super().rdp(order), order * self.epsilon**2 / 8)
 
     def profile(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the delta at epsilon `t` of the worst of all pairs, for each t.
+        """Return, for each t, the delta of the worst pair at epsilon `t`.
 
         Parameters
         ----------
@@ -269,12 +269,12 @@ class BoundedRangeEvent(PureEvent):
 
 @dataclass(frozen=True)
 class ApproximateEvent(PrivacyEvent):
-    """A release of which only (epsilon, delta) with a positive delta is known.
+    """A release with (epsilon, delta) and a positive delta, without further known properties.
 
     Parameters
     ----------
     epsilon, delta : float
-        Its guarantee.
+        Guarantee of the release.
     """
 
     epsilon: float
@@ -304,7 +304,7 @@ class ObjectiveEvent(PrivacyEvent):
     curve : ObjectiveCurve
         Its privacy curve.
     noise_mu : float
-        Sensitivity of the gradient over standard deviation.
+        Ratio of the sensitivity of the gradient to the standard deviation of the noise.
     """
 
     curve: ObjectiveCurve
@@ -326,14 +326,14 @@ class ObjectiveEvent(PrivacyEvent):
 
 @dataclass(frozen=True)
 class PrivacyCost:
-    """What one fit is charged.
+    """The cost that an accountant is charged for one fit.
 
     Parameters
     ----------
     epsilon, delta : float
-        The fit as a whole is (epsilon, delta)-DP; pure if delta is 0.
+        Guarantee of the fit as a whole. It is pure if delta is 0.
     events : tuple of PrivacyEvent
-        The events that it consists of, in order; each may depend on what those before it released.
+        Events of the fit, in order. Each may depend on earlier releases.
     """
 
     epsilon: float
@@ -354,7 +354,7 @@ class PrivacyCost:
             )
 
     def _consistent(self) -> bool:
-        """Whether the pair is not less than the events prove, in the cases that are easily told."""
+        """Tell whether the pair is at least what the events prove, in the cases that are easy to compute."""
         if self.epsilon == math.inf or not self.events:
             return bool(self.events) or self.epsilon == self.delta == 0
         if self.delta == 0 or all(isinstance(event, PureEvent) for event in self.events):
@@ -365,14 +365,14 @@ class PrivacyCost:
         return all(self._covers(event) for event in self.events)
 
     def _proved_together(self) -> bool:
-        """Whether Gaussian DP or Rényi divergences prove the pair, as they do for many events of bounded range."""
+        """Tell whether Gaussian DP or Rényi divergences prove the pair, as for many events of bounded range."""
         if self._covers(self.events[0] if len(self.events) == 1 else GaussianEvent(self.mu())):
             return True
         order, divergence = renyi_budget(self.epsilon, self.delta)
         return self.rdp(order) <= divergence * (1 + _ROUNDING)
 
     def _covers(self, event: PrivacyEvent) -> bool:
-        """Whether one event alone is within the pair, as far as its privacy curve is known."""
+        """Tell whether the guarantee of one event alone is within the pair, as far as its privacy curve is known."""
         epsilon, delta = self.epsilon * (1 + _ROUNDING), self.delta * (1 + _ROUNDING)
         if isinstance(event, GaussianEvent):
             return float(gaussian_delta(epsilon, event.noise_mu)) <= delta
@@ -380,7 +380,7 @@ class PrivacyCost:
             return float(event.profile(np.array(epsilon))) <= delta
         if isinstance(event, PureEvent | ApproximateEvent):
             own = getattr(event, "delta", 0.0)
-            # Randomised response with epsilon, but for a part of the outcomes that tells all.
+            # This is randomised response with epsilon, except that a part of the outcomes discloses everything.
             above = max(0.0, -math.expm1(min(epsilon - event.epsilon, 0.0))) / (1 + math.exp(-event.epsilon))
             return own + (1 - own) * above <= delta
         if event.least_delta(epsilon) > delta:
@@ -399,12 +399,12 @@ class PrivacyCost:
 
     @classmethod
     def of_pair(cls, epsilon: float, delta: float) -> PrivacyCost:
-        """Return the cost of a release of which nothing but (epsilon, delta) is known.
+        """Return the cost of a release with (epsilon, delta) and no further known properties.
 
         Parameters
         ----------
         epsilon, delta : float
-            Its guarantee.
+            Guarantee of the release.
 
         Returns
         -------
@@ -425,7 +425,7 @@ class PrivacyCost:
         Returns
         -------
         mu : float
-            Rounded up; infinite where none is known.
+            Rounded up. Infinite if no bound is known.
         """
         return math.sqrt(math.fsum(event.mu() ** 2 for event in self.events)) * (1 + 2.0**-50)
 
@@ -440,22 +440,22 @@ class PrivacyCost:
         Returns
         -------
         divergence : float
-            Rounded up; infinite where none is known.
+            Rounded up. Infinite if no bound is known.
         """
         return math.fsum(event.rdp(order) for event in self.events) * (1 + 2.0**-50)
 
     def privacy_loss_distribution(self, value_discretization_interval: float = 1e-4) -> PrivacyLossDistribution:
-        """Return the distribution of the fit's privacy loss, to be composed with others.
+        """Return the distribution of the privacy loss of the fit, for composition with others.
 
         Parameters
         ----------
         value_discretization_interval : float, default=1e-4
-            Lattice on which losses are counted.
+            Width of the lattice of losses.
 
         Returns
         -------
         distribution : PrivacyLossDistribution
-            It dominates the privacy loss in both directions. Losses without a bound have none: ValueError.
+            It dominates the privacy loss in both directions. A loss without a bound is a ValueError.
         """
         return compose_events(Counter(self.events), value_discretization_interval)
 

@@ -1,4 +1,4 @@
-r"""The Gaussian mechanism's exact privacy curve, and its inversion.
+r"""The exact privacy curve of the Gaussian mechanism, and its inverse.
 
 Noise of standard deviation :math:`\sigma` on a query of L2 sensitivity :math:`\Delta` is
 :math:`(\varepsilon, \delta)`-DP exactly when :math:`\delta \ge \delta_G(\varepsilon; \mu)` with
@@ -8,13 +8,13 @@ Noise of standard deviation :math:`\sigma` on a query of L2 sensitivity :math:`\
 
 (Balle and Wang 2018, theorem 8); it is then also :math:`\mu`-GDP (Dong, Roth and Su 2022).
 
-With :math:`x = \varepsilon/\mu - \mu/2`, :math:`y = x + \mu` and Mills' ratio :math:`R = (1-\Phi)/\varphi`, the
-identity :math:`e^\varepsilon \varphi(y) = \varphi(x)` turns the difference, which cancels to nothing for small
-:math:`\mu`, into
+Let :math:`x = \varepsilon/\mu - \mu/2`, :math:`y = x + \mu`, and let :math:`R = (1-\Phi)/\varphi` be Mills' ratio. For
+small :math:`\mu`, the difference loses all digits. The identity :math:`e^\varepsilon \varphi(y) = \varphi(x)`
+transforms it into
 
 .. math:: \delta_G = \varphi(x) (R(x) - R(y)) = \varphi(x) \int_x^y (1 - t R(t))\, dt,
 
-whose integrand is positive. That form is good to a few units in the last place.
+whose integrand is positive. This form is accurate to a few units in the last place.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def gaussian_delta(epsilon: ArrayLike, mu: ArrayLike) -> NDArray:
     Parameters
     ----------
     epsilon : array-like
-        Any real numbers; negative ones are of use inside proofs.
+        Any real numbers. Proofs use negative ones.
     mu : array-like
-        Sensitivity over standard deviation, at least 0. Broadcast against `epsilon`.
+        Ratio of sensitivity to standard deviation, at least 0. Broadcast against `epsilon`.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def gaussian_delta(epsilon: ArrayLike, mu: ArrayLike) -> NDArray:
 
 @lru_cache(maxsize=4096)
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """Largest mu, rounded down, for which the Gaussian mechanism is (epsilon, delta)-DP.
+    """Return the largest mu, rounded down, for which the Gaussian mechanism is (epsilon, delta)-DP.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
-    """Smallest ratio of standard deviation to L2 sensitivity, rounded up, that is (epsilon, delta)-DP.
+    """Return the smallest noise multiplier, rounded up, that is (epsilon, delta)-DP.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
     Returns
     -------
     noise_multiplier : float
-        The reciprocal of :func:`gaussian_mu`.
+        Ratio of standard deviation to L2 sensitivity, the reciprocal of :func:`gaussian_mu`.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Smallest epsilon, rounded up, for which a mu-GDP Gaussian mechanism is (epsilon, delta)-DP.
+    """Return the smallest epsilon, rounded up, for which a mu-GDP Gaussian mechanism is (epsilon, delta)-DP.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     Returns
     -------
     epsilon : float
-        At least 0; infinite when `mu` is.
+        At least 0. Infinite if `mu` is infinite.
     """
     if not (0 < delta < 1):
         raise ValueError(f"delta must lie in (0, 1), got {shown(delta)}")
@@ -176,7 +176,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def pure_dp_mu(epsilon: float) -> float:
-    r"""The mu for which every epsilon-DP mechanism is mu-GDP, rounded up.
+    r"""Return the mu for which every epsilon-DP mechanism is mu-GDP, rounded up.
 
     The trade-off curve of :math:`\varepsilon`-DP has its kink where both error rates are
     :math:`1/(1+e^\varepsilon)`; the curve of :math:`\mu`-GDP through that point,
@@ -190,25 +190,25 @@ def pure_dp_mu(epsilon: float) -> float:
     Returns
     -------
     mu : float
-        Infinite when `epsilon` is.
+        Infinite if `epsilon` is infinite.
     """
     if epsilon == np.inf:
         return np.inf
     if epsilon < 1:
-        # The same through 1 - 2/(1+e^epsilon) = tanh(epsilon/2), which keeps its digits near 0.
+        # The same formula by 1 - 2/(1+e^epsilon) = tanh(epsilon/2), which keeps its digits near 0.
         return float(np.sqrt(8) * special.erfinv(np.tanh(epsilon / 2))) * (1 + SAFETY)
     return float(-2 * special.ndtri_exp(special.log_expit(-epsilon))) * (1 + SAFETY)
 
 
 def bounded_range_mu(epsilon: float) -> float:
-    r"""The mu for which every epsilon-bounded-range mechanism is mu-GDP, rounded up.
+    r"""Return the mu for which every epsilon-bounded-range mechanism is mu-GDP, rounded up.
 
     The privacy loss of a pair of data sets lies in an interval of length :math:`\varepsilon`, and
-    :math:`\mathbb{E}_{D'}[e^L] = 1`. Among such losses, the one that takes the two ends only dominates all others. Its
-    trade-off curve has its kink at error rates :math:`(a, b)` with :math:`(a + c)(b + c) = c (1 + c)` for
-    :math:`c = 1/(e^\varepsilon - 1)`, whichever the interval. Of the points of that hyperbola, the one with
-    :math:`a = b = 1/(1 + e^{\varepsilon/2})` needs the largest :math:`\mu`: that of :math:`\varepsilon/2`-DP (user
-    guide, trees, theorem 5).
+    :math:`\mathbb{E}_{D'}[e^L] = 1`. Among such losses, the loss that takes only the two ends dominates all others. Its
+    trade-off curve has its kink at error rates :math:`(a, b)` with :math:`(a + c)(b + c) = c (1 + c)` for :math:`c =
+    1/(e^\varepsilon - 1)`, for every interval. Of the points of that hyperbola, the one with :math:`a = b = 1/(1 +
+    e^{\varepsilon/2})` needs the largest :math:`\mu`, which is that of :math:`\varepsilon/2`-DP (:ref:`trees, theorem 5
+    <trees-theorem-5>`).
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def bounded_range_mu(epsilon: float) -> float:
     Returns
     -------
     mu : float
-        Infinite when `epsilon` is.
+        Infinite if `epsilon` is infinite.
 
     Examples
     --------
@@ -230,7 +230,7 @@ def bounded_range_mu(epsilon: float) -> float:
 
 
 def bounded_range_epsilon(mu: float) -> float:
-    """The largest epsilon for which every epsilon-bounded-range mechanism is mu-GDP, rounded down.
+    """Return the largest epsilon for which every epsilon-bounded-range mechanism is mu-GDP, rounded down.
 
     Parameters
     ----------
@@ -245,6 +245,6 @@ def bounded_range_epsilon(mu: float) -> float:
     # The log-odds of Phi(mu/2), through the two tails.
     half = float(special.log_ndtr(mu / 2) - special.log_ndtr(-mu / 2))
     if mu < 1e-3:
-        # The same to second order, which keeps its digits near 0.
+        # The same formula to second order, which keeps its digits near 0.
         half = 2 * mu / np.sqrt(2 * np.pi) * (1 - 1e-6)
     return 2 * half * (1 - 4 * SAFETY)

@@ -1,4 +1,4 @@
-"""The largest epsilon at which a fit is admitted: what a fit costs follows from its parameters, without any data."""
+"""The largest epsilon at which a fit is admitted. The cost of a fit follows from its parameters, without any data."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _SLOPES = (0.8, 3.0)
 
 
 def largest_epsilon(portion: Callable[[float], float | None], ceiling: float, first: float) -> float | None:
-    """Return about the largest epsilon that is admitted.
+    """Return approximately the largest admitted epsilon.
 
     Parameters
     ----------
     portion : callable
-        Which portion of the rest of a budget a fit with this epsilon uses: at most 1 if it is admitted, infinite if it
-        is refused, NaN if it is admitted and the portion is not known. None if no cost is known for this epsilon, as
-        for one that is too small to be divided among the releases of a fit.
+        Portion of the remaining budget that a fit with this epsilon uses. It is at most 1 if the fit is admitted,
+        infinite if it is refused, and NaN if it is admitted but the portion is not known. None if no cost is known for
+        this epsilon, for instance because it is too small to be divided among the releases of a fit.
     ceiling : float
-        Ceiling on epsilon. A fit can be admitted with more, if its delta is smaller than that of the budget.
+        Ceiling on epsilon. A fit with a larger epsilon can be admitted if its delta is smaller than that of the budget.
     first : float
-        What to try first, so that a simple answer is exact.
+        First value to try, so that a simple answer is exact.
 
     Returns
     -------
     epsilon : float or None
-        One that is admitted; 0 if none is, and None if no cost is known.
+        An admitted epsilon, 0 if none is admitted, and None if no cost is known.
     """
     if ceiling == math.inf:
         return ceiling
@@ -55,10 +55,10 @@ def largest_epsilon(portion: Callable[[float], float | None], ceiling: float, fi
 
 
 def _next(known: list[tuple[float, float]], low: float, high: float) -> float:
-    """Return where to look next: where a power law would use all of the rest, or half way."""
+    """Return the next value to try: where a power law would use all of the rest, or the middle."""
     middle = math.sqrt(low * high) if high < math.inf else 2 * low
     if not known or known[-1][0] < low:
-        # As fits cost, half of what is too much is often too little.
+        # Half of a value that is too large is often too small.
         return float(f"{max(middle, high / 2 if high < math.inf else middle):.9g}")
     epsilon, used = known[-1]
     if not 0 < used <= 1:

@@ -11,8 +11,8 @@ from ..exceptions import BudgetError, LedgerError
 from ._record import Record
 from ._state import State
 
-#: Held while a ledger is in use, and while the process forks: a child never inherits a ledger in the middle of a
-#: change, nor SQLite's memory of the locks that its parent held.
+#: This lock is held while a ledger is in use, and while the process forks. Therefore a child never inherits a ledger in
+#: the middle of a change, or SQLite's memory of the locks of its parent.
 gate = threading.RLock()
 
 if hasattr(os, "register_at_fork"):
@@ -23,7 +23,7 @@ _changing = False
 
 
 def uninterrupted(change: Callable[[], None]) -> None:
-    """Run a change of a ledger with nothing in between, not even a charge by a signal handler of this very thread."""
+    """Run a change of a ledger without interruption, not even by a charge in a signal handler of this thread."""
     global _changing
     with gate:
         if _changing:
@@ -39,7 +39,7 @@ class Ledger(Protocol):
     """Storage of records and running sums."""
 
     def change(self, step: Callable[[State], State], record: Record | None = None) -> None:
-        """Replace the state by ``step(state)`` and append `record`, atomically; change nothing if `step` raises."""
+        """Replace the state by ``step(state)`` and append `record`, atomically. If `step` raises, change nothing."""
         ...
 
     def state(self) -> State: ...
@@ -56,12 +56,12 @@ class MemoryLedger:
     def __init__(self, start: State) -> None:
         self._process = os.getpid()
         self._records: list[Record] = []
-        # What counts is the state and as many records, assigned together: an interrupt comes before or after.
+        # The state and the records are assigned together, so that an interrupt comes before or after both.
         self._content = start, 0
         self._successor: Ledger | None = None
 
     def move(self, make: Callable[[State, tuple[Record, ...]], Ledger]) -> Ledger:
-        """Return the ledger that has taken over; the first time, `make` makes it."""
+        """Return the ledger that has taken over. The first time, `make` makes it."""
 
         def hand_over() -> None:
             if self._successor is None:
@@ -107,6 +107,6 @@ class MemoryLedger:
     def _assert_home(self) -> None:
         if os.getpid() != self._process:
             raise BudgetError(
-                "this accountant lives in the memory of the process that made it, and cannot be charged in a fork of "
-                'it. BudgetAccountant(..., ledger="budget.db") can be shared by processes'
+                "this accountant keeps its records in the memory of another process, and cannot be charged in a "
+                'fork of it. Use BudgetAccountant(..., ledger="budget.db"), which processes can share'
             )

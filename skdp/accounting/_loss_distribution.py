@@ -1,23 +1,22 @@
 r"""Distributions of privacy losses, and their exact composition.
 
 The privacy of a pair of output laws is its *profile* :math:`h(t) = H_{e^t}(P\,\|\,Q)`, the least delta for each
-epsilon. As a function of :math:`x = e^t` it is convex and falls from 1. Choose points :math:`t_k = k\,\Delta` and join
-:math:`(e^{t_k}, h(t_k))` by line segments (Doroshenko and others 2022). The result lies above the profile, and it is
-the profile of a loss that takes the values :math:`t_k` with the probabilities
+epsilon. As a function of :math:`x = e^t`, the profile is convex and decreases from 1. Choose points :math:`t_k =
+k\,\Delta` and join :math:`(e^{t_k}, h(t_k))` by line segments (Doroshenko and others 2022). The result lies above the
+profile, and is the profile of a loss that takes the values :math:`t_k` with the probabilities
 
 .. math:: p_k = \frac{h_{k-1} - h_k}{1 - e^{-\Delta}} - \frac{h_k - h_{k+1}}{e^{\Delta} - 1}
 
-under :math:`P`. Beyond the last point the loss counts as infinite. Below 0 the profile follows from that of the
-reversed pair, :math:`h(-t) = 1 - e^{-t} + e^{-t} h'(t)`, so that nothing cancels.
+under :math:`P`. Beyond the last point, the loss counts as infinite. Below 0, the profile follows from that of the
+reversed pair without cancellation, :math:`h(-t) = 1 - e^{-t} + e^{-t} h'(t)`.
 
-*Composition.* Losses of a fixed list of releases add up (Zhu, Dong and Wang 2022). Their distribution is a convolution,
-computed by a fast Fourier transform after tilting: the law :math:`p_l` is replaced by
-:math:`p_l e^{\theta l} / M(\theta)`, whose centre is near the epsilon that is asked for. What is out of the window of
-the transform wraps around, which can only add to delta inside the window; what is above it is bounded by Chernoff's
-inequality. The transform's rounding error is at most :math:`r` in each point of the tilted law, and hence at most
-:math:`r\,M(\theta)\,e^{-\theta\varepsilon} / (1 - e^{-\theta\Delta})` in delta, which is added. Because
-:math:`M(\theta)\,e^{-\theta\varepsilon}` is Chernoff's bound on delta itself, the error is relative to delta, however
-small delta is.
+*Composition.* The losses of a fixed list of releases add up (Zhu, Dong and Wang 2022). Their distribution is a
+convolution, which is computed by a fast Fourier transform after tilting. The law :math:`p_l` is replaced by :math:`p_l
+e^{\theta l} / M(\theta)`, whose centre is near the requested epsilon. Mass outside the window of the transform wraps
+around, which can only add to delta inside the window. Mass above the window is bounded by Chernoff's inequality. The
+rounding error of the transform is at most :math:`r` in each point of the tilted law, and hence at most
+:math:`r\,M(\theta)\,e^{-\theta\varepsilon} / (1 - e^{-\theta\Delta})` in delta. This error is added. Because
+:math:`M(\theta)\,e^{-\theta\varepsilon}` is Chernoff's bound on delta itself, the error is relative to delta.
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import fft, optimize
 
-#: Losses with so little of the profile beyond them count as infinite.
+#: Losses count as infinite if the profile beyond them is less than this.
 NEGLIGIBLE = 1e-30
 
-#: Profiles are evaluated to about 1e-13. Raised by this factor they are upper bounds.
+#: Profiles are evaluated to about 1e-13. Multiplied by this factor, they are upper bounds.
 _UP = 1 + 1e-12
 
-#: Losses beyond this count as infinite, because their exponentials have to be finite.
+#: Losses beyond this count as infinite, because their exponentials must be finite.
 _MOST_LOSS = 600.0
 
-#: No lattice and no transform is longer.
+#: Largest length of a lattice and of a transform.
 _MOST_POINTS = 2**24
 
-#: A tilt beyond this changes nothing on a lattice.
+#: A tilt beyond this has no further effect on a lattice.
 _MOST_TILT = 1e3
 
 #: Errors of a transform's outputs for inputs that sum to 1: for each of log2(n) passes, and for each factor of a power.
@@ -57,13 +56,13 @@ _OUTSIDE = 1e-10
 #: Further tilts for Chernoff's bound, times the standard deviation.
 _STEPS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 7.0)
 
-#: How many tilts are tried where delta is asked for at many epsilons.
+#: Number of tilts that are tried if delta is requested at many epsilons.
 _TILTS = 12
 
-#: Exponents of the tilt that are taken back.
+#: Largest exponent when the tilt is reverted.
 _MOST_EXPONENT = 500.0
 
-#: Deltas when a record is removed, and when one is added.
+#: Deltas for the removal and for the addition of a record.
 Profiles = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
@@ -121,19 +120,19 @@ def _cumulants(factors: _Factors, tilt: float) -> _Cumulants:
 
 
 def _infinite(factors: _Factors) -> float:
-    """The probability that one of the losses is infinite."""
+    """Return the probability that one of the losses is infinite."""
     return -math.expm1(
         math.fsum(count * math.log1p(-one.infinite) if one.infinite < 1 else -math.inf for one, count in factors)
     )
 
 
 def _highest(factors: _Factors) -> int:
-    """The largest finite loss."""
+    """Return the largest finite loss."""
     return sum(count * losses.highest for losses, count in factors)
 
 
 def _best_tilt(factors: _Factors, point: float) -> float:
-    """A tilt, at least 0, that brings the mean of the sum within a standard deviation of `point`."""
+    """Return a tilt, at least 0, that brings the mean of the sum within a standard deviation of `point`."""
     low, high, tilt = 0.0, math.inf, 0.0
     for _ in range(60):
         now = _cumulants(factors, tilt)
@@ -147,8 +146,9 @@ def _best_tilt(factors: _Factors, point: float) -> float:
 
 
 def _window(factors: _Factors, tilt: float, centre: _Cumulants, sign: int, limit: int) -> tuple[int, float]:
-    """Return how far a window reaches on one side of the mean, and a bound on the tilted law beyond the window."""
-    # Chernoff's inequality with further tilts: the law beyond `width` is at most exp(log M(step) / M(0) - step * end).
+    """Return the extent of a window on one side of the mean, and a bound on the tilted law beyond the window."""
+    # By Chernoff's inequality with further tilts, the law beyond `width` is at most exp(log M(step) / M(0) - step *
+    # end).
     width = float(limit)
     for multiple in _STEPS:
         step = sign * multiple / centre.deviation
@@ -158,7 +158,7 @@ def _window(factors: _Factors, tilt: float, centre: _Cumulants, sign: int, limit
 
 
 def _finite_delta(factors: _Factors, points: NDArray[np.float64], interval: float, tilt: float) -> NDArray[np.float64]:
-    """Bound E[(1 - exp(t - L))_+] for the sum L of losses by one transform; `points` are t in units of the lattice."""
+    """Bound E[(1 - exp(t - L))_+] for the sum L of losses by one transform, for t at `points` of the lattice."""
     centre = _cumulants(factors, tilt)
     middle = round(centre.mean)
     highest = _highest(factors)
@@ -171,7 +171,7 @@ def _finite_delta(factors: _Factors, points: NDArray[np.float64], interval: floa
     start = middle - below
     law, rounding = _convolved(factors, tilt, size)
     lattice = np.arange(start, start + size, dtype=np.float64)
-    # Another tilt serves what is below the window, or so far below the middle that exponentials would overflow.
+    # Points below the window, or so far below the middle that exponentials would overflow, need another tilt.
     rate = max(tilt, interval)
     served = (rate * (points - middle) > -_MOST_EXPONENT) & ((points >= start) | (start <= lowest))
     keep = max(0, math.ceil(-_MOST_EXPONENT / rate) + middle - start)
@@ -184,7 +184,7 @@ def _finite_delta(factors: _Factors, points: NDArray[np.float64], interval: floa
         np.maximum(mass - np.exp(interval * np.minimum(points - middle, above + 1)) * shrunk, 0.0)
         + (size + 4096) * 2.0**-52 * mass
     )
-    # The rounding error of each point of the window above t, with the tilt taken back.
+    # The rounding error of each point of the window above t, after the tilt is reverted.
     errors = rounding * min(size, 1 / -math.expm1(-tilt) if tilt > 0 else math.inf)
     inside += errors * np.exp(-tilt * np.maximum(points - middle, -below) * served)
     outside = beyond * math.exp(-tilt * above)
@@ -214,7 +214,7 @@ def _convolved(factors: _Factors, tilt: float, size: int) -> tuple[NDArray[np.fl
 
 
 def _sums_from(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """For each place, the sum of the values from there to the end; 0 beyond the end."""
+    """Return, for each position, the sum of the values from there to the end, and 0 beyond the end."""
     return np.concatenate([np.cumsum(values[::-1])[::-1], [0.0]])
 
 
@@ -224,7 +224,7 @@ def _connect(curve: NDArray[np.float64], excess: NDArray[np.float64], interval: 
     most = len(curve) - 1
     down, up = -math.expm1(-interval), math.expm1(interval)
     falls = curve[:-1] - curve[1:]
-    # At -k, with the profile's part 1 - exp(t), which is a straight line, left out.
+    # At -k, without the part 1 - exp(t) of the profile, which is a straight line.
     left = np.exp(-interval * np.arange(most + 1)) * excess
     rises = left[:-1] - left[1:]
     law = np.zeros(2 * most + 1)
@@ -240,14 +240,14 @@ def _connect(curve: NDArray[np.float64], excess: NDArray[np.float64], interval: 
 class PrivacyLossDistribution:
     """Privacy losses of a fixed list of releases, rounded to the safe side.
 
-    Made by events, costs and guarantees; see their method ``privacy_loss_distribution``.
+    Events, costs and guarantees make distributions by their method ``privacy_loss_distribution``.
 
     Parameters
     ----------
     interval : float
-        Lattice on which losses are counted.
+        Width of the lattice of losses.
     directions : tuple
-        Laws of the losses when a record is removed and when one is added; one, if they are the same.
+        Laws of the losses for the removal and for the addition of a record. A single law if both are the same.
 
     See Also
     --------
@@ -279,12 +279,12 @@ class PrivacyLossDistribution:
         Parameters
         ----------
         interval : float
-            Lattice on which losses are counted.
+            Width of the lattice of losses.
 
         Returns
         -------
         distribution : PrivacyLossDistribution
-            Without any loss.
+            Distribution without any loss.
         """
         return cls(interval, ((),))
 
@@ -292,25 +292,24 @@ class PrivacyLossDistribution:
     def from_profile(
         cls, profile: Callable[[NDArray[np.float64]], Profiles], interval: float, most: float = _MOST_LOSS
     ) -> PrivacyLossDistribution:
-        """Return a distribution whose profile is at least a given one, and equal to it on a lattice.
+        """Return a distribution whose profile is at least a given profile, and equal to it on a lattice.
 
         Parameters
         ----------
         profile : callable
-            Maps an array of epsilons, at least 0, to two arrays of deltas: when a record is removed, and when one is
-            added.
+            Function that maps epsilons, at least 0, to two arrays of deltas: for removal and addition of a record.
         interval : float
-            Lattice on which losses are counted.
+            Width of the lattice of losses.
         most : float, default=600
             Losses beyond this count as infinite.
 
         Returns
         -------
         distribution : PrivacyLossDistribution
-            Of one release.
+            Distribution of one release.
         """
         infinite = np.max([profile(np.array([_MOST_LOSS]))], axis=(0, 2))
-        # About the smallest number of steps with next to nothing beyond.
+        # About the smallest number of steps with almost nothing beyond.
         steps = [1, max(2, math.ceil(min(most, _MOST_LOSS) / interval))]
         while steps[1] - steps[0] > 1 + steps[0] // 64:
             middle = max(math.isqrt(steps[0] * steps[1]), steps[0] + 1)
@@ -331,12 +330,12 @@ class PrivacyLossDistribution:
         Parameters
         ----------
         other : PrivacyLossDistribution
-            On the same lattice.
+            Distribution on the same lattice.
 
         Returns
         -------
         distribution : PrivacyLossDistribution
-            Of all releases.
+            Distribution of all releases.
         """
         if other.interval != self.interval:
             raise ValueError("the distributions must be on the same lattice")
@@ -345,17 +344,17 @@ class PrivacyLossDistribution:
         return type(self)(self.interval, tuple(a + b for a, b in zip(mine, others, strict=True)))
 
     def self_compose(self, n_times: int) -> PrivacyLossDistribution:
-        """Return the distribution of the list carried out several times.
+        """Return the distribution of the list of releases, carried out several times.
 
         Parameters
         ----------
         n_times : int
-            How often.
+            Number of times.
 
         Returns
         -------
         distribution : PrivacyLossDistribution
-            Of all releases.
+            Distribution of all releases.
         """
         if n_times != int(n_times) or n_times < 1:
             raise ValueError("n_times must be a positive integer")
@@ -375,7 +374,7 @@ class PrivacyLossDistribution:
         Returns
         -------
         delta : float or ndarray
-            In [0, 1], for additions and removals of a record.
+            Values in [0, 1]. They hold for additions and removals of a record.
         """
         epsilons = np.asarray(epsilon, dtype=np.float64)
         deltas = np.max(self.profiles(epsilons.ravel()), axis=0).reshape(epsilons.shape)
@@ -392,7 +391,7 @@ class PrivacyLossDistribution:
         Returns
         -------
         removed, added : ndarray
-            Deltas when a record is removed, and when one is added.
+            Deltas for the removal and for the addition of a record.
         """
         found = [self._deltas(factors, t) for factors in self._directions]
         return found[0], found[-1]
@@ -421,7 +420,7 @@ class PrivacyLossDistribution:
         Returns
         -------
         epsilon : float
-            At least 0; infinite where there is none.
+            At least 0. Infinite if there is no such epsilon.
         """
         if self.get_delta_for_epsilon(0.0) <= delta:
             return 0.0
@@ -449,12 +448,12 @@ class PrivacyLossDistribution:
         return min(low, high)
 
     def to_dp_accounting(self) -> Any:
-        """Hand the distribution to dp_accounting, which has to be installed (``pip install skdp[pld]``).
+        """Convert the distribution to dp_accounting, which must be installed (``pip install skdp[pld]``).
 
         Returns
         -------
         distribution : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-            To be composed with others there.
+            Distribution for composition there.
         """
         from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 

@@ -1,4 +1,4 @@
-r"""Events that consist of others: on disjoint parts of the records, and the best of a random number of runs."""
+r"""Events that consist of other events: on disjoint parts of the records, and the best of a random number of runs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ._loss_distribution import PrivacyLossDistribution, Profiles
 #: Lattice on which the profiles of several lists are compared.
 _INTERVAL = 1e-4
 
-#: Orders over which the second order of a repeated selection is minimised; 1 is one of them.
+#: Orders over which the second order of a repeated selection is minimised. 1 is one of them.
 _SECOND_ORDERS = np.concatenate([[1.0], 1 + 2.0 ** np.arange(-5, 12, 0.25)])
 
-#: The delta of the pair that stands for a repeated selection in a list that is declared ahead.
+#: Delta of the pair that represents a repeated selection in a declared list.
 _PAIR_DELTA = 2.0**-30
 
 _UP = 1 + 2.0**-40
@@ -29,38 +29,38 @@ _UP = 1 + 2.0**-40
 
 @dataclass(frozen=True)
 class ParallelEvent(PrivacyEvent):
-    r"""Several lists of events, of which any one record is exposed to one only.
+    r"""Several lists of events such that any one record is exposed to one list only.
 
-    So it is if the records are divided into disjoint parts, and each list has a part to itself. The division may be a
-    public rule that looks at each record alone, or a draw that is independent for each record and of all else. So it is
-    as well if one of the lists takes place, and which one was decided by what had been released before.
+    This is the case if the records are divided into disjoint parts, and each list has its own part. The division may be
+    a public rule that depends on each record separately, or a draw that is independent for each record and of
+    everything else. It is also the case if only one of the lists takes place, and earlier releases decided which one.
 
     *Theorem.* If each list, on its part, has :math:`H_{e^t} \le h_j(t)` for all :math:`t`, in both directions, then the
     whole has :math:`H_{e^t} \le \max_j h_j(t)`. The same holds with Rényi divergences, Gaussian-DP parameters and
     epsilons in the place of :math:`h_j(t)`.
 
     *Proof.* Neighbours differ in one record :math:`z`. The draw is part of the mechanism. Condition on the parts of all
-    records, :math:`z` among them: the draw of the others has the same law under both neighbours, and that of :math:`z`
-    decides nothing where :math:`z` is missing. Let :math:`z` be in part :math:`j`. Then the other parts hold the same
-    rows under both neighbours, their outputs have the same law and, being independent of part :math:`j`'s given the
-    division, cancel; if a list looks at what another released, that is post-processing or adaptive composition with an
-    event whose loss is 0. What is left is list :math:`j`, with :math:`H_{e^t} \le h_j(t)`. The outputs' laws are the
-    mixtures of the conditional ones with equal weights under both neighbours, and
-    :math:`(P, Q) \mapsto H_{e^t}(P\,\|\,Q)` is jointly convex, so that the mixture's is at most the largest. Powers
-    :math:`e^{(\alpha-1)D_\alpha}` are jointly convex too; a trade-off curve of a mixture is at least the least of the
-    curves; and epsilon is the least :math:`t` with :math:`h(t) = 0`. For the second use, condition on what had been
-    released instead. ∎
+    records, including :math:`z`. The draw of the others has the same law under both neighbours, and that of :math:`z`
+    has no effect if :math:`z` is missing. Let :math:`z` be in part :math:`j`. Then the other parts hold the same rows
+    under both neighbours. Their outputs have the same law and, being independent of part :math:`j`'s given the
+    division, cancel. If a list depends on releases of another list, that is post-processing or adaptive composition
+    with an event whose loss is 0. The remaining list is :math:`j`, with :math:`H_{e^t} \le h_j(t)`. The outputs' laws
+    are the mixtures of the conditional ones with equal weights under both neighbours, and :math:`(P, Q) \mapsto
+    H_{e^t}(P\,\|\,Q)` is jointly convex, so that the mixture's is at most the largest. Powers
+    :math:`e^{(\alpha-1)D_\alpha}` are jointly convex, too. A trade-off curve of a mixture is at least the least of the
+    curves, and epsilon is the least :math:`t` with :math:`h(t) = 0`. For the second case, condition on earlier
+    releases. ∎
 
     The relation is the addition or removal of one record. Under replacement, a record could move from one part to
-    another, and lists whose reports are counted would tell how many records a part has.
+    another, and lists whose reports are counted would disclose the number of records of a part.
 
-    The largest of several profiles is convex in :math:`e^t` and so is the profile of a pair of distributions, which
-    dominates. Where the mechanism tells which part a record is in, nothing changes: the proof conditions on it.
+    The largest of several profiles is convex in :math:`e^t`. Therefore it is the profile of a pair of distributions,
+    which dominates. A mechanism may also disclose the part of each record, because the proof conditions on the parts.
 
     Parameters
     ----------
     parts : tuple of tuple of PrivacyEvent
-        For each part, the events on it, in order.
+        Events on each part, in order.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class ParallelEvent(PrivacyEvent):
 
 
 def _composed_mu(part: tuple[PrivacyEvent, ...]) -> float:
-    # One event is not rounded again.
+    # A single event is not rounded again.
     if len(part) == 1:
         return part[0].mu()
     return math.sqrt(math.fsum(event.mu() ** 2 for event in part)) * (1 + 2.0**-50)
@@ -116,32 +116,32 @@ def _composed_mu(part: tuple[PrivacyEvent, ...]) -> float:
 
 @dataclass(frozen=True)
 class RepeatedSelectionEvent(PrivacyEvent):
-    r"""The best of a random number of independent runs of one mechanism; nothing else of the runs is released.
+    r"""The best of a random number of independent runs of one mechanism. Nothing else of the runs is released.
 
     The number of runs has the truncated negative binomial law with shape :math:`\eta` and a parameter :math:`\gamma`
-    that follows from its mean: :math:`P(J = k) \propto (1-\gamma)^k \prod_{l<k} \frac{l+\eta}{l+1}` for
-    :math:`k \ge 1`. With :math:`\eta = 0` it is the logarithmic law, with :math:`\eta = 1` the geometric one. *Best* is
-    by an order on the mechanism's outputs, of which the score is a part.
+    that follows from its mean: :math:`P(J = k) \propto (1-\gamma)^k \prod_{l<k} \frac{l+\eta}{l+1}` for :math:`k \ge
+    1`. With :math:`\eta = 0` it is the logarithmic law, and with :math:`\eta = 1` the geometric one. The *best* run is
+    the first by an order on the outputs of the mechanism, which include the score.
 
     *Theorem* (Papernot and Steinke 2022, theorem 2). If a run has Rényi divergences :math:`\rho(\alpha)`, the whole has
 
     .. math:: \rho'(\alpha) \le \rho(\alpha) + (1+\eta)\Big(1-\frac1\beta\Big)\rho(\beta)
         + \frac{(1+\eta)\log(1/\gamma)}{\beta} + \frac{\log \mathbb{E} J}{\alpha-1}
 
-    for every :math:`\beta \ge 1`; and with an :math:`\varepsilon`-DP run it is :math:`(2+\eta)\varepsilon`-DP (their
-    corollary 3). Divergences grow with the order, so that the bound of a higher order holds as well.
+    for every :math:`\beta \ge 1`. With an :math:`\varepsilon`-DP run, it is :math:`(2+\eta)\varepsilon`-DP (their
+    corollary 3). Divergences grow with the order. Therefore the bound of a higher order holds as well.
 
-    If runs are drawn afresh but on data that were divided once, as a search divides them into rows to train and rows to
-    score, condition on the division as for :class:`ParallelEvent`.
+    A search divides the data once, into rows to train and rows to score, and draws runs afresh on them. In this case,
+    condition on the division as for :class:`ParallelEvent`.
 
     Parameters
     ----------
     events : tuple of PrivacyEvent
-        One run.
+        Events of one run.
     mean : float
         Mean number of runs, at least 1.
     shape : float
-        The law's shape, at least 0.
+        Shape of the law, at least 0.
 
     References
     ----------
@@ -174,7 +174,7 @@ class RepeatedSelectionEvent(PrivacyEvent):
         return min(whole * _UP, PureEvent(pure).rdp(order) if math.isfinite(pure) else math.inf)
 
     def _addition(self) -> float:
-        """The terms of the second order, at their least."""
+        """Return the terms of the second order, minimised over this order."""
         return _second_order(self.events, self.mean, self.shape)
 
     def profiles(self, t: NDArray[np.float64]) -> Profiles:
@@ -203,7 +203,7 @@ def runs_parameter(mean: float, shape: float) -> float:
     mean : float
         Mean number of runs, at least 1.
     shape : float
-        The law's shape, at least 0.
+        Shape of the law, at least 0.
 
     Returns
     -------
@@ -232,14 +232,14 @@ def renyi_epsilon(events: tuple[PrivacyEvent, ...], delta: float) -> float:
     Parameters
     ----------
     events : tuple of PrivacyEvent
-        What takes place.
+        Events that take place.
     delta : float
         In (0, 1).
 
     Returns
     -------
     epsilon : float
-        At least 0; infinite where no divergence is known.
+        At least 0. Infinite if no divergence is known.
     """
     counts, found = Counter(events), math.inf
     for order in _CONVERSION_ORDERS.tolist():

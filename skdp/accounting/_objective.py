@@ -1,16 +1,16 @@
 r"""Privacy curve of objective perturbation with Gaussian noise.
 
 The privacy loss of objective perturbation is that of a Gaussian mechanism plus the logarithm of a ratio of
-determinants. The user guide (*Objective perturbation*) proves that, with :math:`\mu = CL/\sigma` and
-:math:`\kappa = CR^2/\lambda`, the loss when a record is added is at most
+determinants. Let :math:`\mu = CL/\sigma` and :math:`\kappa = CR^2/\lambda`. The user guide (*Objective perturbation*)
+proves that the loss for an added record is at most
 
 - binary log loss: :math:`h_c(G)` with :math:`c = \max(0, \kappa - \mu^2/2)`, where :math:`h_c(g) = g` for
   :math:`g \ge c`, :math:`(c+g)^2/4c` for :math:`|g| \le c`, and 0 below;
 - other losses: :math:`s + \max(0, G_1, \ldots)`, with a price :math:`s` of the determinant,
 
-for Gaussian losses :math:`G \sim N(\mu^2/2, \mu^2)` (several problems: with multiples of :math:`\mu`), and the loss
-when one is removed is at most :math:`\max(0, G_1, \ldots)`. Hence, at the epsilons named below, delta is a weighted
-sum of the Gaussian mechanism's. Two losses are Gaussian DP by a direct comparison of the output laws:
+for Gaussian losses :math:`G \sim N(\mu^2/2, \mu^2)` (with multiples of :math:`\mu` for several problems), and the loss
+for a removed record is at most :math:`\max(0, G_1, \ldots)`. Hence, at the epsilons below, delta is a weighted sum of
+deltas of the Gaussian mechanism. A direct comparison of the output laws shows Gaussian DP for two losses:
 
 - binary log loss: with the parameter :math:`\max(\mu, \kappa/3.7)` (theorem 6, and theorem 8 for the second number);
 - Huber hinges: with the parameter :math:`\sqrt K(\mu + \sqrt{\pi/2}\,\kappa\beta)` for :math:`K` problems of curvature
@@ -35,7 +35,7 @@ GAUSSIAN_RATIO = 3.7
 _GRID = 1200
 _HULL = 2000
 _NEGLIGIBLE = 1e-40
-# Their exponentials, and products of them, are finite.
+# Up to this value, their exponentials, and products of them, are finite.
 _MOST_EPSILON = 300.0
 
 
@@ -48,7 +48,7 @@ class ObjectiveCurve:
     kappa : float
         :math:`C R^2/\\lambda`.
     shift : float
-        Price :math:`s` of the determinant, added to every loss; 0 for binary log loss.
+        Price :math:`s` of the determinant, which is added to every loss. It is 0 for the binary log loss.
     terms : tuple of (float, float)
         Weights and multiples of mu of the Gaussian mechanisms whose deltas are summed.
     tied : bool
@@ -62,7 +62,7 @@ class ObjectiveCurve:
 
     @property
     def _n_problems(self) -> int:
-        """Number of binary problems with independent noise; 0 for the multinomial log loss."""
+        """Number of binary problems with independent noise. It is 0 for the multinomial log loss."""
         n = len(self.terms)
         return n if self.terms[0] == (n, 1.0) else 0
 
@@ -73,18 +73,18 @@ class ObjectiveCurve:
 
     @property
     def _surplus(self) -> float:
-        """What theorem 7 adds to mu in each problem, rounded up; infinite for the multinomial log loss."""
+        """The surplus of theorem 7 over mu in each problem, rounded up. It is infinite for the multinomial log loss."""
         if self._n_problems == 0:
             return math.inf
         return math.sqrt(math.pi / 2) * math.expm1(self.shift / self._n_problems) * (1 + 1e-12)
 
     def threshold(self, mu: float) -> float:
-        """Return the epsilon from which on the curve is a sum of Gaussian ones.
+        """Return the smallest epsilon from which the curve is a sum of Gaussian curves.
 
         Parameters
         ----------
         mu : float
-            Sensitivity of the gradient over standard deviation.
+            Ratio of the sensitivity of the gradient to the standard deviation.
 
         Returns
         -------
@@ -94,21 +94,21 @@ class ObjectiveCurve:
         return max(0.0, self.kappa - mu**2 / 2) if self.tied else self.shift
 
     def delta(self, epsilon: float, mu: float, mu_slack: float = 0.0) -> float:
-        """Return the delta of the perturbation and of a release that follows it.
+        """Return the delta of the perturbation together with a later release.
 
         Parameters
         ----------
         epsilon : float
             At least the threshold.
         mu : float
-            Sensitivity of the gradient over standard deviation.
+            Ratio of the sensitivity of the gradient to the standard deviation.
         mu_slack : float, default=0.0
-            GDP parameter of the release that follows; 0 for none.
+            GDP parameter of the later release, or 0 if there is none.
 
         Returns
         -------
         delta : float
-            For both together.
+            Delta of both together.
         """
         main = sum(
             weight * float(gaussian_delta(epsilon - self.shift, math.hypot(multiple * mu, mu_slack)))
@@ -119,19 +119,19 @@ class ObjectiveCurve:
         return main + float(gaussian_delta(epsilon - self.threshold(mu), mu_slack))
 
     def calibrate(self, epsilon: float, delta: float, slack_share: float) -> tuple[float, float]:
-        """Return the largest mu, rounded down, and the mu of the release that follows.
+        """Return the largest mu, rounded down, and the mu of the later release.
 
         Parameters
         ----------
         epsilon, delta : float
-            The guarantee that both together are to have.
+            Guarantee of both together.
         slack_share : float
-            The second mu, as a multiple of the Gaussian mechanism's at this guarantee.
+            The second mu, as a multiple of the Gaussian mechanism's mu at this guarantee.
 
         Returns
         -------
         mu, mu_slack : float
-            For the objective, and for the release that follows.
+            For the objective, and for the later release.
         """
         mu_gauss = gaussian_mu(epsilon, delta)
         mu_slack = slack_share * mu_gauss
@@ -156,12 +156,12 @@ class ObjectiveCurve:
         t : ndarray
             Epsilons, at least 0.
         mu : float
-            Sensitivity of the gradient over standard deviation.
+            Ratio of the sensitivity of the gradient to the standard deviation.
 
         Returns
         -------
         delta : ndarray
-            One for each of `t`.
+            One value for each of `t`.
         """
         above = sum(weight * gaussian_delta(t - self.shift, multiple * mu) for weight, multiple in self.terms)
         c = self.threshold(mu)
@@ -175,34 +175,34 @@ class ObjectiveCurve:
         return np.clip(np.where(t >= c, above, below), 0.0, 1.0)
 
     def mu_of_noise(self, mu: float) -> float:
-        """Return the GDP parameter that theorems 6 to 8 state for the perturbation.
+        """Return the GDP parameter of the perturbation by theorems 6 to 8.
 
         Parameters
         ----------
         mu : float
-            Sensitivity of the gradient over standard deviation.
+            Ratio of the sensitivity of the gradient to the standard deviation.
 
         Returns
         -------
         mu : float
-            Rounded up; infinite for the multinomial log loss.
+            Rounded up. Infinite for the multinomial log loss.
         """
         if self.tied:
             return max(mu, self.kappa / GAUSSIAN_RATIO)
         return math.sqrt(self._n_problems) * (mu + self._surplus) * (1 + 1e-12) if self._n_problems else math.inf
 
     def noise_of_mu(self, mu: float) -> float:
-        """Return the largest parameter of the noise for which theorems 6 to 8 state that the perturbation is mu-GDP.
+        """Return the largest parameter of the noise for which the perturbation is mu-GDP by theorems 6 to 8.
 
         Parameters
         ----------
         mu : float
-            Parameter that the perturbation is to have.
+            Required parameter of the perturbation.
 
         Returns
         -------
         mu : float
-            Sensitivity of the gradient over standard deviation, rounded down; 0 if no noise is enough.
+            Ratio of the sensitivity of the gradient to the standard deviation, rounded down, or 0.
         """
         if self.tied:
             return mu if self.kappa <= GAUSSIAN_RATIO * mu else 0.0
@@ -211,17 +211,17 @@ class ObjectiveCurve:
         return max(0.0, mu / math.sqrt(self._n_problems) * (1 - 1e-11) - self._surplus)
 
     def gdp(self, mu: float) -> float:
-        """Return the smallest mu' for which the perturbation is known to be mu'-GDP.
+        """Return the smallest known mu' for which the perturbation is mu'-GDP.
 
-        This is the parameter of theorems 6 to 8, or the smallest Gaussian curve above the profile. Several problems
-        are also compared as a composition of single ones. GDP asks for the Gaussian delta at every epsilon, below the
-        threshold too. On each cell of a grid the left end of the bound is held against the Gaussian curve's right end.
-        Beyond the grid the profile is below 1e-40 (log loss: it is Gaussian there).
+        This is the parameter of theorems 6 to 8, or the smallest Gaussian curve above the profile. Several problems are
+        also compared as a composition of single problems. GDP needs the Gaussian delta at every epsilon, also below the
+        threshold. On each cell of a grid, the left end of the bound is compared with the right end of the Gaussian
+        curve. Beyond the grid, the profile is below 1e-40 (for the log loss, it is Gaussian there).
 
         Parameters
         ----------
         mu : float
-            Sensitivity of the gradient over standard deviation.
+            Ratio of the sensitivity of the gradient to the standard deviation.
 
         Returns
         -------
@@ -243,7 +243,7 @@ class ObjectiveCurve:
         order : float
             Order, greater than 1.
         mu : float
-            Sensitivity of the gradient over standard deviation.
+            Ratio of the sensitivity of the gradient to the standard deviation.
 
         Returns
         -------
@@ -255,13 +255,14 @@ class ObjectiveCurve:
             return self._n_problems * self._single.rdp(order, mu)
         ((weight, multiple),) = self.terms
         m = multiple * mu
-        # Everything is divided by the exponential of the largest exponent.
+        # All terms are divided by the exponential of the largest exponent.
         largest = order * (order - 1) * m**2 / 2
         c = self.threshold(mu)
         if self.tied and c > 0:
             moment = _tied_moment(order, c, mu, largest)
         else:
-            # E exp((order - 1) max(0, G)) - 1, times the number of Gaussian losses; then the 1 again.
+            # The first term is E exp((order - 1) max(0, G)) - 1, times the number of Gaussian losses. The second term
+            # adds the 1.
             moment = weight * (special.ndtr((order - 0.5) * m) - math.exp(-largest) * special.ndtr(m / 2))
             moment += math.exp(-largest)
         divergence = self.shift + (math.log(moment) + largest) / (order - 1)
@@ -275,12 +276,12 @@ class ObjectiveCurve:
         t : ndarray
             Epsilons, at least 0.
         mu : float
-            Sensitivity of the gradient over standard deviation.
+            Ratio of the sensitivity of the gradient to the standard deviation.
 
         Returns
         -------
         delta : ndarray
-            One for each of `t`, at most about that of `profile`.
+            One value for each of `t`, at most about that of `profile`.
         """
         epsilons, deltas = self.hull(np.linspace(0.0, self._reach(mu, 12.0), _HULL), mu)
         return np.interp(np.exp(np.minimum(t, epsilons[-1])), np.exp(epsilons), deltas)
@@ -293,14 +294,14 @@ class ObjectiveCurve:
         Parameters
         ----------
         t : ndarray
-            Epsilons, increasing from 0, below 700. The hull spans the same on both sides of 0.
+            Epsilons, increasing from 0, below 700. The hull covers the same range on both sides of 0.
         mu : float
-            Sensitivity of the gradient over standard deviation.
+            Ratio of the sensitivity of the gradient to the standard deviation.
 
         Returns
         -------
         epsilon, delta : ndarray
-            The hull's corners.
+            Corners of the hull.
         """
         above = self.profile(t, mu)
         # Both directions have the same bound, so that the curve at -epsilon follows from that at epsilon.
@@ -311,13 +312,13 @@ class ObjectiveCurve:
         return epsilon[keep], delta[keep]
 
     def _reach(self, mu: float, deviations: float) -> float:
-        """An epsilon beyond which there is next to nothing, as far as it has an exponential."""
+        """Return an epsilon beyond which delta is negligible, if its exponential is finite."""
         widest = max(multiple for _, multiple in self.terms) * mu
         return min(self.threshold(mu) + widest**2 / 2 + deviations * widest, _MOST_EPSILON)
 
 
 def _lower_hull(x: NDArray[np.float64], y: NDArray[np.float64]) -> list[int]:
-    """Indices of the points on the lower convex hull, for increasing `x`."""
+    """Return the indices of the points on the lower convex hull, for increasing `x`."""
     hull: list[int] = []
     for i in range(len(x)):
         while len(hull) > 1:
@@ -335,9 +336,9 @@ def _quadrature() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def _tied_moment(order: float, c: float, mu: float, log_scale: float) -> float:
-    """E exp((order - 1) h_c(G) - log_scale) for G ~ N(mu^2/2, mu^2), with the middle part by quadrature."""
+    """Return E exp((order - 1) h_c(G) - log_scale) for G ~ N(mu^2/2, mu^2), with the middle part by quadrature."""
     nodes, weights = _quadrature()
-    # The middle part is [-c, c], or what of it the normal distribution reaches before and after tilting.
+    # The middle part is [-c, c], limited to the range of the normal distribution before and after tilting.
     low, high = max(-c, mu**2 / 2 - 40 * mu), min(c, (order + 0.5) * mu**2 + 40 * mu)
     middle = 0.0
     if low < high:
@@ -352,10 +353,10 @@ def _tied_moment(order: float, c: float, mu: float, log_scale: float) -> float:
 
 
 def _tied_profile(t: NDArray[np.float64], c: float, mu: float) -> NDArray[np.float64]:
-    """E[(1 - exp(t - h_c(G)))_+] for 0 <= t <= c and G ~ N(mu^2/2, mu^2), in closed form."""
+    """Return E[(1 - exp(t - h_c(G)))_+] for 0 <= t <= c and G ~ N(mu^2/2, mu^2), in closed form."""
     start = 2 * np.sqrt(c * t) - c
     spread = math.sqrt(1 / (1 / mu**2 + 1 / (2 * c)))
-    # Upper tails, so that nothing cancels far out.
+    # Upper tails avoid cancellation.
     between = special.ndtr(-start / spread) - special.ndtr(-c / spread)
     middle = spread / mu * math.exp(-(mu**2) / 8 - c / 4) * between
     beyond = special.ndtr(-c / mu - mu / 2)
@@ -375,7 +376,7 @@ def _gdp(curve: ObjectiveCurve, mu: float) -> float:
             end = min(1.25 * end, _MOST_EPSILON)
         if float(curve.profile(np.array(end), mu)) > _NEGLIGIBLE:
             return math.inf
-    # Finer at the left end, where the tied profile has an infinite slope.
+    # The grid is finer at the left end, where the tied profile has an infinite slope.
     grid = end * np.linspace(0.0, 1.0, _GRID) ** 2
     beyond = np.linspace(end, max(end, curve._reach(mu, 16.0)), _GRID)[1:]
     corners, deltas = curve.hull(np.unique(np.concatenate([grid, beyond])), mu)
@@ -398,12 +399,12 @@ def _gdp(curve: ObjectiveCurve, mu: float) -> float:
 
 
 def binary_log_loss(kappa: float) -> ObjectiveCurve:
-    """Return the curve of the binary log loss; mu is C R over the standard deviation of the noise.
+    """Return the curve of the binary log loss, where mu is C R over the standard deviation of the noise.
 
     Parameters
     ----------
     kappa : float
-        C R squared, over the regulariser's lambda.
+        C R squared over lambda, the weight of the regulariser.
 
     Returns
     -------
@@ -414,12 +415,12 @@ def binary_log_loss(kappa: float) -> ObjectiveCurve:
 
 
 def multinomial_log_loss(kappa: float, n_classes: int) -> ObjectiveCurve:
-    """Return the curve of the multinomial log loss; mu is sqrt(2) C R over the standard deviation of the noise.
+    """Return the curve of the multinomial log loss, where mu is sqrt(2) C R over the standard deviation of the noise.
 
     Parameters
     ----------
     kappa : float
-        C R squared, over the regulariser's lambda.
+        C R squared over lambda, the weight of the regulariser.
     n_classes : int
         Number of classes, at least 3.
 
@@ -432,12 +433,12 @@ def multinomial_log_loss(kappa: float, n_classes: int) -> ObjectiveCurve:
 
 
 def huber_hinge(kappa: float, curvature: float, n_problems: int) -> ObjectiveCurve:
-    """Return the curve of Huber hinges; mu is C R over the standard deviation of the noise.
+    """Return the curve of Huber hinges, where mu is C R over the standard deviation of the noise.
 
     Parameters
     ----------
     kappa : float
-        C R squared, over the regulariser's lambda.
+        C R squared over lambda, the weight of the regulariser.
     curvature : float
         Largest second derivative of the loss.
     n_problems : int
@@ -458,14 +459,14 @@ def multinomial_price(kappa: float, n_classes: int) -> float:
     Parameters
     ----------
     kappa : float
-        C R squared, over the regulariser's lambda.
+        C R squared over lambda, the weight of the regulariser.
     n_classes : int
         Number of classes, at least 3.
 
     Returns
     -------
     price : float
-        What it adds to the privacy loss.
+        Amount that is added to the privacy loss.
     """
     return (n_classes - 1) * math.log1p(kappa / n_classes)
 
@@ -476,7 +477,7 @@ def huber_price(kappa: float, curvature: float, n_problems: int) -> float:
     Parameters
     ----------
     kappa : float
-        C R squared, over the regulariser's lambda.
+        C R squared over lambda, the weight of the regulariser.
     curvature : float
         Largest second derivative of the loss.
     n_problems : int
@@ -485,6 +486,6 @@ def huber_price(kappa: float, curvature: float, n_problems: int) -> float:
     Returns
     -------
     price : float
-        What it adds to the privacy loss.
+        Amount that is added to the privacy loss.
     """
     return n_problems * math.log1p(kappa * curvature)

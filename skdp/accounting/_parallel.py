@@ -1,4 +1,4 @@
-"""Disjoint parts of the records, each with an accountant of its own: what one part is charged is no cost to another."""
+"""Disjoint parts of the records. Each has an accountant, and charges of one part do not count for another."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _MOST_PARTS = 10_000
 
 
 class Part:
-    """One part of the records; made by `BudgetAccountant.parallel`.
+    """One part of the records, made by `BudgetAccountant.parallel`.
 
     Parameters
     ----------
     name : str or int
-        Its name.
+        Name of the part.
     accountant : BudgetAccountant
-        What is charged to it counts for this part's records alone.
+        Accountant whose charges count for the records of this part only.
     rows : ndarray of int
-        Its rows; not kept where they can be seen.
+        Positions of its rows. They are not visible, because they are private.
     n_rows : int
         Number of all records.
     """
@@ -39,17 +39,17 @@ class Part:
 
     @discreet
     def take(self, *arrays: Any) -> Any:
-        """Return this part's rows.
+        """Return the rows of this part.
 
         Parameters
         ----------
         *arrays : array-like, sparse matrix or dataframe of shape (n_samples, ...)
-            Data of all records, row for row as `by` had them.
+            Data of all records, in the order of `by`.
 
         Returns
         -------
         taken : object or tuple
-            The rows of each; without a tuple if there is one array.
+            Rows of each array. If there is one array, it is not in a tuple.
         """
         taken = tuple(self._take(array) for array in arrays)
         return taken[0] if len(taken) == 1 else taken
@@ -66,7 +66,7 @@ class Part:
         return array[self._rows]
 
     def __repr__(self) -> str:
-        # The number of its records is private.
+        # The number of records of the part is private.
         return f"Part({self.name!r})"
 
 
@@ -75,26 +75,26 @@ def _array(rows: Any) -> Any:
         return np.asarray(rows)
     except ValueError:
         pass
-    # NumPy's message says how many rows there are.
+    # The message of NumPy holds the number of rows.
     raise ValueError("rows must all have the same length")
 
 
 class Parts:
-    """A division of the records, made by one rule: each record is in the part that its own value names, or in none.
+    """A division of the records by one rule. Each record is in the part that its own value names, or in no part.
 
-    Made by `BudgetAccountant.parallel`, which has the rules. It is a context manager; on leaving it, nothing more can
-    be charged to a part.
+    `BudgetAccountant.parallel` makes divisions, and documents the rules. A division is a context manager. After the end
+    of the block, parts cannot be charged.
 
     Parameters
     ----------
     names : tuple of str or int
-        The parts.
+        Names of the parts.
     places : ndarray of int of shape (n_samples,)
         For each record, the position of its part in `names`, or -1.
     accountants : list of BudgetAccountant
-        Those of the parts.
+        Accountants of the parts.
     end : callable
-        Ends the division.
+        Function that ends the division.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Parts:
         return self._parts[self._names.index(name)]
 
     def close(self) -> None:
-        """End the division: a further charge on a part is a BudgetError."""
+        """End the division. A further charge on a part is a BudgetError."""
         self._end()
 
     def __enter__(self) -> Parts:
@@ -148,8 +148,8 @@ def check_names(names: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def assign(by: ArrayLike, names: tuple[Any, ...]) -> NDArray[np.intp]:
-    """Return the position of each record's part, or -1 where no part has its name."""
-    # Each value is read by itself, because NumPy would let one record decide on the type of all of them.
+    """Return the position of each record's part, or -1 if no part has its name."""
+    # Each value is read separately. NumPy would let one record determine the type of all values.
     values: Any = by if is_sequence(by) else np.asarray(by)
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
@@ -160,7 +160,7 @@ def assign(by: ArrayLike, names: tuple[Any, ...]) -> NDArray[np.intp]:
 
 
 def _key(value: Any) -> Any:
-    """A value with its kind: numbers are equal as numbers, and no truth value is a number."""
+    """Return a value with its kind. Numbers are equal as numbers, and truth values are not numbers."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool):

@@ -1,7 +1,7 @@
-"""A budget for a list of fits that is declared before the first of them.
+"""A budget for a list of fits that is declared before the first fit.
 
-When the list is fixed, its exact composition is the right price: no allowance for choices that depend on outputs is
-needed. Each entry may be carried out once, in any order, or left out, and nothing else may.
+The exact composition of a fixed list is a valid cost, because no choice depends on outputs. Each entry may be carried
+out once, in any order, or left out. Other charges are refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ._state import PartKey, State, decimal
 
 _INTERVAL = 1e-4
 
-#: A distribution over more would be too long.
+#: Largest number of entries of a plan. A distribution of more would be too long.
 _MOST_EPSILON = 100.0
 
 _MOST_ENTRIES = 1_000_000
@@ -31,7 +31,7 @@ _MOST_ENTRIES = 1_000_000
 
 @dataclass(frozen=True)
 class DeclaredPlan:
-    """Admit each entry of a list once; `whole` is the proved cost of the list, at most `ceiling`."""
+    """Admit each entry of a list once. `whole` is the proved cost of the list, at most `ceiling`."""
 
     ceiling: Budget
     entries: tuple[PrivacyCost, ...]
@@ -69,28 +69,28 @@ class DeclaredPlan:
 
     @cached_property
     def _places(self) -> dict[tuple[PrivacyEvent, ...], list[int]]:
-        """The places of entries in the list, by their events, which are what is composed."""
+        """Return the positions of entries in the list by their events, which are composed."""
         places: dict[tuple[PrivacyEvent, ...], list[int]] = {}
         for number, entry in enumerate(self.entries):
             places.setdefault(entry.events, []).append(number)
         return places
 
     def left(self, state: State) -> tuple[PrivacyCost, ...]:
-        """The entries that were not carried out."""
+        """Return the entries that were not carried out."""
         done = set(state.done)
         return tuple(entry for number, entry in enumerate(self.entries) if number not in done)
 
     def total(self, state: State, part: PartKey | None = None) -> Budget:
-        """The whole list's guarantee, as soon as one entry was carried out: the list is what the proof is about."""
+        """Return the guarantee of the whole list, once an entry was carried out. The proof is about the list."""
         return self.whole if state.done else Budget(0.0, 0.0)
 
     def remaining(self, state: State, k: int = 1, part: PartKey | None = None) -> Budget:
-        """Nothing: what fits are the entries of the list."""
+        """Return an empty budget, because only the entries of the list are admitted."""
         return Budget(0.0, 0.0)
 
 
 def as_costs(plan: Any, unit: str = "record", delta: float = 0.0) -> tuple[PrivacyCost, ...]:
-    """Return what a user declared as costs: plans of estimators, costs, or pairs of what is alike and a number."""
+    """Return the costs of a declared list of plans of estimators, costs, or pairs of one of these and a number."""
     costs: list[PrivacyCost] = []
     for entry in plan:
         if isinstance(entry, tuple) and len(entry) == 2 and not isinstance(entry, PrivacyCost):
@@ -120,16 +120,16 @@ def _cost_like(entry: Any, unit: str, delta: float) -> PrivacyCost:
         cost = entry._fixed_cost()
         if cost is None:
             raise ValueError(
-                f"the cost of {name} depends on the data as it is declared: pass what its privacy_plan(...) returns "
-                "for the number of columns and classes of your data"
+                f"the cost of {name} is not known without the shape of the data. Pass the result of its "
+                "privacy_plan(...) for the number of columns and classes of your data"
             )
     else:
         cost = getattr(entry, "cost", entry)
         check_same_unit(getattr(entry, "unit", unit), unit)
     if not isinstance(cost, PrivacyCost):
         raise TypeError(
-            "the entries of a plan must be what privacy_plan() returns, estimators of skdp, PrivacyCost, events, or "
-            f"pairs of one of these and a number, got {type(entry).__name__}"
+            "the entries of a plan must be results of privacy_plan(), estimators of skdp, PrivacyCost, "
+            f"events, or pairs of one of these and a number, got {type(entry).__name__}"
         )
     return cost
 
@@ -144,7 +144,7 @@ def _cost_of_event(event: PrivacyEvent, delta: float) -> PrivacyCost:
 
 
 def _guarantee(entries: tuple[PrivacyCost, ...], ceiling: Budget) -> Budget:
-    """The least epsilon, at the ceiling's delta, that one of several proofs gives for the list."""
+    """Return the smallest epsilon, at the ceiling's delta, that one of several proofs gives for the list."""
     epsilon = sum((decimal(entry.epsilon) for entry in entries), start=decimal(0.0))
     delta = sum((decimal(entry.delta) for entry in entries), start=decimal(0.0))
     basic = Budget(float(epsilon), float(delta))
@@ -169,7 +169,7 @@ def _guarantee(entries: tuple[PrivacyCost, ...], ceiling: Budget) -> Budget:
 
 
 def _by_filters(entries: tuple[PrivacyCost, ...], ceiling: Budget) -> list[float]:
-    """The epsilons that filters prove for the list, with pure entries first."""
+    """Return the epsilons that filters prove for the list, with pure entries first."""
     counts = sorted(Counter(entries).items(), key=lambda item: (not item[0].pure, -item[0].epsilon))
     found = []
     for name in ("rdp", "auto") if math.isfinite(ceiling.epsilon) else ():
@@ -181,7 +181,7 @@ def _by_filters(entries: tuple[PrivacyCost, ...], ceiling: Budget) -> list[float
 
 
 def _numerical(events: Counter[PrivacyEvent], ceiling: Budget) -> float | None:
-    """The epsilon of the composed distributions; None where it is of no use."""
+    """Return the epsilon of the composed distributions, or None if it is of no use."""
     if ceiling.epsilon > _MOST_EPSILON:
         return None
     if all(isinstance(event, GaussianEvent) for event in events):

@@ -1,4 +1,4 @@
-"""What a ledger keeps of each charge, and how records, sums and rules are written down."""
+"""Records of charges, and the text format of records, sums and rules."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class RecordedRelease:
     Parameters
     ----------
     label : str
-        What was released.
+        Description of the release.
     mechanism : str
-        What drew noise.
+        Mechanism that drew the noise.
     norm : str
         Norm of the sensitivity.
     sensitivity : float
-        What one record can change.
+        Largest change by one record.
     scale : float
         Scale of the noise, in units of the query.
     """
@@ -68,21 +68,21 @@ class Record:
     Parameters
     ----------
     label : str
-        What it was for.
+        Description of the charge.
     cost : PrivacyCost
-        What was charged, with the events that it consists of.
+        Cost that was charged, with its events.
     estimator : str
-        Class that was fitted; empty for a charge made by hand.
+        Class that was fitted. Empty for a manual charge.
     releases : tuple of RecordedRelease
-        What drew noise.
+        Releases that drew noise.
     time : datetime
-        When, in UTC, as the machine's clock had it. The order of records does not depend on it.
+        Time in UTC, by the clock of the machine. The order of records does not depend on it.
     division : int or None
-        Number of the division of the records into parts, None for a charge on all records.
+        Number of the division of the records into parts. None for a charge on all records.
     part : str
-        The part it was charged to; empty for all records.
+        Part that was charged. Empty for all records.
     relation : Relation
-        Which data sets the cost compares.
+        Neighbouring relation of the cost.
     """
 
     label: str
@@ -109,14 +109,14 @@ _NAMES = {kind: name for name, kind in _EVENTS.items()}
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
-    """One spelling of a value, so that it can be compared and digested; or, with an indent, one for readers."""
+    """Return one unique text for a value, which can be compared and digested. With an indent, it is for readers."""
     separators = (",", ":") if indent is None else None
     return json.dumps(_plain(value), sort_keys=indent is None, separators=separators, indent=indent, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, numbers.Real) and not isinstance(value, bool | int):
-        # JSON has no infinity, and knows no numbers of NumPy.
+        # JSON has no infinity, and no numbers of NumPy.
         return float(value) if math.isfinite(value) else "inf"
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
@@ -126,7 +126,7 @@ def _plain(value: Any) -> Any:
 
 
 def check_record(cost: PrivacyCost, text: str, releases: tuple[RecordedRelease, ...]) -> None:
-    """Raise an error for what no ledger could keep, so that none takes what it cannot hand over."""
+    """Raise an error if a ledger could not keep the record, so that every kind of ledger refuses it."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -205,7 +205,7 @@ def record_to_row(record: Record) -> tuple[Any, ...]:
     cost = _cost_to_data(record.cost)
     events = cost["events"]
     if record.relation is Relation.REPLACE_RECORD:
-        # Other charges have the relation that the unit of the ledger implies, and are written as before relations were.
+        # Other charges have the relation of the ledger's unit, and keep the format from before relations.
         events = {"relation": record.relation.value, "events": events}
     return (
         record.time.isoformat(),
@@ -220,7 +220,7 @@ def record_to_row(record: Record) -> tuple[Any, ...]:
     )
 
 
-# A ledger of many fits has few different ones.
+# A ledger of many fits has few different entries of this kind.
 @lru_cache(maxsize=1024)
 def _cost_from_text(epsilon: str, delta: str, text: str) -> tuple[PrivacyCost, Relation]:
     events, relation = json.loads(text), Relation.ADD_OR_REMOVE_RECORD
@@ -298,7 +298,7 @@ def state_from_json(text: str) -> State:
 
 def rule_to_json(rule: Composition | DeclaredPlan) -> str:
     """Return a rule as text, with the numbers that follow from its ceiling."""
-    # Another version of SciPy could find a slightly different order, and sums at one order do not give sums at another.
+    # Another version of SciPy could find a slightly different order, and sums cannot be converted to it.
     data: dict[str, Any] = {"epsilon": rule.ceiling.epsilon, "delta": rule.ceiling.delta, "rule": rule.rule}
     if isinstance(rule, DeclaredPlan):
         data["entries"] = [_cost_to_data(entry) for entry in rule.entries]
@@ -306,7 +306,7 @@ def rule_to_json(rule: Composition | DeclaredPlan) -> str:
     else:
         data.update(mu=rule.mu, order=rule.order, divergence=rule.divergence)
     if rule.unit != "record":
-        # Ledgers of records are written as they were before there was a choice.
+        # Ledgers about records are written in the format from before there was a choice.
         data["unit"] = rule.unit
     return to_json(data)
 

@@ -1,4 +1,4 @@
-"""Neighbouring relations: which two data sets a guarantee compares."""
+"""Neighbouring relations of guarantees."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from enum import StrEnum
 class Relation(StrEnum):
     """The neighbouring relation of a guarantee or a charge.
 
-    The values are text, which is what ledgers and JSON keep. Charges with different relations add up to a statement
-    about the *contents* of one record: a release with the relation ``ADD_OR_REMOVE_RECORD`` compares the data with and
-    without the record, and a release with the relation ``REPLACE_RECORD`` compares the record with any other row in
-    its place. A charge about groups adds up with other charges about groups only.
+    The values are text, for ledgers and JSON. Charges with different relations add up to a statement about the
+    *contents* of one record. A release with the relation ``ADD_OR_REMOVE_RECORD`` compares the data with and without
+    the record. A release with the relation ``REPLACE_RECORD`` compares the record with any other row in its place. A
+    charge about groups adds up with other charges about groups only.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class Relation(StrEnum):
 
     @property
     def unit(self) -> str:
-        """Whose presence or contents it is about: "record" or "group"."""
+        """Unit of the relation: "record" or "group"."""
         return "group" if self is Relation.ADD_OR_REMOVE_GROUP else "record"
 
     @classmethod

@@ -8,21 +8,21 @@ from scipy import optimize
 
 
 def renyi_budget(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return the order at which a Rényi filter admits most Gaussian noise, and the divergence that it admits.
+    """Return the order at which a Rényi filter admits most Gaussian noise, and the admitted divergence.
 
     Parameters
     ----------
     epsilon : float
-        Ceiling, positive and finite.
+        Ceiling on epsilon, positive and finite.
     delta : float
-        Ceiling, in (0, 1).
+        Ceiling on delta, in (0, 1).
 
     Returns
     -------
     order : float
         Greater than 1.
     divergence : float
-        Largest sum of Rényi divergences; 0 if no order leaves any.
+        Largest sum of Rényi divergences. It is 0 if no order admits any.
     """
 
     def budget(order: float) -> float:
@@ -34,6 +34,6 @@ def renyi_budget(epsilon: float, delta: float) -> tuple[float, float]:
 
     found = optimize.minimize_scalar(lost, bounds=(-7.0, 25.0), method="bounded", options={"xatol": 1e-6})
     order = 1 + float(f"{math.exp(found.x):.4g}")
-    # The terms cancel where epsilon is small, for instance at the end of a budget.
+    # The terms cancel if epsilon is small, for instance at the end of a budget.
     rounding = 2.0**-50 * (epsilon + (2 - math.log(delta) + math.log(order)) / (order - 1))
     return order, max(0.0, budget(order) * (1 - 1e-12) - rounding)

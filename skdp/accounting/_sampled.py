@@ -1,24 +1,24 @@
-r"""Gaussian noise on the sum over a Poisson sample, many times: the privacy loss of noisy gradient descent.
+r"""Repeated Gaussian noise on the sum over a Poisson sample: the privacy loss of noisy gradient descent.
 
 A step draws a sample that contains each record with probability :math:`q`, independently, and releases a sum over the
-sample with Gaussian noise. Let one record change the sum by at most :math:`\Delta`, and the noise have standard
+sample with Gaussian noise. Let one record change the sum by at most :math:`\Delta`, and let the noise have standard
 deviation :math:`\Delta/\mu`. For neighbours that differ in a record :math:`z`, the laws are mixtures over the samples
-of the other records. Given such a sample they are, in units of the noise and along what :math:`z` adds,
-:math:`N(0, 1)` and :math:`(1-q)\,N(0, 1) + q\,N(\nu, 1)` with :math:`\nu\le\mu`. Both come from the same pair with
-:math:`\nu=\mu`, by shrinking and adding noise, and hockey-stick divergences are jointly convex. So the step's loss is
-dominated by that of
+of the other records. Given such a sample, the laws are :math:`N(0, 1)` and :math:`(1-q)\,N(0, 1) + q\,N(\nu, 1)` with
+:math:`\nu\le\mu`, in units of the noise and along the contribution of :math:`z`. Both come from the same pair with
+:math:`\nu=\mu`, by shrinking and adding noise, and hockey-stick divergences are jointly convex. Therefore the loss of
+the step is dominated by that of
 
 .. math:: P = (1-q)\,N(0, 1) + q\,N(\mu, 1) \quad\text{against}\quad Q = N(0, 1)
 
-when :math:`z` is removed, and with the two exchanged when it is added. A step may depend on what the steps before it
-released, so that the pairs compose, each direction by itself (Zhu, Dong and Wang 2022).
+when :math:`z` is removed, and with the two exchanged when it is added. A step may depend on earlier releases. The pairs
+compose for each direction separately (Zhu, Dong and Wang 2022).
 
-Three statements follow. The *distribution* of the loss is composed numerically, with every rounding to
-the safe side. The *Rényi divergence* of :math:`P` from :math:`Q` is the larger of the two (Mironov, Talwar and Zhang
-2019). And *Gaussian DP*: in the far tails the mixture looks like :math:`N(\mu, 1)`, so that no parameter below
-:math:`\sqrt T\mu` is right for all deltas. But a small one is right up to an additive :math:`10^{-40}` in delta, and is
-found by holding the Gaussian curve against two bounds on the delta of the steps: that of the distribution, and, where
-rounding errors cover it, that of the Rényi divergences.
+Three statements follow. The *distribution* of the loss is composed numerically, with every rounding to the safe side.
+The *Rényi divergence* of :math:`P` from :math:`Q` is the larger of the two (Mironov, Talwar and Zhang 2019). The third
+statement is *Gaussian DP*. In the far tails, the mixture resembles :math:`N(\mu, 1)`, so that no parameter below
+:math:`\sqrt T\mu` is correct for all deltas. But a small parameter is correct up to an additive :math:`10^{-40}` in
+delta. It is found by comparing the Gaussian curve with two bounds on the delta of the steps: that of the distribution,
+and, where rounding errors hide it, that of the Rényi divergences.
 """
 
 from __future__ import annotations
@@ -38,29 +38,29 @@ from ._events import GaussianEvent, PrivacyEvent, compose_events
 from ._gaussian import gaussian_delta, gaussian_mu
 from ._loss_distribution import NEGLIGIBLE, PrivacyLossDistribution, Profiles
 
-# Steps of the lattice of losses per standard deviation of one step's loss. The noise is then within a few parts in ten
-# thousand of what the finest lattice gives.
+# Steps of the lattice of losses per standard deviation of the loss of one step. The resulting noise is within a few
+# parts in ten thousand of the noise for the finest lattice.
 _RESOLUTION = 20.0
 
-# Beyond so many lattice points for a step, or so many steps, Rényi divergences take over, which are quicker.
+# Beyond so many lattice points for a step, or so many steps, Rényi divergences are used, because they are faster.
 _MOST_POINTS = 4e5
 _MOST_STEPS = 10**5
 
-# For the comparison of curves.
+# Grid for the comparison of curves.
 _MARGIN = 1e-6
 
-# How closely the noise is found.
+# Relative precision of the noise.
 _TOLERANCE = 1e-4
 
-#: No step has less noise than a third of the sensitivity, or than it would have without sampling, even where a record
-#: is sampled so rarely that delta admits it: delta would then be the chance to disclose a record outright.
+#: Every step has at least the noise of a third of the sensitivity, and at least the noise without sampling. Otherwise,
+#: if a record is sampled very rarely, delta could be the probability of disclosing a record completely.
 MOST_MU = 3.0
 
-# Deltas that Gaussian-DP parameters leave out, and the largest epsilon at which they are looked at.
+# Deltas that Gaussian-DP parameters leave out, and the largest epsilon at which they are compared.
 _NEGLIGIBLE = 1e-40
 _LARGEST_EPSILON = 400.0
 
-# The largest order times mu for which a divergence is integrated; beyond, sampling helps little.
+# The largest order times mu for which a divergence is integrated. Beyond it, sampling helps little.
 _FARTHEST = 2e4
 
 _ORDERS = np.concatenate([np.linspace(1.1, 10.9, 99), np.arange(11.0, 64), (2.0 ** np.arange(6, 12, 0.25)).round()])
@@ -68,16 +68,16 @@ _ORDERS = np.concatenate([np.linspace(1.1, 10.9, 99), np.arange(11.0, 64), (2.0 
 
 @dataclass(frozen=True)
 class SampledGaussianEvent(PrivacyEvent):
-    """Sums over Poisson samples of the records with Gaussian noise, one after the other.
+    """Repeated sums over Poisson samples of the records, with Gaussian noise.
 
     Parameters
     ----------
     rate : float
-        Probability of a record to be in a sample, in (0, 1].
+        Probability that a record is in a sample, in (0, 1].
     noise_mu : float
-        Sensitivity of a sum over the standard deviation of its noise.
+        Ratio of the sensitivity of a sum to the standard deviation of its noise.
     n_steps : int
-        How many sums.
+        Number of sums.
     """
 
     rate: float
@@ -94,12 +94,12 @@ class SampledGaussianEvent(PrivacyEvent):
         object.__setattr__(self, "n_steps", int(self.n_steps))
 
     def mu(self) -> float:
-        # A mixture is no easier to tell than its farther part.
+        # A mixture is at least as hard to distinguish as its farther part.
         whole = math.sqrt(self.n_steps) * self.noise_mu * (1 + 2.0**-50)
         return whole if self.rate == 1 or self.noise_mu == 0 else min(whole, _gdp(self))
 
     def least_delta(self, epsilon: float) -> float:
-        # That of one step, when a record is removed; of all steps together, without sampling.
+        # The divergence of one step, when a record is removed, and of all steps together without sampling.
         mu, rate = self.noise_mu, self.rate
         if rate == 1:
             return float(gaussian_delta(epsilon, mu * math.sqrt(self.n_steps)))
@@ -119,29 +119,29 @@ class SampledGaussianEvent(PrivacyEvent):
         if self.noise_mu == 0:
             return PrivacyLossDistribution.identity(interval)
         if self.rate == 1:
-            # T Gaussian releases are one.
+            # T Gaussian releases are one Gaussian release.
             return GaussianEvent(self.noise_mu * math.sqrt(self.n_steps)).privacy_loss_distribution(interval)
         return PrivacyLossDistribution.from_profile(self._step_profiles, interval).self_compose(self.n_steps)
 
     def _step_profiles(self, t: NDArray[np.float64]) -> Profiles:
-        """The profiles of one step: those of Gaussian noise at another epsilon."""
+        """Return the profiles of one step, which are those of Gaussian noise at another epsilon."""
         q, mu = self.rate, self.noise_mu
         removed = q * gaussian_delta(np.log1p(np.expm1(t) / q), mu)
-        # Against the mixture, what is left of the law without the record at this epsilon.
+        # Against the mixture, this is the remaining part of the law without the record at this epsilon.
         left = -np.expm1(np.minimum(t + math.log1p(-q), 0.0))
         some = np.where(left > 0, left, 1.0)
         added = np.where(left > 0, left * gaussian_delta(math.log(q) + t - np.log(some), mu), 0.0)
         return removed, added
 
     def _spread(self) -> float:
-        """About the standard deviation of one step's loss."""
+        """Return approximately the standard deviation of the loss of one step."""
         return self.rate * math.sqrt(math.expm1(min(self.noise_mu, MOST_MU) ** 2))
 
 
 @lru_cache(maxsize=4096)
 def _step_rdp(rate: float, noise_mu: float, order: float) -> float:
     r"""Bound one step's divergence, :math:`\log E (1 - q + q e^{\mu x - \mu^2/2})^\alpha / (\alpha-1)`, x normal."""
-    # The integrand is analytic in a strip of half width pi / mu, so that the trapezoidal rule is exact but for
+    # The integrand is analytic in a strip of half width pi / mu. Therefore the trapezoidal rule is exact except for
     # rounding. The usual series for fractional orders does not converge for all of them.
     whole = order * noise_mu**2 / 2
     if rate == 1 or noise_mu == 0 or order * noise_mu > _FARTHEST:
@@ -166,7 +166,7 @@ def _delta_by_divergences(divergences: NDArray[np.float64], epsilons: NDArray[np
 
 @lru_cache(maxsize=1024)
 def _gdp(event: SampledGaussianEvent) -> float:
-    """Return a mu for which the steps are mu-GDP, but for a delta that is negligible; infinite if none is found."""
+    """Return a mu for which the steps are mu-GDP except for a negligible delta, or infinity if none is found."""
     if event.noise_mu > MOST_MU:
         return math.inf
     spread = event._spread()
@@ -187,7 +187,8 @@ def _gdp(event: SampledGaussianEvent) -> float:
         return math.inf
 
     def dominates(mu: float) -> bool:
-        # Deltas fall with epsilon: on each cell of the grid, its left end is held against the Gaussian's right end.
+        # Deltas decrease with epsilon. On each cell of the grid, the left end is compared with the Gaussian's right
+        # end.
         return bool(np.all(deltas[:-1] <= gaussian_delta(grid[1:], mu) * (1 - _MARGIN) + _NEGLIGIBLE))
 
     low, high = 0.0, whole
@@ -201,7 +202,7 @@ def _gdp(event: SampledGaussianEvent) -> float:
 
 @lru_cache(maxsize=1024)
 def sampled_gaussian_mu(epsilon: float, delta: float, rate: float, n_steps: int, other_mu: float = 0.0) -> float:
-    """Largest ratio of sensitivity to noise, rounded down, with which sampled Gaussian steps are (epsilon, delta)-DP.
+    """Return the largest ratio of sensitivity to noise, rounded down, for (epsilon, delta)-DP sampled Gaussian steps.
 
     Parameters
     ----------
@@ -210,16 +211,16 @@ def sampled_gaussian_mu(epsilon: float, delta: float, rate: float, n_steps: int,
     delta : float
         In (0, 1).
     rate : float
-        Probability of a record to be in a sample, in (0, 1].
+        Probability that a record is in a sample, in (0, 1].
     n_steps : int
         Number of steps.
     other_mu : float, default=0.0
-        GDP parameter of Gaussian releases that come with them.
+        GDP parameter of other Gaussian releases of the same fit.
 
     Returns
     -------
     mu : float
-        One step's. In closed form if `rate` is 1, numerically otherwise: within about a thousandth of the best.
+        Ratio for one step. It has a closed form if `rate` is 1. Otherwise, it is within about a thousandth of the best.
     """
     whole = gaussian_mu(epsilon, delta)
     if not 0 <= other_mu < whole:
@@ -228,7 +229,7 @@ def sampled_gaussian_mu(epsilon: float, delta: float, rate: float, n_steps: int,
     full_batch = left / math.sqrt(n_steps) * (1 - 2.0**-50)
     if rate == 1:
         return full_batch
-    # The sum of many small losses is nearly normal; what is found here only decides where the search begins.
+    # The sum of many small losses is nearly normal. This only determines the start of the search.
     spread = left / math.sqrt(n_steps)
     most = max(full_batch, MOST_MU)
     guess = min(max(full_batch, math.sqrt(math.log1p((spread / rate) ** 2))), most)
@@ -248,14 +249,14 @@ def sampled_gaussian_mu(epsilon: float, delta: float, rate: float, n_steps: int,
         divergences = np.array([sum(event.rdp(order) for event in events(mu)) for order in _ORDERS])
         return float(_delta_by_divergences(divergences, np.array([epsilon]))[0])
 
-    # What distributions count as infinite has to be a small part of delta.
+    # The infinite part of distributions must be a small part of delta.
     quick = n_steps > _MOST_STEPS or 20 * guess / interval > _MOST_POINTS or 1e4 * n_steps * NEGLIGIBLE > delta
     # Sampling only helps.
     return _largest(by_divergences if quick else by_distribution, delta, guess, (full_batch, most))
 
 
 def _largest(delta_of: Callable[[float], float], delta: float, guess: float, limits: tuple[float, float]) -> float:
-    """Return nearly the largest mu with ``delta_of(mu) <= delta``; the lower limit must satisfy it."""
+    """Return nearly the largest mu with ``delta_of(mu) <= delta``. The lower limit must satisfy it."""
 
     @lru_cache
     def excess(log_mu: float) -> float:

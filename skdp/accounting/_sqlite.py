@@ -1,17 +1,17 @@
-"""A ledger in an SQLite file: it survives crashes, and any number of processes spend from it.
+"""A ledger in an SQLite file, which survives crashes and which any number of processes can charge.
 
-A charge is one transaction under SQLite's write lock: the state is read, the charge is admitted or not, the record and
-the new state are written, and the commit is on disk before the caller draws noise. The file uses a rollback journal
-rather than a write-ahead log, so that it is one file to keep, and ``synchronous=EXTRA``, which on top of ``FULL`` makes
-the end of the journal durable: without it, a power failure could bring the journal back and undo the last charge.
+A charge is one transaction under SQLite's write lock. The state is read, the charge is admitted or refused, the record
+and the new state are written, and the commit is on disk before the caller draws noise. The file uses a rollback journal
+rather than a write-ahead log, so that the ledger is a single file. ``synchronous=EXTRA`` makes also the end of the
+journal durable. Without it, a power failure could restore the journal and undo the last charge.
 
-SQLite does not notice a flipped bit in a number. Each record therefore carries a digest of itself and of the one
-before, and the state one of itself. They detect damage, not forgery.
+SQLite does not detect a flipped bit in a number. Therefore each record has a digest of itself and of the record before,
+and the state has a digest of itself. The digests detect damage, not forgery.
 
-The journal takes its name from the name that the file was opened by. If a process is killed under one name, and later
-charges are made under another, the journal that stayed behind undoes them as soon as the first name is used again.
-Therefore a file with two hard links is refused, and the ledger keeps its place (its name and its directory) and is
-charged there only.
+The journal is named after the name by which the file was opened. If a process is killed under one name, and later
+charges are made under another, the journal of the first name undoes them as soon as that name is used again. Therefore
+a file with two hard links is refused. The ledger also keeps its place (its name and its directory), and is charged only
+there.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ from ._state import State
 Result = TypeVar("Result")
 Seen = tuple[int, str, int, str]
 
-#: "skdp", in the file's header.
+#: "skdp", in the header of the file.
 APPLICATION_ID = 0x736B6470
-#: The first two kinds have no place; the second is about another unit than one record, which code that reads only the
-#: first does not know. The third has a place. The first charge turns the others into it.
+#: The first two kinds have no place. The second kind is about groups, which code for the first kind does not know. The
+#: third kind has a place. The first charge converts the others into it.
 SCHEMA_VERSIONS = (1, 2, 3)
 
 _SCHEMA = {
@@ -68,19 +68,19 @@ _BUDGET = ("identity", "created", "rule", "revision", "n_records", "last", "stat
 _INSERT = f"INSERT INTO record VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"
 _SELECT = f"SELECT number, {', '.join(COLUMNS)}, digest FROM record"
 
-#: How the name of a ledger begins and ends while it is being made.
+#: Start and end of the name of a ledger while it is being made.
 _DRAFT = (".ledger.", ".new")
 
 #: Seconds to wait for another process's transaction.
 _PATIENCE = 60.0
 
-#: Files that were ledgers earlier in this process: one that has gone is not made anew.
+#: Ledgers that existed earlier in this process. If such a file is missing, it is not made again.
 _known: set[Path] = set()
 
 
 @dataclass(frozen=True)
 class _Header:
-    """The one row of the table ``budget``."""
+    """The single row of the table ``budget``."""
 
     identity: str
     created: str
@@ -126,7 +126,7 @@ class _Place:
         return json.dumps([self.path, self.directory])
 
     def is_at(self, path: Path) -> bool:
-        """Whether the journal of the file at `path` is where that of this place is."""
+        """Tell whether the journal of the file at `path` is at this place."""
         here, own = os.path.normcase(path), os.path.normcase(self.path)
         if here == own:
             return True
@@ -143,10 +143,10 @@ def _journal(path: str | Path) -> Path:
 
 
 class SQLiteLedger:
-    """Keep a ledger in a file, at an absolute path; with `temporary`, the file is removed when its process ends."""
+    """Keep a ledger in a file at an absolute path. If `temporary`, the file is removed when its process ends."""
 
     # A file with another `identity` is refused. `seen` holds the last revision and its digest, and the number and
-    # digest of the last record: a file that does not continue from them is an old copy, and is refused.
+    # digest of the last record. A file that does not continue from them is an old copy, and is refused.
     def __init__(self, path: Path, identity: str, seen: Seen = (0, "", 0, ""), temporary: bool = False) -> None:
         self.path = path
         self.identity = identity
@@ -159,15 +159,15 @@ class SQLiteLedger:
     def create(
         cls, path: Path, rule: str, state: State, records: Iterable[Record] = (), temporary: bool = False
     ) -> SQLiteLedger | None:
-        """Make a file, whole or not at all; None if there is one already."""
+        """Make a complete file, or none at all. Return None if the file exists already."""
         ledger = cls(path, uuid.uuid4().hex, temporary=temporary)
         draft = None
         try:
-            # Readable for its owner alone, and under its real name only when it is complete.
+            # Only its owner can read it, and it gets its real name when it is complete.
             handle, draft = tempfile.mkstemp(prefix=_DRAFT[0], suffix=_DRAFT[1], dir=path.parent)
             os.close(handle)
             ledger._use(lambda connection: ledger._write_new(connection, rule, state, records), Path(draft))
-            # The file has two names for a moment. A process that opens it in this moment recognises the draft.
+            # For a moment, the file has two names. A process that opens it in this moment recognises the draft.
             os.link(draft, path)
         except FileExistsError:
             return None
@@ -184,14 +184,14 @@ class SQLiteLedger:
 
     @classmethod
     def open(cls, path: Path) -> tuple[SQLiteLedger, str]:
-        """Return the ledger in an existing file, and its rule; every record is verified."""
+        """Return the ledger in an existing file, and its rule. Every record is verified."""
         ledger = cls(path, "")
 
         def verify(connection: sqlite3.Connection) -> _Header:
             for (report,) in connection.execute("PRAGMA quick_check(1)"):
                 if report != "ok":
                     raise ledger._damaged(report)
-            # One transaction, so that the header and the records belong together.
+            # A single transaction ensures that the header and the records belong together.
             connection.execute("BEGIN")
             header = ledger._read(connection)
             for _ in ledger._verified(connection, header):
@@ -206,7 +206,7 @@ class SQLiteLedger:
         """Raise LedgerError if a charge could not be recorded."""
 
         def touch(connection: sqlite3.Connection) -> None:
-            # The journal is made, or cannot be; nothing is committed.
+            # This makes the journal, or fails. Nothing is committed.
             connection.execute("BEGIN IMMEDIATE")
             self._read(connection)
             self._assert_at_home(connection)
@@ -215,28 +215,28 @@ class SQLiteLedger:
         self._use(touch)
 
     def elsewhere(self) -> str | None:
-        """The path that the ledger belongs to, if it is not this one: the file was moved or copied."""
+        """Return the path that the ledger belongs to, if the file was moved or copied."""
         place = self._use(self._home)
         return None if place is None or place.is_at(self.path) else place.path
 
     def settle_here(self) -> None:
-        """Make this path the one that the ledger belongs to; the file was moved."""
+        """Make this path the one that the ledger belongs to, after the file was moved."""
         before = self.elsewhere()
         if before is None:
             return
         if os.path.lexists(_journal(before)):
             raise LedgerError(
-                f"the ledger {self.path} was moved from {before}, and what an interrupted charge left is still there: "
-                f"{_journal(before)}. Move the ledger back, open it there once, and move it then"
+                f"the ledger {self.path} was moved from {before}, where the journal of an interrupted charge "
+                f"remains: {_journal(before)}. Move the ledger back, open it there once, and then move it again"
             )
         if os.path.exists(before) and self._is_copied_from(Path(before)):
             raise LedgerError(
-                f"the ledger {self.path} is a copy of {before}, which is still there. One of the two would not know "
-                "of the other's charges: charge the original, or delete it first"
+                f"the ledger {self.path} is a copy of {before}, which still exists. Charges of one file would be "
+                "missing in the other. Charge the original, or delete it first"
             )
 
         def settle(connection: sqlite3.Connection) -> None:
-            # One page changes. A journal that a kill left here would look like one of an earlier life of the file.
+            # One page changes. A journal of an earlier kill would look like a journal of an earlier state of the file.
             connection.execute("PRAGMA journal_mode = MEMORY")
             connection.execute("BEGIN IMMEDIATE")
             self._read(connection)
@@ -254,7 +254,7 @@ class SQLiteLedger:
 
     @property
     def seen(self) -> Seen:
-        """What was seen last."""
+        """Return the state that was seen last."""
         return self._seen
 
     # --- what a ledger does -------------------------------------------------------------------------------------------
@@ -298,9 +298,9 @@ class SQLiteLedger:
     # --- the file -----------------------------------------------------------------------------------------------------
 
     def _use(self, work: Callable[[sqlite3.Connection], Result], path: Path | None = None) -> Result:
-        """Return ``work(connection)``, with a connection for this one use, and undo all that `work` did not commit."""
+        """Return ``work(connection)``, with a connection for this call only, and undo all that was not committed."""
         # No connection is carried across forks or threads. This is not a context manager, because an interrupt could
-        # then leave the gate shut.
+        # then leave the gate closed.
         path = path or self.path
         with gate:
             self._assert_there(path)
@@ -318,7 +318,7 @@ class SQLiteLedger:
             except sqlite3.Error as error:
                 raise self._explained(error) from error
             except UnicodeDecodeError as error:
-                # Text of the file, or a message of SQLite's that quotes it.
+                # The error may hold text of the file, or a message of SQLite that quotes it.
                 raise self._damaged("its text cannot be read") from error
             finally:
                 if connection is not None:
@@ -329,32 +329,32 @@ class SQLiteLedger:
             return
         if self.temporary:
             raise LedgerError(
-                "the temporary ledger of this accountant has gone, with the process that made it; nothing can be "
-                'charged to it any more. BudgetAccountant(..., ledger="budget.db") keeps a ledger'
+                "the temporary ledger of this accountant was removed with the process that made it, and cannot "
+                'be charged any more. Use BudgetAccountant(..., ledger="budget.db") for a permanent ledger'
             )
         raise LedgerError(f"the ledger {path} does not exist, or exists no longer")
 
     def _assert_one_name(self, path: Path) -> None:
-        """Refuse a file with two names: a journal has the name of one of them."""
+        """Refuse a file with two names, because its journal has only one of them."""
         if os.stat(path).st_nlink < 2:
             return
-        # Its maker is about to take away the name that the file had before it was complete, or was killed just then.
+        # The process that makes the file is about to remove its draft name, or was killed at this point.
         for draft in path.parent.glob("*".join(_DRAFT)):
             with contextlib.suppress(OSError):
                 if os.path.samefile(draft, path):
                     draft.unlink()
         if os.stat(path).st_nlink > 1:
             raise LedgerError(
-                f"the ledger {path} has another name, by a hard link: after a crash under one name, charges under the "
-                "other can be lost. Nothing was charged; delete the other name, and keep one"
+                f"the ledger {path} has a second name (a hard link), and a crash under one name could undo "
+                "charges under the other. Nothing was charged. Delete one of the names"
             )
 
     def _assert_own_journal(self, path: Path) -> None:
-        """Refuse a journal next to a file that was charged elsewhere since: SQLite would undo those charges."""
+        """Refuse a journal next to a file that was charged elsewhere later, because SQLite would undo those charges."""
         if not os.path.lexists(_journal(path)):
             return
         try:
-            # The file as it is, without its journal. What cannot be read like that is for SQLite to repair.
+            # The file is read without its journal. SQLite repairs a file that cannot be read like this.
             connection = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
             try:
                 place = self._home(connection)
@@ -364,14 +364,14 @@ class SQLiteLedger:
             return
         if place is not None and not place.is_at(path):
             raise LedgerError(
-                f"the ledger {path} belongs to {place.path}, and beside it is what an interrupted charge left: "
-                f"{_journal(path)}, which can undo charges that were made later. Nothing was charged. If both files "
-                "were moved together, move both back, open the ledger there once, and move it then; else delete "
-                "that journal"
+                f"the ledger {path} belongs to {place.path}. An interrupted charge left the journal "
+                f"{_journal(path)}, which could undo later charges. Nothing was charged. If both files were moved "
+                "together, move both back, open the ledger there once, and then move it again. Otherwise, delete "
+                "the journal"
             )
 
     def _home(self, connection: sqlite3.Connection) -> _Place | None:
-        """The place that the ledger belongs to; None for one that was made before ledgers had any."""
+        """Return the place that the ledger belongs to, or None for a ledger from before places existed."""
         if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'home'").fetchone() is None:
             return None
         rows = connection.execute("SELECT place FROM home").fetchall()
@@ -382,7 +382,7 @@ class SQLiteLedger:
             raise self._damaged("its place cannot be read") from None
 
     def _assert_at_home(self, connection: sqlite3.Connection) -> None:
-        """Refuse to charge a ledger at another place than its own, which one without any gets now."""
+        """Refuse to charge a ledger at another place than its own. A ledger without a place gets one."""
         place = self._home(connection)
         if place is None:
             connection.execute(_SCHEMA["home"])
@@ -416,7 +416,7 @@ class SQLiteLedger:
         self._remember(header)
 
     def _read(self, connection: sqlite3.Connection) -> _Header:
-        """Return the header, or say what is wrong with the file."""
+        """Return the header, or raise an error that explains the problem of the file."""
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION_ID:
@@ -442,7 +442,7 @@ class SQLiteLedger:
         return header
 
     def _compare(self, connection: sqlite3.Connection, header: _Header) -> None:
-        """Refuse a file that is not the one that was seen before, or an older state of it that went another way."""
+        """Refuse another file than the one that was seen before, and a state that does not continue from that one."""
         if self.identity and header.identity != self.identity:
             raise LedgerError(f"{self.path} is another ledger than the one that this accountant opened")
         revision, digest, number, last = self._seen
@@ -457,11 +457,11 @@ class SQLiteLedger:
         self._remember(header)
 
     def _remember(self, header: _Header) -> None:
-        # Another thread may have seen more.
+        # Another thread may have seen a later state.
         self._seen = max(self._seen, (header.revision, header.digest(), header.n_records, header.last))
 
     def _verified(self, connection: sqlite3.Connection, header: _Header) -> Iterator[tuple[Any, ...]]:
-        """Yield all records, or say that one is not what was written."""
+        """Yield all records, or raise an error if one was changed."""
         number, last = 0, ""
         for number, (stored, *row, digest) in enumerate(connection.execute(f"{_SELECT} ORDER BY number"), start=1):
             last = _digest(last, number, *row)
@@ -473,8 +473,8 @@ class SQLiteLedger:
 
     def _damaged(self, how: str) -> LedgerError:
         return LedgerError(
-            f"the ledger {self.path} is damaged: {how}. Nothing can be charged to it; put back the newest intact copy, "
-            "and charge again by hand what was spent after it"
+            f"the ledger {self.path} is damaged: {how}. Nothing can be charged to it. Restore the newest "
+            "intact copy, and charge again with spend what was charged after it"
         )
 
     def _explained(self, error: sqlite3.Error) -> LedgerError:
@@ -486,12 +486,12 @@ class SQLiteLedger:
         if name.startswith(("SQLITE_CANTOPEN", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_NOMEM")):
             return LedgerError(f"the ledger {self.path} cannot be used, or its disk is full: {error}")
         if name == "SQLITE_TOOBIG":
-            return LedgerError(f"the ledger {self.path} cannot keep so long a label")
+            return LedgerError(f"the ledger {self.path} cannot store a label of this length")
         return self._damaged(str(error))
 
 
 def resolve(ledger: str | os.PathLike[str]) -> Path:
-    """Return the absolute path that a user means by a path or an ``sqlite:///`` URL, links resolved."""
+    """Return the absolute path, with links resolved, of a path or an ``sqlite:///`` URL."""
     text = os.fspath(ledger)
     if not isinstance(text, str) or not text:
         raise TypeError(f"ledger must be a path or an sqlite:/// URL, got {shown(ledger)}")
@@ -505,7 +505,7 @@ def resolve(ledger: str | os.PathLike[str]) -> Path:
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is a file, as far as can be told; what cannot be a ledger is an error."""
+    """Tell whether the file exists. If it cannot be a ledger, raise an error."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -518,10 +518,10 @@ def is_there(path: Path) -> bool:
 
 
 def open_or_create(path: Path, rule: str, start: State) -> tuple[SQLiteLedger, str]:
-    """Return the ledger at `path` with its rule, made with `rule` and `start` if there was never one."""
+    """Return the ledger at `path` with its rule. If there was never one, make it with `rule` and `start`."""
     if not is_there(path):
         if path in _known:
-            raise LedgerError(f"the ledger {path} was there earlier in this process, and exists no longer")
+            raise LedgerError(f"the ledger {path} existed earlier in this process, and exists no longer")
         made = SQLiteLedger.create(path, rule, start)
         if made is not None:
             return made, rule
@@ -529,7 +529,7 @@ def open_or_create(path: Path, rule: str, start: State) -> tuple[SQLiteLedger, s
 
 
 def temporary(rule: str, state: State, records: tuple[Record, ...]) -> SQLiteLedger:
-    """Move what was in memory to a file that goes with this process."""
+    """Move the records in memory to a file that is removed with this process."""
     directory = tempfile.mkdtemp(prefix="skdp-")
     atexit.register(_remove, directory, os.getpid())
     ledger = SQLiteLedger.create(Path(os.path.realpath(directory), "budget.db"), rule, state, records, temporary=True)
@@ -539,13 +539,13 @@ def temporary(rule: str, state: State, records: tuple[Record, ...]) -> SQLiteLed
 
 
 def _remove(directory: str, owner: int) -> None:
-    # A forked child inherits this, and is not the owner.
+    # A forked child inherits this, but is not the owner.
     if os.getpid() == owner:
         shutil.rmtree(directory, ignore_errors=True)
 
 
 def _sync_directory(directory: Path) -> None:
-    """Make the file's name durable, where directories can be synchronised."""
+    """Make the name of the file durable, if directories can be synchronised."""
     if os.name != "posix":
         return
     handle = os.open(directory, os.O_RDONLY)

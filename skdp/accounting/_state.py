@@ -1,4 +1,4 @@
-"""The running totals of a budget, as exact sums: of events on all records, and of events on disjoint parts of them."""
+"""The exact running totals of a budget, for events on all records and for events on disjoint parts of them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ..exceptions import BudgetError
 
 Exact = Fraction | float
 
-#: A part is named by the number of its division and by its place in it.
+#: A part is identified by the number of its division and by its position in it.
 PartKey = tuple[int, int]
 
 
 def decimal(value: float) -> Exact:
-    """The number that a user typed: ten charges of 0.1 make 1."""
+    """Return the decimal number that a user typed, so that ten charges of 0.1 make 1."""
     return Fraction(repr(float(value))) if math.isfinite(value) else value
 
 
 def floor_decimal(exact: Exact) -> float:
-    """The largest double that, as a decimal number, is not above `exact`."""
+    """Return the largest double that, as a decimal number, is not above `exact`."""
     value = float(exact)
     while value > 0 and decimal(value) > exact:
         value = math.nextafter(value, 0.0)
@@ -33,26 +33,26 @@ def largest_share(whole: float, portion: Fraction) -> float:
     Parameters
     ----------
     whole : float
-        What is divided, as the decimal number that was typed.
+        Budget to divide, as the decimal number that was typed.
     portion : Fraction
         In (0, 1].
 
     Returns
     -------
     share : float
-        Infinite if the whole is.
+        Infinite if the whole is infinite.
     """
     return floor_decimal(decimal(whole) * portion) if math.isfinite(whole) else whole
 
 
 def dyadic(value: float) -> Exact:
-    """The number that a computation gave."""
+    """Return the exact value of a computed number."""
     return Fraction(value) if math.isfinite(value) else value
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Sum the privacy parameters of events exactly; a sum with an infinite term is a float."""
+    """Sum the privacy parameters of events exactly. A sum with an infinite term is a float."""
 
     # Epsilons and deltas are added up as decimal numbers, and Rényi divergences at the order in use.
     epsilon: Exact = Fraction(0)
@@ -69,7 +69,7 @@ class Sums:
         )
 
     def times(self, count: int) -> Sums:
-        """The sums over as many equal events."""
+        """Return the sums over `count` equal events."""
         if count == 0:
             return Sums()
         return Sums(self.epsilon * count, self.delta * count, self.mu_squared * count, self.rdp * count)
@@ -79,15 +79,15 @@ class Sums:
 class Division:
     """Divide the records into disjoint parts with public names, and keep the sums of each part."""
 
-    # After `closed`, the sums count for all records, and neither names nor sums are kept. `public` says that it is
-    # public which record is in which part.
+    # After `closed`, the sums count for all records, and neither names nor sums are kept. `public` tells whether the
+    # assignment of records to parts is public.
     parts: tuple[str, ...]
     sums: tuple[Sums, ...]
     closed: bool = False
     public: bool = False
 
     def largest(self) -> Sums:
-        """Bound on what any one record was exposed to: it is in one part only."""
+        """Bound the exposure of any one record, which is in one part only."""
         if self.closed:
             return Sums()
         return Sums(
@@ -111,7 +111,7 @@ class Rest:
 
 @dataclass(frozen=True)
 class State:
-    """Hold everything that decides on the next charge."""
+    """Hold everything that determines whether the next charge is admitted."""
 
     # `rule` is None while it is open under "auto". `whole` sums the events on all records, and `done` lists the entries
     # of a declared list that were carried out. With `rest`, squared GDP parameters and Rényi divergences are summed
@@ -123,7 +123,7 @@ class State:
     rest: Rest | None = None
 
     def seen(self, part: PartKey | None = None) -> Sums:
-        """Bound on what a record of `part`, or any record, was exposed to."""
+        """Bound the exposure of a record of `part`, or of any record."""
         total = self.whole
         for number, division in enumerate(self.divisions):
             inside = part is not None and part[0] == number and not division.closed
@@ -146,7 +146,7 @@ class State:
         return replace(self, divisions=(*self.divisions, Division(parts, (Sums(),) * len(parts), public=public)))
 
     def settle(self, rule: str, rest: Rest) -> State:
-        """Return the state with a rule that counts events from now on, and has `rest` for them."""
+        """Return the state with a rule that counts events from now on, with the remaining budget `rest`."""
 
         def from_now_on(sums: Sums) -> Sums:
             return replace(sums, mu_squared=Fraction(0), rdp=Fraction(0))

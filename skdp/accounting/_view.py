@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 Rule = Composition | DeclaredPlan
 
-#: Rows that a notebook is shown.
+#: Largest number of rows in a notebook.
 _MOST_ROWS = 100
 
 _HEADINGS = ("time (UTC)", "estimator", "label", "part", "epsilon", "delta")
 
 
 def cells(record: Record) -> tuple[str, ...]:
-    """What a table shows of a record, in the order of the headings."""
+    """Return the cells of a record in a table, in the order of the headings."""
     part = record.part if record.division is None else f"{record.part} (division {record.division})"
     return (
         f"{record.time:%Y-%m-%d %H:%M:%S}",
@@ -49,7 +49,7 @@ def cells(record: Record) -> tuple[str, ...]:
 
 
 def _printable(row: str) -> str:
-    """Labels are a user's text, and a terminal obeys control characters."""
+    """Replace control characters, because labels are text of a user, and a terminal obeys control characters."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in row)
 
 
@@ -60,7 +60,7 @@ def _html_row(number: int, record: Record) -> str:
 
 
 def _row(record: Record) -> dict[str, Any]:
-    """A record as a row of a data frame."""
+    """Return a record as a row of a data frame."""
     return {
         "time": record.time,
         "estimator": record.estimator,
@@ -77,7 +77,7 @@ def _row(record: Record) -> dict[str, Any]:
 
 
 def to_frame(records: Sequence[Record]) -> pandas.DataFrame:
-    """The records as a data frame, with the same columns when there are none."""
+    """Return the records as a data frame, with the same columns if there are no records."""
     try:
         import pandas
     except ImportError as error:
@@ -90,7 +90,7 @@ def to_frame(records: Sequence[Record]) -> pandas.DataFrame:
 
 
 class LedgerView:
-    """A ledger that is read: the part of a BudgetAccountant that charges nothing."""
+    """The part of a BudgetAccountant that reads its ledger and charges nothing."""
 
     _rule: Rule
     _store: Ledger
@@ -110,17 +110,17 @@ class LedgerView:
 
     @property
     def unit(self) -> str:
-        """Whose presence the ceiling is about: "record" or "group"."""
+        """Unit that the ceiling protects: "record" or "group"."""
         return self._rule.unit
 
     @property
     def composition(self) -> str:
-        """The rule in force: "auto" as long as it is open, "plan" for a declared list."""
+        """Rule in force: "auto" as long as it is open, "plan" for a declared list."""
         return self._store.state().rule or "auto"
 
     @property
     def ledger(self) -> Path | None:
-        """The file that keeps the records, or None."""
+        """File that keeps the records, or None."""
         store = self._store
         return store.path if isinstance(store, SQLiteLedger) and not store.temporary else None
 
@@ -137,28 +137,28 @@ class LedgerView:
 
     @property
     def planned(self) -> tuple[PrivacyCost, ...]:
-        """The entries of a declared plan that were not charged yet."""
+        """Entries of a declared plan that have not been charged yet."""
         return self._rule.left(self._store.state()) if isinstance(self._rule, DeclaredPlan) else ()
 
     def total(self) -> Budget:
-        """Return the least (epsilon, delta) that is proved for all charges together.
+        """Return the smallest proved (epsilon, delta) of all charges together.
 
         Returns
         -------
         total : Budget
-            Named pair (epsilon, delta), which never exceeds the ceiling. The guarantee that holds in advance is the
-            ceiling; a total that is read in the middle of an adaptive sequence describes what was charged. If all
-            events are pure and their sum is the better statement, delta is 0; else delta is that of the ceiling
-            (except under basic composition, which sums deltas). With a plan, the total is that of the whole list.
+            Named pair (epsilon, delta), which never exceeds the ceiling. The guarantee in advance is the ceiling. A
+            total in the middle of an adaptive sequence only describes the charges so far. If all events are pure and
+            their sum is the better bound, delta is 0. Otherwise, delta is that of the ceiling (under basic composition,
+            it is the sum of deltas). With a plan, the total is that of the whole list.
         """
         return self._rule.total(self._store.state(), self._part)
 
     def _pure_total(self) -> float | None:
-        """The sum of epsilons, if nothing but pure events was charged."""
+        """Return the sum of epsilons, if only pure events were charged."""
         return self._rule.pure_total(self._store.state(), self._part) if isinstance(self._rule, Composition) else None
 
     def _remaining_pure(self) -> float:
-        """About the largest epsilon of an event without delta that still fits, where that is another one."""
+        """Return about the largest epsilon of a pure event that is still admitted, if it differs from the other one."""
         assert isinstance(self._rule, Composition)
         return self._rule.remaining_pure(self._store.state(), self._part)
 
@@ -228,7 +228,7 @@ class LedgerView:
         Returns
         -------
         text : str
-            One object; numbers that are infinite are the text "inf".
+            One object. Infinite numbers are the text "inf".
         """
         records = self.records
         shown = records if last is None else records[len(records) - min(last, len(records)) :]
@@ -248,11 +248,11 @@ class LedgerView:
         return len(self._store) if self._part is None else len(self.records)
 
     def __bool__(self) -> bool:
-        # An accountant without records is not nothing: `accountant or default` must not drop it.
+        # An accountant without records must not be falsy, because `accountant or default` would drop it.
         return True
 
     def __repr__(self) -> str:
-        # Also where the ledger cannot be read, because representations must not raise.
+        # This also works if the ledger cannot be read, because representations must not raise.
         try:
             number, total, rule = len(self), self.total(), self.composition
         except LedgerError as error:
@@ -295,7 +295,7 @@ def running_totals(accountant: LedgerView, records: Sequence[Record]) -> NDArray
         Epsilon that is proved for the charges up to each, at the accountant's delta.
     """
     if accountant.composition == "plan":
-        # The guarantee of a declared list is that of all of it, from the first entry on.
+        # The guarantee of a declared list is that of the whole list, from the first entry on.
         return np.full(len(records), accountant.total().epsilon)
     rule, settled = accountant._rule, accountant._store.state()
     assert isinstance(rule, Composition)
@@ -311,7 +311,7 @@ def running_totals(accountant: LedgerView, records: Sequence[Record]) -> NDArray
     found = []
     for record in records:
         if state.rule is None and settled.rule is not None and state.seen().epsilon == late:
-            # An allocation may have decided on the rule before the charge that would have.
+            # An allocation may have settled the rule before the charge that would settle it.
             state = rule.settle(state, settled.rule)
         place = record.division
         part = None if place is None else (numbers[place], names[place].index(record.part))

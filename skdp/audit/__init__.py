@@ -1,4 +1,4 @@
-"""Checks of what a private estimator gives away in fact: any estimator's, ours and others'."""
+"""Audits of the privacy of estimators, of this library and others."""
 
 from ._bounds import epsilon_lower_bound, mu_lower_bound, one_run_epsilon, one_run_p_value
 from ._membership import MembershipInferenceDisplay

@@ -1,4 +1,4 @@
-"""Lower bounds on privacy parameters from counts, each wrong with a probability that is chosen."""
+"""Lower bounds on privacy parameters from counts. Each is wrong with a chosen probability."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..accounting import check_delta
 from ..checks.params import check_integer
 from ._fits import check_epsilon, check_error
 
-# Beyond it, a model discloses everything for any count.
+# Larger epsilons are reported as this one, because no number of runs can distinguish them.
 _MOST_EPSILON = 60.0
 
 
 def proportion_limits(successes: ArrayLike, runs: int, error: float) -> tuple[NDArray, NDArray]:
-    """Return lower and upper Clopper-Pearson limits of probabilities, each of them wrong with probability `error`."""
+    """Return lower and upper Clopper-Pearson limits of probabilities, each wrong with probability `error`."""
     k, places = np.unique(successes, return_inverse=True)
     with np.errstate(invalid="ignore"):
         low = np.where(k == 0, 0.0, beta.ppf(error, k, runs - k + 1))
@@ -41,18 +41,18 @@ def mus(hits: ArrayLike, others: ArrayLike, runs: int, error: float) -> NDArray[
 
 
 def epsilon_lower_bound(hits: int, other_hits: int, n_runs: int, *, delta: float = 0.0, error: float = 1e-3) -> float:
-    """Return an epsilon that is exceeded, judged by how often an event happens on two neighbouring data sets.
+    """Return a lower bound on epsilon from the counts of an event on two neighbouring data sets.
 
     Parameters
     ----------
     hits, other_hits : int
-        How often the event happened on the one data set, and on the other.
+        Counts of the event on the two data sets.
     n_runs : int
-        Number of runs on each.
+        Number of runs on each data set.
     delta : float, default=0.0
-        The delta that is granted, in [0, 1).
+        Claimed delta, in [0, 1).
     error : float, default=1e-3
-        Probability of a false alarm, at most 0.5: that the bound is more than the true epsilon.
+        Probability of a false alarm, which is a bound above the true epsilon. At most 0.5.
 
     Returns
     -------
@@ -61,8 +61,8 @@ def epsilon_lower_bound(hits: int, other_hits: int, n_runs: int, *, delta: float
 
     Notes
     -----
-    If the mechanism is :math:`(\\varepsilon,\\delta)`-DP, then :math:`p\\le e^\\varepsilon q+\\delta`. With Clopper
-    and Pearson's limits :math:`p_-\\le p` and :math:`q_+\\ge q`, each wrong with half of the error,
+    If the mechanism is :math:`(\\varepsilon,\\delta)`-DP, then :math:`p\\le e^\\varepsilon q+\\delta`. With the limits
+    of Clopper and Pearson, :math:`p_-\\le p` and :math:`q_+\\ge q`, each wrong with half of the error,
     :math:`\\varepsilon\\ge\\log((p_--\\delta)/q_+)`. The event must not have been chosen by these runs.
 
     References
@@ -81,17 +81,17 @@ def epsilon_lower_bound(hits: int, other_hits: int, n_runs: int, *, delta: float
 
 
 def mu_lower_bound(hits: int, other_hits: int, n_runs: int, *, error: float = 1e-3) -> float:
-    """Return a Gaussian-DP parameter that is exceeded, judged by how often an event happens on neighbouring data.
+    """Return a lower bound on the Gaussian-DP parameter from the counts of an event on neighbouring data sets.
 
-    It says more than epsilon about mechanisms whose claim is one of Gaussian DP: a Gaussian mechanism with half the
-    noise shows it in hundreds of runs.
+    Use it instead of a bound on epsilon for mechanisms with a claim of Gaussian DP. It detects a Gaussian mechanism
+    with half the noise in hundreds of runs.
 
     Parameters
     ----------
     hits, other_hits : int
-        How often the event happened on the one data set, and on the other.
+        Counts of the event on the two data sets.
     n_runs : int
-        Number of runs on each.
+        Number of runs on each data set.
     error : float, default=1e-3
         Probability of a false alarm, at most 0.5.
 
@@ -123,20 +123,20 @@ def _check_hits(count: int, n_runs: int) -> int:
 
 
 def one_run_p_value(n_canaries: int, n_guesses: int, n_correct: int, *, epsilon: float, delta: float = 0.0) -> float:
-    """Return how likely so many right guesses are, at most, if one fit is (epsilon, delta)-DP.
+    """Return an upper bound on the probability of so many correct guesses, if one fit is (epsilon, delta)-DP.
 
     Parameters
     ----------
     n_canaries : int
-        Records that were included or left out by the toss of a fair coin each.
+        Number of records that were included or left out by a fair coin each.
     n_guesses : int
-        For how many of them the auditor guessed which.
+        Number of guesses of the auditor.
     n_correct : int
-        How many guesses were right.
+        Number of correct guesses.
     epsilon : float
-        What is claimed, under adding or removing a record.
+        Claimed epsilon, under adding or removing a record.
     delta : float, default=0.0
-        What is claimed, in [0, 1).
+        Claimed delta, in [0, 1).
 
     Returns
     -------
@@ -145,9 +145,9 @@ def one_run_p_value(n_canaries: int, n_guesses: int, n_correct: int, *, epsilon:
 
     Notes
     -----
-    Under pure DP the number of right guesses is stochastically at most binomial with probability
-    :math:`e^\\varepsilon/(1+e^\\varepsilon)`; a positive delta adds
-    :math:`2m\\delta\\max_i\\frac1i P(v-i\\le B<v)` (theorem 5.2 of [1]_).
+    Under pure DP, the number of correct guesses is stochastically at most binomial with probability
+    :math:`e^\\varepsilon/(1+e^\\varepsilon)`. A positive delta adds :math:`2m\\delta\\max_i\\frac1i P(v-i\\le B<v)`
+    (theorem 5.2 of [1]_).
 
     References
     ----------
@@ -176,14 +176,14 @@ def one_run_p_value(n_canaries: int, n_guesses: int, n_correct: int, *, epsilon:
 def one_run_epsilon(
     n_canaries: int, n_guesses: int, n_correct: int, *, delta: float = 0.0, error: float = 0.05
 ) -> float:
-    """Return an epsilon that is exceeded, judged by right guesses about one fit.
+    """Return a lower bound on epsilon from the correct guesses about one fit.
 
     Parameters
     ----------
     n_canaries, n_guesses, n_correct : int
         As in `one_run_p_value`.
     delta : float, default=0.0
-        What is granted, in [0, 1).
+        Claimed delta, in [0, 1).
     error : float, default=0.05
         Probability of a false alarm, at most 0.5.
 
@@ -207,6 +207,6 @@ def one_run_epsilon(
         return 0.0
     if excess(_MOST_EPSILON) < 0:
         return _MOST_EPSILON
-    # The lower end, so that rounding does not raise the bound.
+    # The lower end is used, so that rounding does not raise the bound.
     found = float(brentq(excess, 0.0, _MOST_EPSILON, xtol=1e-9))
     return max(0.0, found - 1e-6)

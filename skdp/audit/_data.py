@@ -1,4 +1,4 @@
-"""The data sets of an audit, its samples of rows, and its tosses of a coin."""
+"""The data sets of an audit, its samples of rows, and its coins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fits of an audit: many, each with its own noise. Also the guarantee that an estimator claims."""
+"""The many fits of an audit, each with its own noise, and the claimed guarantee of an estimator."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ..checks.params import check_positive
 from ..checks.silence import parts_of
 from ..mechanisms import GENERATORS, NoiseSource, OneStream
 
-# Where `epsilon` is a claim of privacy, and not the width of a tube.
+# Packages in which `epsilon` is a claim of privacy, and not the width of a tube.
 _PRIVATE = frozenset({"skdp", "diffprivlib"})
-# Where `random_state` may be a RandomState.
+# Packages in which `random_state` may be a RandomState.
 _CONVENTIONAL = _PRIVATE | {"sklearn"}
 
 
@@ -52,8 +52,7 @@ def check_estimator(estimator: Any, n_jobs: int | None = None) -> None:
     check_can_be_fitted(estimator)
     if not hasattr(estimator, "fit") and n_jobs not in (None, 1):
         raise ValueError(
-            "a function needs n_jobs=None: each process would have a copy of it, and of the generator that its noise "
-            "comes from"
+            "n_jobs must be None for a function, because each process would have a copy of the generator of its noise"
         )
     # Generators are copied with the estimator, and would give each fit the same noise.
     for part in parts_of(estimator):
@@ -61,17 +60,17 @@ def check_estimator(estimator: Any, n_jobs: int | None = None) -> None:
             owner = f"the {name} of {type(part).__name__}"
             if (name == "random_state" and value is not None) or isinstance(value, GENERATORS):
                 raise ValueError(
-                    f"{owner} must be None: each run needs noise of its own. For runs that can be repeated, give the "
-                    "audit a random_state"
+                    f"{owner} must be None, because each run needs its own noise. Set random_state of the audit to "
+                    "make the runs repeatable"
                 )
             if name == "accountant" and not _is_nobody_s(value):
                 raise ValueError(
-                    f"{owner} must be None: an audit fits many times, on data that have to be public or made up for it"
+                    f"{owner} must be None, because an audit fits many times. Use public or synthetic data"
                 )
 
 
 def _is_nobody_s(accountant: Any) -> bool:
-    """Tell whether it is None, or the one that diffprivlib puts in the place of None."""
+    """Tell whether it is None, or the default accountant of diffprivlib."""
     default = getattr(type(accountant), "load_default", None)
     return accountant is None or (default is not None and default(None) is accountant)
 
@@ -87,7 +86,7 @@ def check_can_be_fitted(estimator: Any) -> None:
 
 
 def seeds(estimator: Any, random_state: Any, label: str, number: int) -> list[dict[str, int]]:
-    """Return seeds by parameter for the estimators of each run; empty if the noise need not be repeatable."""
+    """Return seeds by parameter for the estimators of each run. Empty if the noise need not be repeatable."""
     source = NoiseSource(random_state)
     if not source.seeded or not hasattr(estimator, "fit"):
         return [{}] * number
@@ -119,7 +118,7 @@ def runner(estimator: Any) -> Callable[[tuple[Any, ...], Mapping[str, int]], Any
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Ignore warnings: the data are not private, so that traces of them need not be wiped, which takes a lock."""
+    """Ignore warnings. The data are not private, so that traces of them need not be removed, which takes a lock."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

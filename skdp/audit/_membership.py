@@ -1,4 +1,4 @@
-"""Membership inference: how well an attacker tells members of the training data from other records, as a curve."""
+"""Membership inference: how well an attacker distinguishes the training records from other records, as a curve."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from ._scores import check_can_score, membership_scores, ranks
 
 
 class MembershipInferenceDisplay:
-    """Membership inference by a threshold on how well a model fits a record.
+    """Display of membership inference by a threshold on the fit of a model to a record.
 
-    Use `from_estimator` to make one. The attack is a simple one: that it fails proves nothing. What the claim of
-    privacy says is the line above which no attack can be, on average over fits. The curve is an estimate and may lie
-    above the line by chance, the more so as the scores of one fit depend on each other. What is proved, `audit_epsilon`
-    and `audit_one_run` tell.
+    Use `from_estimator` to make one. The attack is simple, so that its failure proves nothing. The claim of privacy is
+    a line. No attack can be above it, on average over fits. The curve is an estimate and may be above the line by
+    chance, in particular because the scores of one fit depend on each other. For proofs, use `audit_epsilon` and
+    `audit_one_run`.
 
     Parameters
     ----------
     fpr, tpr : ndarray of shape (n_thresholds,)
-        Rates of false and true positives: of records that were not in, and that were, those that are taken for members.
+        Rates of false and true positives. A positive is a record that the attack takes for a training record.
     roc_auc : float
-        Area under the curve; 1/2 is guessing.
+        Area under the curve. Guessing has 1/2.
     epsilon, delta : float or None
-        What the estimator claims.
+        Claim of the estimator.
     estimator_name : str, default=None
-        For the legend.
+        Name in the legend.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        Axes of the picture.
     figure_ : matplotlib Figure
-        The figure of it.
+        Figure of the axes.
     line_, bound_ : matplotlib Line2D
-        The attack, and what privacy allows; None if nothing is claimed.
+        Curve of the attack, and line of the claim, or None if there is no claim.
 
     See Also
     --------
-    audit_one_run : A bound on epsilon from such scores.
+    audit_one_run : A lower bound on epsilon from such scores.
 
     References
     ----------
@@ -83,7 +83,7 @@ class MembershipInferenceDisplay:
 
     @property
     def advantage(self) -> float:
-        """Largest difference of the two rates; at most ``(e^epsilon - 1 + 2 delta) / (e^epsilon + 1)``."""
+        """Largest difference of the two rates. The claim allows ``(e^epsilon - 1 + 2 delta) / (e^epsilon + 1)``."""
         return float((self.tpr - self.fpr).max())
 
     @classmethod
@@ -104,35 +104,36 @@ class MembershipInferenceDisplay:
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Fit to random halves of the records, and tell members from others.
+        """Fit to random halves of the records, and distinguish training records from others.
 
         Parameters
         ----------
         estimator : estimator
-            Unfitted, of this library or any other, without an accountant and without a seed of its own: fits need noise
-            of their own.
+            Unfitted estimator, of this library or any other, without an accountant and without a seed of its own,
+            because the fits need independent noise.
         X : array-like of shape (n_samples, n_features)
-            Records that may be seen: what is found is not private.
+            Records that are not private, because the result is not private.
         y : array-like of shape (n_samples,), default=None
             Labels or targets.
         score : callable, default=None
-            Maps a fitted model, records and their labels to a number for each record; None as in `audit_one_run`.
+            Function that maps a fitted model, records and their labels to a number for each record. If None, as in
+            `audit_one_run`.
         epsilon, delta : float, default=None
-            What is claimed; None as in `audit_epsilon`.
+            Claim of privacy. If None, as in `audit_epsilon`.
         n_repeats : int, default=10
             Number of fits, each to another half.
         n_jobs : int, default=None
-            Processes, as in joblib.
+            Number of processes, as in joblib.
         random_state : int, RandomState, Generator or None, default=None
-            Of the halves, and of the fits.
+            Seed of the halves, and of the fits.
         plot : bool, default=True
-            Whether to draw.
+            Whether to draw the picture.
         ax : matplotlib Axes, default=None
-            Where to.
+            Axes to draw on. If None, a figure is made.
         name : str, default=None
-            For the legend; None takes the estimator's class.
+            Name in the legend. If None, it is the class of the estimator.
         **kwargs : dict
-            For matplotlib's `plot`.
+            Arguments of matplotlib's `plot`.
 
         Returns
         -------
@@ -175,8 +176,8 @@ class MembershipInferenceDisplay:
         Returns
         -------
         tpr : ndarray
-            The smaller of :math:`e^\\varepsilon f+\\delta` and :math:`1-e^{-\\varepsilon}(1-\\delta-f)`; 1 where
-            nothing is claimed.
+            The smaller of :math:`e^\\varepsilon f+\\delta` and :math:`1-e^{-\\varepsilon}(1-\\delta-f)`, or 1 if there
+            is none.
         """
         fpr = np.asarray(fpr, dtype=np.float64)
         if self.epsilon is None or self.epsilon == math.inf:
@@ -185,21 +186,21 @@ class MembershipInferenceDisplay:
         return np.clip(np.minimum(ratio * fpr + delta, 1 - (1 - delta - fpr) / ratio), 0.0, 1.0)
 
     def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
-        """Draw the curve, and the line that the claim draws.
+        """Draw the curve of the attack, and the line of the claim.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to; None makes a figure.
+            Axes to draw on. If None, a figure is made.
         name : str, default=None
-            For the legend.
+            Name in the legend.
         **kwargs : dict
-            For matplotlib's `plot`.
+            Arguments of matplotlib's `plot`.
 
         Returns
         -------
         self : MembershipInferenceDisplay
-            With ``ax_``, ``figure_``, ``line_`` and ``bound_``.
+            The display, with ``ax_``, ``figure_``, ``line_`` and ``bound_``.
         """
         import matplotlib.pyplot as plt
 

@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 from ..checks.silence import parts_of
 from ..mechanisms import OneStream
 
-# Of models with more, the others are added up in so many sums.
+# If a model has more numbers, the others are added up in so many sums.
 MOST_NUMBERS = 4096
 
 
@@ -22,7 +22,7 @@ def numbers_of(model: Any) -> tuple[NDArray[np.float64], frozenset[str]]:
     """Return the numbers in a fitted model or a result, and the names of the attributes that cannot be read."""
     # The parameters of an estimator are left out. Text counts as a checksum, and objects are taken apart as by pickle.
     if model is None:
-        raise ValueError("the statistic, or the function that is audited, returned None: there is nothing to look at")
+        raise ValueError("the statistic, or the audited function, must return numbers, and returned None")
     reader = _Reader()
     if hasattr(model, "get_params"):
         reader.read_fitted(model)
@@ -38,13 +38,13 @@ def numbers_of(model: Any) -> tuple[NDArray[np.float64], frozenset[str]]:
 
 
 class _Reader:
-    """Goes through objects, each of them once."""
+    """Visit objects, each of them once."""
 
     def __init__(self) -> None:
         self.numbers: list[float] = []
         self.unread: set[str] = set()
         self._attribute = "the result"
-        # Kept alive, so that no other object gets its number.
+        # Objects are kept alive, so that no other object gets their number.
         self._seen: dict[int, Any] = {}
 
     def read(self, value: Any) -> None:
@@ -110,7 +110,7 @@ class _Reader:
         elif isinstance(value, OneStream):
             pass  # It is the audit's own.
         elif hasattr(value, "get_params"):
-            # Made by the fit, with parameters that may tell about the data.
+            # It was made by the fit, and its parameters may depend on the data.
             self._read_all(value for _, value in sorted(vars(value).items()))
         elif issparse(value):
             coo = value.tocoo()

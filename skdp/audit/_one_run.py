@@ -1,4 +1,4 @@
-"""The audit by one fit: many records, each in or out by the toss of a coin, and guesses about which."""
+"""The audit by one fit: many records, each included by a fair coin, and guesses about the coins."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from ._data import as_data_set, coins, number_of_records, take
 from ._fits import check_can_be_fitted, check_error, claimed, runner
 from ._scores import check_can_score, membership_scores, ranks
 
-# Fractions of the canaries that are guessed: those of which the scores say most.
+# Fractions of the canaries that are guessed, those with the most extreme scores.
 _FRACTIONS = (1.0, 0.5, 0.25, 0.125)
 
 
 @dataclass(frozen=True)
 class OneRunAudit:
-    """What an audit by one fit found.
+    """The result of an audit by one fit.
 
     Parameters
     ----------
     epsilon : float
-        The fit is not (epsilon', delta)-DP for any epsilon' below, but for a false alarm.
+        The fit is not (epsilon', delta)-DP for any smaller epsilon', except with the probability of a false alarm.
     delta : float
-        What was granted.
+        Claimed delta.
     false_alarm : float
-        Probability that the bound is more than the truth.
+        Probability that the bound is above the true epsilon.
     claim : float or None
-        The epsilon that the estimator states.
+        Claimed epsilon of the estimator.
     n_canaries, n_guesses, n_correct : int
-        Records with a coin; guesses, of those that made the bound; and how many were right.
+        Number of records with a coin, number of guesses for the bound, and number of correct guesses.
     estimator : estimator
-        The fitted model.
+        Fitted model.
     """
 
     epsilon: float
@@ -51,7 +51,7 @@ class OneRunAudit:
 
     @property
     def violated(self) -> bool:
-        """Whether the bound is more than the claim."""
+        """Whether the bound is above the claim."""
         return self.claim is not None and self.epsilon > self.claim
 
     def __repr__(self) -> str:
@@ -74,46 +74,48 @@ def audit_one_run(
     error: float = 0.05,
     random_state: Any = None,
 ) -> OneRunAudit:
-    """Fit once, to data from which each canary was left out with probability 1/2, and guess which ones were.
+    """Fit once, to data from which each canary was left out with probability 1/2, and guess which ones were included.
 
     Parameters
     ----------
     estimator : estimator
-        Unfitted, of this library or any other. It is fitted once; its accountant, if it has one, is charged.
+        Unfitted estimator, of this library or any other. It is fitted once. If it has an accountant, that is charged.
     X : array-like of shape (n_samples, n_features)
-        Records, with the canaries among them.
+        Records, including the canaries.
     y : array-like of shape (n_samples,), default=None
         Labels or targets.
     canaries : int or array-like of int, default=None
-        How many records are canaries (the first ones), or which. None: half of all. Records that stand out tell more:
-        rare ones, mislabelled ones, ones at the bounds.
+        Number of canaries (the first records), or their positions. If None, half of all records. Unusual records give
+        larger bounds: rare ones, mislabelled ones, ones at the bounds.
     score : callable, default=None
-        Maps a fitted model, records and their labels to a number for each record, larger if it is likelier to have
-        been in; NaN is the least likely. None takes the log-probability of the label, minus the squared error,
-        ``score_samples``, or minus the distance to the nearest cluster center, whichever the estimator has.
+        Function that maps a fitted model, records and their labels to a number for each record, larger if it is more
+        likely to be included. NaN is the least likely. If None, it is the first of these that the estimator has: the
+        log-probability of the label, minus the squared error, ``score_samples``, or minus the distance to the nearest
+        cluster centre.
     claim : float, default=None
-        The epsilon that is claimed; None reads ``estimator.epsilon`` of an estimator of skdp or diffprivlib.
+        Claimed epsilon. If None, it is ``estimator.epsilon`` of an estimator of skdp or diffprivlib.
     delta : float, default=None
-        The delta that is claimed; None reads ``estimator.delta`` of the same estimators, or takes 0.
+        Claimed delta. If None, it is ``estimator.delta`` of the same estimators, or 0.
     error : float, default=0.05
         Probability of a false alarm, at most 0.5.
     random_state : int, RandomState, Generator or None, default=None
-        Of the coins. The fit's noise is the estimator's own.
+        Seed of the coins. The noise of the fit comes from the estimator.
 
     Returns
     -------
     audit : OneRunAudit
-        With ``epsilon``, ``claim`` and ``violated``.
+        Result, with ``epsilon``, ``claim`` and ``violated``.
 
     See Also
     --------
-    audit_epsilon : Many fits, one record; closer to the truth.
+    audit_epsilon : Many fits and one record, with bounds closer to the true epsilon.
 
     Notes
     -----
-    All canaries, and the half, quarter and eighth of them of which the scores say most are guessed, each with a fourth
-    of the error; the largest bound counts. The claim has to be about adding or removing a record. What is found is a
-    function of the records, without noise: an audit of private records is not a release, though the fit is.
+    All canaries, and the half, quarter and eighth of them with the most extreme scores, are guessed, each with a fourth
+    of the error. The largest bound counts (:doc:`/user_guide/auditing`, theorem 2). The claim must be about adding or
+    removing a record. The result is a function of the records, without noise. Therefore the result for private records
+    is not private, although the fit is.
 
     References
     ----------
@@ -132,7 +134,7 @@ def audit_one_run(
     """
     error = check_error(error)
     claim, delta = claimed(estimator, claim, delta)
-    # All that can be wrong has to be said before the fit, which may be charged.
+    # All errors are raised before the fit, which may be charged.
     check_can_be_fitted(estimator)
     if score is None:
         check_can_score(estimator, y)
@@ -147,7 +149,7 @@ def audit_one_run(
     scores = np.asarray(read(model, *take(data, chosen)), dtype=np.float64)
     if scores.shape != (len(chosen),):
         raise ValueError(f"score must give one number for each record, got shape {scores.shape}")
-    # In a random order first: equal scores must not be guessed by position.
+    # The order is random, because equal scores must not be guessed by position.
     shuffled = np.argsort(NoiseSource(random_state).stream("ties").words(len(chosen)))
     order = shuffled[np.argsort(ranks(scores)[shuffled], kind="stable")]
     audits = []

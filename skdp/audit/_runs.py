@@ -1,4 +1,4 @@
-"""The audit by many runs: how often an event happens on each of two neighbouring data sets."""
+"""The audit by many runs, which counts an event on each of two neighbouring data sets."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ from ._data import as_data_set
 from ._fits import check_error, check_estimator, claimed, quiet, runner, seeds
 from ._numbers import numbers_of
 
-# Of the runs, these choose the event; the others count.
+# Fraction of the runs that choose the event. The others are counted.
 _PILOT = 0.35
 _QUANTILES = np.linspace(0.02, 0.98, 49)
-# Beyond these quantiles there are thresholds with so many pilot runs beyond them, and twice, four times, ...
+# Beyond these quantiles, there are thresholds with so many pilot runs beyond them, and twice, four times, ...
 _LEAST_BEYOND = 4
-# So many coordinates are looked at by themselves, and so many together: those that tell most in the pilot runs.
+# Number of coordinates that are used separately, and together: those that differ most in the pilot runs.
 _MOST_COORDINATES = 64
 _MOST_TOGETHER = 256
 _BATCHES = 32
-# Batches that are equal, with so many different results in them, are so by chance once in 1e10 pairs at most.
+# Equal batches with so many different results in them occur by chance for at most one in 1e10 pairs.
 _TELLING = 10
 
 
 @dataclass(frozen=True)
 class EpsilonAudit:
-    """What an audit found.
+    """The result of an audit by many runs.
 
     Parameters
     ----------
     epsilon : float
-        The fit is not (epsilon', delta)-DP for any epsilon' below, but for a false alarm.
+        The fit is not (epsilon', delta)-DP for any smaller epsilon', except with the probability of a false alarm.
     delta : float
-        What was granted.
+        Claimed delta.
     mu : float
         The same bound for Gaussian DP.
     false_alarm : float
-        Probability that a bound is more than the truth; each of the two by itself.
+        Probability that a bound is above the true value, for each of the two bounds.
     claim : float or None
-        The epsilon that the estimator states.
+        Claimed epsilon of the estimator.
     hits : tuple of int
-        How often the event that shows `epsilon` happened on the two data sets.
+        Counts of the event for `epsilon` on the two data sets.
     n_counted : int
-        Number of counted runs on each; those that chose the event are not among them.
+        Number of counted runs on each data set, without those that chose the event.
     remarks : tuple of str
-        Why the audit may have been blind, or what is odd.
+        Reasons why the audit may have missed a violation, and unusual observations.
     """
 
     epsilon: float
@@ -67,7 +67,7 @@ class EpsilonAudit:
 
     @property
     def violated(self) -> bool:
-        """Whether the bound is more than the claim."""
+        """Whether the bound is above the claim."""
         return self.claim is not None and self.epsilon > self.claim
 
     def __repr__(self) -> str:
@@ -94,57 +94,58 @@ def audit_epsilon(
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> EpsilonAudit:
-    """Fit many times to each of two neighbouring data sets, and bound from below what the fit gives away.
+    """Fit many times to each of two neighbouring data sets, and return lower bounds on the privacy loss.
 
     Parameters
     ----------
     estimator : estimator or callable
-        Unfitted, of this library or any other; or a function of the data set that returns what is released.
+        Unfitted estimator, of this library or any other, or a function of the data set that returns the release.
     D, D_prime : tuple of array-like, or array-like
-        ``(X, y)`` or X: two data sets, one of which has one record more. (For estimators that claim something about
-        replaced records, one record may differ.) Made up for the audit, or public.
+        ``(X, y)`` or X. Two data sets, one of which has one record more. (If the claim is about replaced records, one
+        record may differ.) They must be public or synthetic.
     statistic : callable, default=None
-        Maps the fitted model to a number or a vector. None takes all that the fit has left in it: see the user guide.
+        Function that maps the fitted model to a number or a vector. If None, all numbers in the fitted model are used
+        (see :doc:`/user_guide/auditing`).
     n_runs : int, default=1000
-        Number of fits to each data set, 40 or more. About a third of them choose the event.
+        Number of fits to each data set, at least 40. About a third of them choose the event.
     claim : float, default=None
-        The epsilon that is claimed; None reads ``estimator.epsilon`` of an estimator of skdp or diffprivlib. Others,
-        pipelines among them, have no claim unless it is given.
+        Claimed epsilon. If None, it is ``estimator.epsilon`` of an estimator of skdp or diffprivlib. Other estimators,
+        such as pipelines, then have no claim.
     delta : float, default=None
-        The delta that is claimed; None reads ``estimator.delta`` of the same estimators, or takes 0.
+        Claimed delta. If None, it is ``estimator.delta`` of the same estimators, or 0.
     error : float, default=1e-3
         Probability of a false alarm, at most 0.5.
     n_jobs : int, default=None
-        Processes, as in joblib. A function of the data set takes one.
+        Number of processes, as in joblib. A function of the data set takes one process.
     random_state : int, RandomState, Generator or None, default=None
-        Seeds of the runs, each parameter ``random_state`` with seeds of its own. Audits of estimators that have such
-        parameters can be repeated; what takes its noise from elsewhere differs from audit to audit.
+        Seeds of the runs. Each parameter ``random_state`` gets its own seeds. With an int, audits of estimators with
+        such parameters can be repeated. Noise from other sources differs between audits.
 
     Returns
     -------
     audit : EpsilonAudit
-        With ``epsilon``, ``mu``, ``claim``, ``violated`` and ``remarks``.
+        Result, with ``epsilon``, ``mu``, ``claim``, ``violated`` and ``remarks``.
 
     Raises
     ------
     ValueError
-        If runs would share their noise, or are seen to; or if there are too few, or nothing to look at.
+        If runs share their noise, or seem to; or if there are too few runs, or no numbers to compare.
 
     See Also
     --------
     audit_one_run : One fit, with many records at a time.
-    brute_force_sensitivity : The part before the noise.
+    brute_force_sensitivity : The sensitivity before the noise.
 
     Notes
     -----
-    The pilot runs choose a coordinate of the statistic, or a linear discriminant of all, and a threshold: the event
-    with the largest bound. The other runs count how often it happens. A claim that is violated is wrong, but for a
-    false alarm; a claim that stands may be wrong all the same: choose data sets and a statistic that make one record
-    count as much as it can. What is found is a function of the data sets, without noise: an audit of private records
-    is not a release.
+    The pilot runs choose a coordinate of the statistic, or a linear discriminant of all coordinates, and a threshold,
+    such that the event has the largest bound. The other runs count this event (:doc:`/user_guide/auditing`, theorem 1).
+    A violated claim is wrong, except with the probability of a false alarm. A claim that is not violated may still be
+    wrong. Therefore choose data sets and a statistic for which one record has a large effect. The result is a function
+    of the data sets, without noise. Therefore the result for private records is not private.
 
-    Transformers that release when they transform, like `LocalLaplace`, have nothing to show after `fit`: pass a
-    function of the data set, ``lambda X: LocalLaplace(bounds=(0, 1)).fit_transform(X)``.
+    For transformers that release in `transform`, such as `LocalLaplace`, a fit shows nothing. Pass a function of the
+    data set instead, such as ``lambda X: LocalLaplace(bounds=(0, 1)).fit_transform(X)``.
 
     References
     ----------
@@ -174,9 +175,9 @@ def audit_epsilon(
         samples.append(sample)
         unread |= more
     if max(sample.shape[1] for sample in samples) == 0:
-        raise ValueError("there are no numbers among the fitted attributes; pass statistic, a function of the model")
+        raise ValueError("there are no numbers among the fitted attributes. Pass statistic, a function of the model")
     if samples[0].shape[1] != samples[1].shape[1]:
-        # That alone tells the two apart; numbers that are not there are as good as infinite.
+        # This alone distinguishes the data sets. Missing numbers count as infinite.
         width = max(sample.shape[1] for sample in samples)
         samples = [np.pad(s, ((0, 0), (0, width - s.shape[1])), constant_values=np.inf) for s in samples]
     samples = [_finite(sample) for sample in samples]
@@ -205,11 +206,11 @@ def _remarks(samples: list[NDArray], unread: set[str]) -> tuple[str, ...]:
     remarks = []
     if all((sample == sample[0]).all() for sample in samples):
         if (first[0] == second[0]).all():
-            remarks.append("all runs were equal: what was looked at is neither noise nor data")
+            remarks.append("all runs were equal: the compared numbers depend on neither noise nor data")
         else:
-            remarks.append("all runs on the same data were equal: there was no noise, or always the same")
+            remarks.append("all runs on the same data were equal: there was no noise, or the same noise in each run")
     if unread:
-        remarks.append(f"not looked at: something in {', '.join(sorted(unread))}")
+        remarks.append(f"not compared: something in {', '.join(sorted(unread))}")
     return tuple(remarks)
 
 
@@ -224,7 +225,7 @@ def _sample(
     _check_not_repeated([rows for rows, _ in parts])
     rows = [row for part, _ in parts for row in part]
     width = max(len(row) for row in rows)
-    # Models of different sizes: what is missing is told from what is there.
+    # Models may have different sizes. Missing numbers are distinguished from present ones.
     sample = np.array([np.pad(row, (0, width - len(row)), constant_values=np.inf) for row in rows])
     return sample, set().union(*(unread for _, unread in parts))
 
@@ -234,7 +235,7 @@ def _batch(
 ) -> tuple[list[NDArray[np.float64]], set[str]]:
     found = []
     unread: set[str] = set()
-    # Once for all of them, and once more in each process.
+    # The samples are shared once for all of them, and once more in each process.
     with quiet():
         for seeds_of_run in run_seeds:
             model = run(data, seeds_of_run)
@@ -245,14 +246,14 @@ def _batch(
 
 
 def _check_not_repeated(batches: list[list[NDArray[np.float64]]]) -> None:
-    """Refuse runs that processes took from copies of one generator."""
+    """Refuse runs of several processes with copies of one generator."""
     shortest = min(len(batch) for batch in batches)
     seen = set()
     for batch in batches:
         key = tuple(row.tobytes() for row in batch[:shortest])
         if key in seen and len(set(key)) >= _TELLING:
             raise ValueError(
-                "runs repeat each other exactly: their noise comes from a generator that each process has a copy of. "
+                "runs repeat each other exactly, because each process has a copy of the generator of the noise. "
                 "Use n_jobs=None, or make a generator in each fit"
             )
         seen.add(key)
@@ -260,7 +261,7 @@ def _check_not_repeated(batches: list[list[NDArray[np.float64]]]) -> None:
 
 @dataclass(frozen=True)
 class _Event:
-    """A linear function of the statistic is beyond a threshold; likelier on the first data set, or on the second."""
+    """A linear function of the statistic is beyond a threshold, which is more likely on one of the two data sets."""
 
     weights: NDArray[np.float64]
     threshold: float
@@ -273,7 +274,7 @@ class _Event:
 
 
 def _finite(sample: NDArray) -> NDArray[np.float64]:
-    """Numbers that are not finite, as numbers that are far away: they are part of what is seen."""
+    """Replace numbers that are not finite by large numbers, because they are part of the observation."""
     return np.nan_to_num(sample, nan=-1e100, posinf=1e99, neginf=-1e99)
 
 
@@ -283,7 +284,7 @@ def _separation(first: NDArray, second: NDArray) -> NDArray[np.float64]:
     order = np.argsort(stacked, axis=0)
     steps = np.where(order < len(first), 1 / len(first), -1 / len(second)).cumsum(axis=0)
     ordered = np.take_along_axis(stacked, order, axis=0)
-    # Between equal values there is no threshold.
+    # There is no threshold between equal values.
     steps[:-1][ordered[:-1] == ordered[1:]] = 0
     differences: NDArray[np.float64] = np.abs(steps).max(axis=0)
     return differences
@@ -302,7 +303,7 @@ def _directions(first: NDArray, second: NDArray) -> NDArray[np.float64]:
     if len(moving) > 1:
         labels = np.repeat([0, 1], [len(first), len(second)])
         scaled = (stacked[:, moving] - stacked[:, moving].mean(axis=0)) / spread[moving]
-        # Without shrinkage, numbers that share their noise are told apart; with it, many numbers can be looked at.
+        # Without shrinkage, numbers with common noise are distinguished. With shrinkage, many numbers can be used.
         for shrinkage in ("auto", *([None] if len(stacked) > 10 * len(moving) else [])):
             weights = np.zeros(width)
             with quiet(), np.errstate(all="ignore"):
@@ -314,18 +315,18 @@ def _directions(first: NDArray, second: NDArray) -> NDArray[np.float64]:
 
 
 def _thresholds(values: NDArray) -> NDArray[np.float64]:
-    """Return quantiles, and beyond them order statistics that go as far out as the sample is large."""
+    """Return quantiles, and beyond them order statistics as far out as the size of the sample allows."""
     ordered = np.sort(values)
     beyond = _LEAST_BEYOND * 2 ** np.arange(40)
     beyond = beyond[beyond < _QUANTILES[0] * len(ordered)]
     ends = [np.quantile(ordered, _QUANTILES, method="lower"), ordered[beyond - 1]]
-    # At the upper end the value itself has to be among those above.
+    # At the upper end, the value itself must be among those above.
     ends.append(np.nextafter(ordered[-beyond], -np.inf))
     return np.concatenate(ends)
 
 
 def _choose(pilots: list[NDArray], bounds: Sequence[Callable[..., NDArray]], counted: int) -> list[_Event]:
-    """Choose for each bound the event that makes it largest, as if the pilot runs were as many as those that count."""
+    """Choose for each bound the event that makes it largest, as if there were as many pilot runs as counted runs."""
     first, second = pilots
     directions = _directions(first, second)
     thresholds, shares = [], []
@@ -335,13 +336,13 @@ def _choose(pilots: list[NDArray], bounds: Sequence[Callable[..., NDArray]], cou
         beyond = [1 - np.searchsorted(np.sort(v), ends, side="right") / len(v) for v in values]
         thresholds.append(ends)
         shares.append([beyond, [1 - b for b in beyond]])
-    # By direction, side, data set, threshold.
+    # The axes are direction, side, data set, threshold.
     table = np.array(shares)
     counts = np.rint(counted * table).astype(np.int64)
     more, less = counts.max(axis=2), counts.min(axis=2)
     events = []
     for bound in bounds:
-        # Where nothing can be proved, the largest difference.
+        # If nothing can be proved, the largest difference is chosen.
         worth = bound(more, less) + 1e-9 * (more - less) / counted
         which, side, end = np.unravel_index(np.argmax(worth), worth.shape)
         of_first = bool(table[which, side, 0, end] >= table[which, side, 1, end])

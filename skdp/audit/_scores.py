@@ -1,4 +1,4 @@
-"""Scores for membership inference: how much a model seems to know a record."""
+"""Scores for membership inference: how well a model fits a record."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sklearn.base import is_classifier, is_clusterer, is_regressor
 
 
 def ranks(scores: NDArray) -> NDArray[np.intp]:
-    """Return the ranks of scores, equal for equal scores; NaN and minus infinity come first."""
+    """Return the ranks of scores, equal for equal scores. NaN and minus infinity come first."""
     positions: NDArray[np.intp] = np.unique(np.where(np.isnan(scores), -np.inf, scores), return_inverse=True)[1]
     return positions
 
 
 def check_can_score(estimator: Any, y: Any) -> None:
-    """Refuse, before the fit, an estimator that gives no score for each record."""
+    """Refuse, before the fit, an estimator without a score for each record."""
     if not hasattr(estimator, "fit"):
         raise _nothing_to_go_by(estimator)
     if is_classifier(estimator) and np.ndim(y) > 1:
@@ -29,13 +29,13 @@ def check_can_score(estimator: Any, y: Any) -> None:
 
 def _nothing_to_go_by(estimator: Any) -> ValueError:
     return ValueError(
-        f"{type(estimator).__name__} has nothing that tells how well it fits a record; pass score, a function of the "
+        f"{type(estimator).__name__} has no score of the fit to a record. Pass score, a function of the "
         "fitted model, records and their labels"
     )
 
 
 def membership_scores(model: Any, X: Any, y: Any = None) -> NDArray[np.float64]:
-    """Return a number for each record, larger where the fitted model fits it better."""
+    """Return a number for each record, larger if the fitted model fits it better."""
     if is_classifier(model) and y is not None:
         return _of_labels(model, X, np.asarray(y))
     if is_regressor(model) and y is not None:
@@ -64,7 +64,7 @@ def _of_labels(model: Any, X: Any, y: NDArray) -> NDArray[np.float64]:
         scores = np.where(position == 1, values, -values) if values.ndim == 1 else values[rows, position]
     else:
         scores = (model.predict(X) == y).astype(np.float64)
-    # A label that the model does not have was not in.
+    # A record with a label that the model does not have was not included.
     return np.where(known, scores, -np.inf)
 
 

@@ -1,4 +1,4 @@
-"""What one record can change in a query, found by trying."""
+"""The largest change of a query by one record, found by trial."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from ._data import as_data_set, number_of_records, take
 
 @dataclass(frozen=True, eq=False)
 class LargestChange:
-    """The largest change that was found.
+    """The largest change of a query that was found.
 
     Parameters
     ----------
     value : float
-        In the norm.
+        Change in the norm.
     data : tuple of array-like
-        The smaller data set, or the one in which a record was replaced.
+        Smaller data set, or the one in which a record was replaced.
     record : tuple of array-like
-        The record that was put into it, as data of one row.
+        Record that was added, as data of one row.
     position : int
-        Its row.
+        Row of the record.
     n_pairs : int
-        Number of pairs of neighbours that were tried.
+        Number of pairs of neighbouring data sets that were tried.
     """
 
     value: float
@@ -55,24 +55,24 @@ def brute_force_sensitivity(
     n_pairs: int = 10_000,
     random_state: Any = 0,
 ) -> LargestChange:
-    """Add each of some records to data sets made of them, at every position, and return the largest change of a query.
+    """Add records to small data sets of the same records, at every position, and return the largest change of a query.
 
     Parameters
     ----------
     query : callable
-        Maps a data set, ``query(X)`` or ``query(X, y)``, to a number or an array: what noise is added to.
+        Function that maps a data set, ``query(X)`` or ``query(X, y)``, to a number or an array, before noise is added.
     records : tuple of array-like, or array-like
-        ``(X, y)`` or X: records to make data sets of. Corners of the bounds, and what lies beyond them.
+        ``(X, y)`` or X. Records of the data sets, such as corners of the bounds, and values beyond the bounds.
     n_rows : int, default=2
-        Most rows of the smaller data set.
+        Largest number of rows of the smaller data set.
     norm : {1, 2, inf}, default=2
         Norm of the change.
     replace : bool, default=False
-        Whether neighbours differ in a record that is replaced. If not, one has one record more.
+        If True, neighbouring data sets differ in a record that is replaced. If False, one has one record more.
     n_pairs : int, default=10_000
-        Most pairs to try: all, if there are no more, or else data sets, records and positions drawn at random.
+        Largest number of pairs to try. If there are more, data sets, records and positions are drawn at random.
     random_state : int, RandomState, Generator or None, default=0
-        Of these draws.
+        Seed of these draws.
 
     Returns
     -------
@@ -81,8 +81,8 @@ def brute_force_sensitivity(
 
     Notes
     -----
-    Data sets are tried in every order, and with records that occur several times: a query may depend on the order of
-    rows. The number of pairs grows fast; few records, such as corners of the bounds, tell most.
+    Data sets are tried in every order, and with repeated records, because a query may depend on the order of rows. The
+    number of pairs grows fast. Few records, such as corners of the bounds, are most informative.
 
     Examples
     --------
@@ -103,7 +103,9 @@ def brute_force_sensitivity(
     if n_records == 0:
         raise ValueError("records must hold one record or more")
     if replace and n_rows == 0:
-        raise ValueError("n_rows must be at least 1: in an empty data set there is no record to be replaced")
+        raise ValueError(
+            "n_rows must be at least 1 if replace is True, because an empty data set has no record to replace"
+        )
 
     def value_of(rows: NDArray[np.intp]) -> NDArray[np.float64]:
         value = query(*take(parts, rows))
@@ -120,7 +122,10 @@ def brute_force_sensitivity(
         kept = np.delete(rows, position) if replace else rows
         after = value_of(np.insert(kept, position, added))
         if after.shape != before.shape:
-            raise ValueError("the query's shape depends on the number of rows, which tells it without any noise")
+            raise ValueError(
+                "the shape of the query's value must not depend on the number of rows, because a shape is "
+                "released without noise"
+            )
         change = _distance(before, after, norm)
         if change > best[0]:
             best = change, rows, added, position
@@ -135,7 +140,7 @@ def _distance(before: NDArray, after: NDArray, norm: float) -> float:
         largest = float(change.max(initial=0.0))
         if not math.isfinite(largest):
             return math.inf
-        # Squares of small numbers would vanish.
+        # Squares of small numbers would underflow.
         return largest * float(np.linalg.norm(change / largest, norm)) if largest > 0 else 0.0
 
 

@@ -1,1 +1,1 @@
-"""Validation of parameters and data, without telling about values."""
+"""Validation of parameters and data, without disclosing values."""

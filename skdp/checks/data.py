@@ -26,7 +26,7 @@ from .warn import warn
 #: Types of rows for estimators that compute with them.
 FLOATS = (np.float64, np.float32)
 
-#: ... and for those that read each entry once: codes of categories are often integers, and are not copied.
+#: Types for estimators that read each entry once. Codes of categories are often integers, and are not copied.
 NUMBERS = (*FLOATS, np.int64, np.int32, np.int16, np.int8)
 
 # Kinds of labels, by dtype. Only labels of the same kind can be compared.
@@ -36,7 +36,7 @@ LABEL_KINDS = {"b": "number", "i": "number", "u": "number", "f": "number", "U": 
 _MOST_NUMBER = 2**53
 _INFINITE = (float("inf"), -float("inf"))
 
-# How messages about types begin that say nothing about single entries.
+# Start of messages about types that do not depend on single entries.
 _ABOUT_TYPES = ("Sparse", "np.matrix", "Feature names", "Expected sequence", "Singleton", "X must hold", "y must hold")
 _NO_NUMBER = "the data hold entries that are no numbers: float() argument must be a string or a real number"
 
@@ -79,7 +79,7 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
     if hasattr(estimator, "_encoded"):
         rows = estimator._encoded(X, reset=kwargs.get("reset", True))
     if rows is not X:
-        # Rows were encoded by a schema. The estimator keeps number and names of the table's columns.
+        # Rows were encoded by a schema. The estimator stores the number and names of the table's columns.
         X, checked, kwargs = rows, copy(estimator), {**kwargs, "reset": True}
 
     takes_sparse = getattr(estimator, "_takes_sparse", False) and "accept_sparse" not in kwargs
@@ -196,27 +196,27 @@ def _quietly(validate: Callable[[], Any], X: Any = None) -> Any:
         elif "NAType" in message:
             failure = ValueError(f"The data contain missing values (NaN, pandas.NA). {_LEAVE_OUT}")
     except MemoryError:
-        # NumPy says how many rows there are.
+        # NumPy's message holds the number of rows.
         failure = MemoryError("the data do not fit into memory as numbers")
     except Exception:
         failure = ValueError("the data cannot be read as numbers")
-    # Outside the handler, so that the original message is not kept as the context of this one.
+    # It is raised outside the handler, so that the original message is not kept as the context.
     try:
         raise failure
     finally:
-        # An error that its own traceback refers to would keep the data in memory.
+        # An error in its own traceback would keep the data in memory.
         del failure
 
 
 def _refuse_odd(data: Any, name: str, *, text: bool = True) -> None:
-    """Refuse entries that NumPy would read as numbers although they are none."""
+    """Refuse entries that NumPy would convert to numbers although they are not numbers."""
     # Points in time and durations would become integers in their own unit, and masked entries would be shown. In a
-    # list, one text would have all numbers read as text, so that one record decides how the others are read.
+    # list, one text would convert all numbers to text, so that one record determines how the others are read.
     if data is None:
         return
     _refuse_collection(data)
     if np.ma.is_masked(data):
-        raise ValueError(f"Input {name} contains NaN, or what is masked.")
+        raise ValueError(f"Input {name} contains NaN or masked entries.")
     kinds = _kinds(data)
     if not text and is_sequence(data) and kinds & set("US"):
         raise ValueError("could not convert")
@@ -234,10 +234,10 @@ def _refuse_collection(data: Any) -> None:
 
 
 def _kinds(data: Any) -> set[str]:
-    """Return the kinds of dtypes of an array, of the columns of a table, or of what NumPy makes of anything else."""
+    """Return the kinds of dtypes of an array, of the columns of a table, or of the array of other data."""
     dtypes: Any = getattr(data, "dtypes", None)
     columns: list[Any] = list(dtypes) if hasattr(dtypes, "__iter__") else [getattr(data, "dtype", None)]
-    # Categories are of some kind themselves.
+    # The kind of categories is that of their values.
     columns = [getattr(getattr(dtype, "categories", None), "dtype", dtype) for dtype in columns]
     if not all(hasattr(dtype, "kind") for dtype in columns):
         columns = [np.asarray(data).dtype]
@@ -259,7 +259,7 @@ def _columns_of_text(X: Any) -> str:
 
 
 def _without_values(message: str, X: Any = None) -> str:
-    """Take values of the data, and their number, out of a message of scikit-learn or NumPy."""
+    """Remove values of the data, and their number, from a message of scikit-learn or NumPy."""
     if "could not convert" in message:
         return f"the data hold text that cannot be read as numbers{_columns_of_text(X)}. {_ENCODE}"
     if message.startswith("Complex data not supported"):
@@ -325,7 +325,7 @@ def labelled_data(
     if classes is None:
         X, y = validate_quietly(estimator, X, y, dtype=list(dtypes))
         y = column_or_1d(y)
-        # scikit-learn comments on the number of distinct labels.
+        # scikit-learn may warn about the number of distinct labels.
         with silence():
             check_classification_targets(y)
             classes = unique_labels(y)
@@ -356,14 +356,13 @@ def _labelled_part(
 
 
 def is_sequence(data: Any) -> bool:
-    """Whether data are a sequence of separate entries, which NumPy would read as one type that fits all of them."""
+    """Tell whether data are a sequence of separate entries, which NumPy would convert to one type for all of them."""
     return isinstance(data, Sequence) and not isinstance(data, str | bytes) and not hasattr(data, "__array__")
 
 
 def labels_of(y: Any) -> NDArray:
     """Return labels as an array that keeps the type of each label."""
-    # NumPy would read all labels of a list as the type that fits every one of them, so that one record decides how the
-    # others are read.
+    # NumPy would convert all labels of a list to one type, so that one record determines how the others are read.
     _refuse_collection(y)
     if np.ma.is_masked(y):
         raise ValueError(f"y holds missing labels. {_LEAVE_OUT}")
@@ -387,9 +386,9 @@ def labels_of(y: Any) -> NDArray:
 
 
 def label_array(y: Any) -> NDArray:
-    """Validate labels that come without rows: all text, or all finite numbers; there may be none."""
-    # Numbers in a list are read as doubles, which hold integers below 2**53; each larger one is left out by itself.
-    # NumPy would choose a type that fits all of them, so that one record decides how the others are read.
+    """Validate labels without rows: all text, or all finite numbers. There may be none."""
+    # Numbers in a list are read as doubles, which hold integers below 2**53. Each larger one is left out separately.
+    # NumPy would choose a type for all of them, so that one record determines how the others are read.
     array = labels_of(y)
     if array.dtype.kind in "OT":
         kinds = {label_key(label)[0] for label in array.tolist()}
@@ -405,12 +404,12 @@ def label_array(y: Any) -> NDArray:
         raise TypeError("labels must be all text, or all numbers")
     if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
         raise ValueError("labels must not contain NaN or infinity")
-    # Adding 0.0 removes the sign of zeros; otherwise one record might decide which zero is shown.
+    # Adding 0.0 removes the sign of zeros. Otherwise, one record might determine which zero is shown.
     return array + 0.0 if array.dtype.kind == "f" else array
 
 
 def encode_labels(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
-    """Return positions of labels in the sorted `classes`; -1 for a label that is not there."""
+    """Return positions of labels in the sorted `classes`, or -1 for other labels."""
     if y.size == 0:
         # An empty y may have any dtype.
         return np.empty(0, dtype=np.intp)
@@ -431,7 +430,7 @@ def encode_labels(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
 
 
 def _coded(kinds: tuple[str | None, ...], n_classes: int) -> str:
-    """Say why labels of text may arrive as numbers."""
+    """Return the reason why labels of text may arrive as numbers."""
     if kinds != ("number", "text"):
         return ""
     codes = f"range({n_classes})" if n_classes > _MOST_NAMES else list(range(n_classes))

@@ -1,4 +1,4 @@
-"""Functions of upper packages that lower ones call. ``skdp/__init__`` says where they are; calling one imports it."""
+"""Functions of upper packages that lower ones call. ``skdp/__init__`` names their modules, which calls import."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _HOME: dict[str, str] = {}
 
 
 def provide(name: str, module: str) -> None:
-    """Say that the function `name` is in `module`."""
+    """Register the module of the function `name`."""
     _HOME[name] = module
 
 
 def call(name: str, *args: Any) -> Any:
-    """Call a function that was provided."""
+    """Call a registered function."""
     return getattr(import_module(_HOME[name]), name)(*args)

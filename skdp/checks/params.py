@@ -17,7 +17,7 @@ _MOST_LABEL = 2.0**53
 # Norms whose squares are finite and normal.
 _LEAST, _MOST = 1e-100, 1e100
 
-# A larger number of jobs is taken for a misprint.
+# A larger number of jobs is assumed to be a mistake.
 _MOST_JOBS = 10**4
 
 
@@ -32,7 +32,7 @@ def check_positive(value: object, name: str, *, least: float = _LEAST, most: flo
 
 
 def check_data_norm(value: object) -> float:
-    """Return the bound on the L2 norm of a row; None is refused with a hint."""
+    """Return the bound on the L2 norm of a row. Refuse None with a hint."""
     if value is None:
         raise ValueError(
             "data_norm must be given: the largest L2 norm of a row of X, from what is publicly known about the "
@@ -62,7 +62,7 @@ def check_zero_or_positive(value: object, name: str, *, most: float = _MOST) -> 
 
 
 def check_n_jobs(value: object) -> int | None:
-    """Return a number of processes, as joblib counts them."""
+    """Return a number of processes, counted as in joblib."""
     if value is None:
         return None
     n_jobs = check_integer(value, "n_jobs", least=-_MOST_JOBS, most=_MOST_JOBS)
@@ -72,15 +72,15 @@ def check_n_jobs(value: object) -> int | None:
 
 
 def is_list(value: object) -> bool:
-    """Whether a value has entries in an order that can be read more than once; text is one entry."""
+    """Tell whether a value has entries in an order that can be read more than once. Text is one entry."""
     if hasattr(value, "__array__"):
         return np.ndim(value) > 0
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
 def real_numbers(value: Any) -> NDArray[np.float64] | None:
-    """Return public numbers as doubles; None if an entry is no real number, or the entries have no order."""
-    # NumPy would read text, dates and truth values as numbers, and would drop imaginary parts and masks.
+    """Return public numbers as doubles, or None if an entry is no real number, or the entries have no order."""
+    # NumPy would convert text, dates and truth values to numbers, and would drop imaginary parts and masks.
     if isinstance(value, str | bytes | Set | Mapping | Iterator) or np.ma.is_masked(value):
         return None
     try:
@@ -98,7 +98,7 @@ def real_numbers(value: Any) -> NDArray[np.float64] | None:
 
 
 def increasing_edges(value: Any) -> NDArray[np.float64] | None:
-    """Return public edges of bins as doubles; None unless they are two or more finite numbers that increase."""
+    """Return public edges of bins as doubles, or None unless they are two or more finite, increasing numbers."""
     edges = real_numbers(value)
     if edges is None or edges.ndim != 1 or len(edges) < 2 or not np.all(np.isfinite(edges)):
         return None
@@ -134,7 +134,7 @@ def check_classes(classes: Any, name: str = "classes", *, least: int = 2) -> NDA
     except Exception:
         array = np.empty((0, 0))
     if isinstance(classes, list | tuple) and len({isinstance(label, str) for label in classes}) > 1:
-        # NumPy would turn numbers into text.
+        # NumPy would convert numbers to text.
         raise ValueError(f"{name} must be all text, or all numbers, and hold no missing values")
     if array.dtype.kind == "T" or (array.dtype.kind == "O" and all(isinstance(label, str) for label in array.flat)):
         array = np.array(array.tolist(), dtype=str)
@@ -168,7 +168,7 @@ def _is_number(label: object) -> bool:
 
 
 def check_bounds(value: Any, name: str, hint: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return public bounds as two arrays of shape () or (n_columns,); `hint` says what they are bounds of."""
+    """Return public bounds as two arrays of shape () or (n_columns,). `hint` names the bounded values."""
     if value is None:
         raise ValueError(
             f"{name} must be given: (lower, upper) of {hint}, numbers or one per column, from what is publicly known. "

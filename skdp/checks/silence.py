@@ -1,4 +1,4 @@
-"""Silence around code whose warnings would tell about private data, and of estimators that would tell by other ways."""
+"""Silence around code whose warnings depend on private data, and discreet methods of estimators."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOCK = threading.RLock()
 
 _REGISTRY = "__warningregistry__"
 
-# Registry of the warnings that are shown once only.
+# Registry of the warnings that are shown only once.
 _ONCE: dict[Any, Any] = vars(warnings)["onceregistry"]
 
 
@@ -39,9 +39,9 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """Swallow warnings, and the traces of them."""
-    # Python notes in a module that something has warned there, also where the warning is ignored. The notes are put
-    # back as they were. Code inside that changes the filters is silenced as well.
+    """Suppress warnings, and their traces."""
+    # Python stores in a module that a warning was raised there, even if the warning is ignored. These records are
+    # restored. Code inside that changes the filters is silenced as well.
     with _LOCK:
         before = {
             id(names): (names, dict(notes))
@@ -63,8 +63,8 @@ def silence() -> Iterator[None]:
 
 def discreet(function: Callable[..., Any]) -> Callable[..., Any]:
     """Keep NumPy's messages about private data out of the outcome of a function."""
-    # NumPy's message about too little memory holds the number of rows. The user may have asked NumPy to warn of numbers
-    # that underflow or overflow, or to raise an error, which would say something about values.
+    # NumPy's message about too little memory holds the number of rows. A user may have set NumPy to warn of underflow
+    # or overflow, or to raise an error, which would depend on values.
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -73,7 +73,7 @@ def discreet(function: Callable[..., Any]) -> Callable[..., Any]:
                 return function(*args, **kwargs)
         except MemoryError:
             pass
-        # Outside the handler, so that NumPy's message is not kept as the context.
+        # It is raised outside the handler, so that NumPy's message is not kept as the context.
         raise MemoryError("there is too little memory for this call")
 
     return wrapper
@@ -150,7 +150,7 @@ def _put_back(names: dict[str, Any], notes: dict[Any, Any] | None) -> None:
 
 
 def parts_of(value: Any) -> Iterator[Any]:
-    """Yield an estimator and the estimators within it, lists of steps included."""
+    """Yield an estimator and the estimators within it, including lists of steps."""
     # A frozen estimator is left out, because it belongs to the user and is neither copied nor fitted.
     if isinstance(value, Mapping):
         value = list(value.values())
@@ -164,7 +164,7 @@ def parts_of(value: Any) -> Iterator[Any]:
 
 
 def quieten(model: Any) -> None:
-    """Take from a clone and its parts what would tell about single fits: callbacks, and lines that are printed."""
+    """Remove everything from a clone and its parts that reports single fits: callbacks, and printed lines."""
     # A clone keeps callbacks, and they would receive its rows.
     for part in parts_of(model):
         if hasattr(part, "set_callbacks"):

@@ -1,4 +1,4 @@
-"""Sparse rows: their canonical form, and where they are made dense. Only public facts decide: formats and columns."""
+"""Sparse rows: their canonical form, and their conversion to dense rows, which depends on public facts only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-#: Sparse rows with at most so many columns are made dense where an estimator computes with dense rows only.
+#: Sparse rows with at most so many columns are made dense if an estimator computes with dense rows only.
 MOST_DENSE_COLUMNS = 1000
 
 
@@ -28,7 +28,7 @@ def refuse_wide(X: Any, name: str) -> None:
 
 
 def is_sparse(X: Any) -> bool:
-    """Tell whether data are a sparse matrix or array, or a frame of pandas with sparse columns alone."""
+    """Tell whether data are a sparse matrix or array, or a frame of pandas with sparse columns only."""
     return sparse.issparse(X) or (hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2 and hasattr(X, "sparse"))
 
 
@@ -54,7 +54,7 @@ def ordered_by_row(X: Any) -> Any:
 
 def canonical_rows(X: Any) -> Any:
     """Return a copy of CSR rows as a CSR array: sorted, without duplicates and without stored zeros."""
-    # The constructor takes flags from X, which may not be true. Therefore it is given the parts.
+    # The constructor copies flags from X, which may be wrong. Therefore only the parts are passed on.
     end = int(X.indptr[-1])
     try:
         rows = sparse.csr_array((X.data[:end], X.indices[:end], X.indptr), shape=X.shape)
@@ -62,11 +62,12 @@ def canonical_rows(X: Any) -> Any:
     except Exception:
         rows = None
     if rows is None:
-        # Outside the handler, because SciPy's message may state the number of rows.
+        # It is raised outside the handler, because SciPy's message may hold the number of rows.
         raise ValueError("X is no valid sparse matrix: its indices are out of bounds")
     with np.errstate(all="ignore"):
-        # Two transpositions sort, and duplicates keep their order. A sort of each row would take place only if there
-        # are unsorted rows, and could change that order, so that one record would decide how others are rounded.
+        # Two transpositions sort the entries, and keep the order of duplicates. A sort of each row would only take
+        # place if there are unsorted rows, and could change that order. Then a record would affect the rounding of
+        # others.
         rows = rows.tocsc().tocsr()
         rows.sum_duplicates()
     rows.eliminate_zeros()

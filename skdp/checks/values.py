@@ -1,4 +1,4 @@
-"""Values that users pass: how messages show them, and how numbers of any type become doubles."""
+"""Values from users: how messages show them, and how numbers of any type become doubles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGEST = 40
 
 def shown(value: object) -> str:
     """Describe a value in a message: write a number, a short text or a class as it is, and otherwise its type."""
-    # Rows that are passed as a parameter by mistake must not be shown, nor how many there are.
+    # Rows that are passed as a parameter by mistake must not be shown, and neither must their number.
     kind = type(value)
     if value is None or issubclass(kind, str | bytes | numbers.Number | type):
         try:
@@ -26,7 +26,7 @@ def shown(value: object) -> str:
 
 
 def as_float(value: Any) -> float:
-    """Return a number as a double; a finite one beyond all doubles as the largest, which no range reaches."""
+    """Return a number as a double. A finite number beyond all doubles becomes the largest, which no range contains."""
     try:
         number = float(value)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Warnings that point to the line of the user's code that is to blame, however deep inside they arise."""
+"""Warnings that point to the line of the user's code, however deep inside they are raised."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _INSIDE = ("skdp", "sklearn.callback", "sklearn.utils")
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the innermost line outside of this package; the message must hold public quantities only."""
+    """Warn at the innermost line outside of this package. The message must hold public quantities only."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
         frame, level = frame.f_back, level + 1

@@ -1,6 +1,6 @@
 """Private k-means: a coreset by refinement, k-means on it from many starts, and a last private step.
 
-Released: four times, noisy counts, sums and sums of squares over the cells of public centres (see ``cells_l2`` and
+Noisy counts, sums and sums of squares over the cells of public centres are released four times (see ``cells_l2`` and
 ``cells_l1`` for their sensitivity).
 """
 
@@ -24,7 +24,7 @@ from ._refinement import plan, refine, stages
 
 Array = NDArray[np.float64]
 
-#: The stream that puts public centres in their places.
+#: The random stream for the positions of public centres.
 DIRECTIONS = "directions"
 
 _MOST_CLUSTERS = 10**4
@@ -44,7 +44,7 @@ class Parameters:
 
 
 def check_common(estimator: Any) -> Parameters:
-    """Check what all private k-means estimators have."""
+    """Check the common parameters of private k-means estimators."""
     return Parameters(
         check_integer(estimator.n_clusters, "n_clusters", least=1, most=_MOST_CLUSTERS),
         check_epsilon(estimator.epsilon),
@@ -56,31 +56,29 @@ def check_common(estimator: Any) -> Parameters:
 class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
     r"""Differentially private k-means.
 
-    Noisy sums over ever better cells make a private coreset. k-means is run on it from many starts, which costs
-    nothing, and one private step of Lloyd's algorithm ends the fit.
+    Noisy sums over successively better cells make a private coreset. k-means runs on the coreset from many starts,
+    which is post-processing. One private step of Lloyd's algorithm ends the fit.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        Number of clusters, 10,000 at most.
+        Number of clusters, at most 10,000.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, and the noise several times as
-        large in more than a few dimensions; otherwise it is Gaussian. Choose it far below one over the number of
-        records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise is several times as large
+        for more than a few features. Otherwise, the noise is Gaussian. Choose a value far below one over the expected
+        number of records.
     bounds : tuple (lower, upper)
-        Bounds of the features, numbers or one per column, from public knowledge. Values beyond are clipped,
-        silently. Distances are in units of X, as in :class:`sklearn.cluster.KMeans`: features of different units
-        have to be scaled first, by public numbers.
+        Public bounds of the features: numbers, or one for each column. Values beyond are clipped, without a warning.
+        Distances are in units of X, as in :class:`sklearn.cluster.KMeans`. Scale features first, by public numbers.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`. A value that is given for `bounds`
-        counts instead of the schema's. X is then the table itself, with text and missing values.
+        Public facts about the columns of a table, in place of `bounds`. A parameter that is set takes precedence over
+        the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -91,26 +89,26 @@ class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Private centres, within the bounds.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanisms, sensitivities and noise scales.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    SampleAggKMeans : Centres from k-means on blocks of the records, for comparison.
+    SampleAggKMeans : Centres from k-means on blocks of the records. It is less accurate.
 
     Notes
     -----
-    **Privacy.** Released are, four times, for each cell of public centres, a count, the sum of the differences to the
-    centre, clipped to a radius, and (but for the last) the sum of their squares. In units of the radius, and with
-    weights :math:`a=b=3/8`, one record moves such a release by at most :math:`\sqrt{a^2+1+b^2}` in L2 norm, since it
-    belongs to one cell. The four take 10, 30, 25 and 35 % of epsilon, or of the square of the Gaussian-DP parameter.
-    Centres and radii of each are computed from the releases before it, and so is everything else. There are no
-    ``labels_``, no ``inertia_`` and no ``n_iter_``, which are functions of the rows; `predict` and `score` are for
-    rows that may be seen. Not covered: that `fit` raises an error for values that are not finite, and how long it
-    takes.
+    **Privacy.** For each cell of public centres, there are four releases of a count, of the sum of the differences to
+    the centre, clipped to a radius, and (except for the last release) of the sum of their squares. One record belongs
+    to one cell. In units of the radius, and with weights :math:`a=b=3/8`, it moves such a release by at most
+    :math:`\sqrt{a^2+1+b^2}` in L2 norm (:ref:`k-means, theorem 1 <kmeans-theorem-1>`). The four releases take 10, 30,
+    25 and 35 % of epsilon, or of the square of the Gaussian-DP parameter. The centres and radii of a release are
+    computed from earlier releases. The rest is post-processing. There are no ``labels_``, ``inertia_`` and ``n_iter_``,
+    because these are functions of the private rows. Use `predict` and `score` for rows that are not private. The
+    guarantee covers neither an error for values that are not finite nor the time that `fit` takes.
 
     References
     ----------

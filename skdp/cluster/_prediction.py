@@ -1,4 +1,4 @@
-"""Predictions and distances of rows from released centres, which all clusterers with centres share."""
+"""Predictions and distances of rows from released centres, for all clusterers with centres."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..sensitivity import row_products, squared_norms
 
 Array = NDArray[np.float64]
 
-# Rows whose distances to all centres are computed at once, and entries of these, at most.
+# Number of rows whose distances to all centres are computed at once, and the largest number of these distances.
 _ROWS, _ENTRIES = 4096, 2**20
 
 
@@ -31,7 +31,7 @@ class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, Transforme
 
     def _rows(self, X: Any) -> NDArray:
         check_is_fitted(self, "cluster_centers_")
-        # As doubles: single precision may not hold the centres.
+        # The distances are doubles, because single precision may not hold the centres.
         rows: Array = validate_quietly(self, X, dtype=np.float64, reset=False)
         return rows
 
@@ -41,7 +41,7 @@ class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, Transforme
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows. They are not clipped here.
+            Rows. They are not clipped.
 
         Returns
         -------
@@ -49,7 +49,7 @@ class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, Transforme
             Positions in ``cluster_centers_``.
         """
         rows, centres = self._rows(X), self.cluster_centers_
-        # Squared distances, but for the rows' own squares.
+        # Squared distances, without the squares of the rows.
         squares, table = np.einsum("ij,ij->i", centres, centres), -2 * centres.T
         labels = np.empty(len(rows), dtype=np.int32)
         size = max(16, min(_ROWS, _ENTRIES // len(centres)))
@@ -66,7 +66,7 @@ class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, Transforme
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows. They are not clipped here.
+            Rows. They are not clipped.
 
         Returns
         -------
@@ -87,22 +87,22 @@ class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, Transforme
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows. They are not clipped here.
+            Rows. They are not clipped.
         y : None
             Not used.
 
         Returns
         -------
         score : float
-            Not private: a function of the rows that are passed.
+            The score is a function of these rows, and therefore not private.
         """
         return -float(np.sum(self._nearest(X)[1] ** 2))
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> NDArray[np.int32]:
         """Fit, and return the nearest centre of each row.
 
-        The labels are for the owner of the rows. Each is a function of its own row beside the private centres, so
-        that whoever publishes them publishes something about every record, and no budget covers that.
+        The labels are for the owner of the rows. Each label is a function of its own row and of the private centres.
+        Therefore published labels disclose something about every record, and no budget covers this.
 
         Parameters
         ----------

@@ -1,10 +1,10 @@
-r"""Private k-means by refinement: noisy sums over ever better cells, at last over the clusters.
+"""Private k-means by refinement: noisy sums over successively better cells, and finally over the clusters.
 
-Released are, four times, a count, a sum and a sum of squares for each cell of public centres: for one cell that is
-everything, for coarse cells around its mean, for fine cells in which coarse ones are divided that spread most, and for
-the clusters. Centres of each are computed from what was released before. The fine cells, with their noisy counts, are a
-private coreset: k-means is run on them from as many starts as one likes, for nothing. The last release then is a step
-of Lloyd's algorithm. Points stand in steps of a public lattice throughout.
+There are four releases of a count, a sum and a sum of squares for each cell of public centres: for a single cell of all
+records, for coarse cells around its mean, for fine cells, and for the clusters. The fine cells divide the coarse cells
+with the largest spread. The centres of each release are computed from earlier releases. The fine cells, with their
+noisy counts, are a private coreset. k-means runs on the coreset from many starts, which is post-processing. The last
+release is a step of Lloyd's algorithm. All points lie on a public lattice.
 """
 
 from __future__ import annotations
@@ -35,34 +35,34 @@ Array = NDArray[np.float64]
 
 THEOREM = Theorem("k-means", 1)
 
-#: Weights of a cell's count and of its sum of squares. A few bits each, so that weighted sums are exact.
+#: Weights of a cell's count and of its sum of squares. They have few bits, so that weighted sums are exact.
 COUNT_WEIGHT = SPREAD_WEIGHT = 0.375
 
 #: A cell whose noisy count is below so many standard deviations of its noise counts as empty.
 EMPTY = 2.0
 
-#: Share of the distance from a mean at which the centres of its parts are put, in root mean squared distances.
+#: Distance of the centres of a cell's parts from its mean, as a multiple of the root mean squared distance.
 DISPLACEMENT = 0.6
 
-#: A part has so many rows at least that its mean's error is about the part's radius.
+#: A part has at least so many rows that the error of its mean is about the radius of the part.
 LEAST_RATIO = 1.3
 
 #: Weight of the coreset's centre against that of the last step, because the noise also chose the former.
 CORESET_WEIGHT = 0.5
 
-#: Starts of k-means on the coreset, where memory allows. They cost time, and no privacy.
+#: Number of starts of k-means on the coreset, if memory allows. They take time, and none of the budget.
 STARTS = 20
 
-#: Most iterations of each.
+#: Largest number of iterations of each start.
 ITERATIONS = 50
 
-# Of arrays over pairs of cells.
+# Largest number of entries of arrays over pairs of cells.
 _MOST_ENTRIES = 2**22
 
 # Discrete Laplace noise of a larger scale would take too many steps of the lattice.
 _LARGEST_SCALE = 2.0**45 * CELLS_STEP
 
-# A mean squared distance is at least so much of the squared radius: less could not be told from rounding.
+# Smallest mean squared distance, as a part of the squared radius. Rounding hides smaller ones.
 _LEAST_SPREAD = 0.01
 
 
@@ -87,14 +87,14 @@ def stages(n_clusters: int, share: float = 1.0) -> tuple[Stage, ...]:
 
 
 def radius_ratio(n_features: int) -> float:
-    """Clip differences to so many root mean squared distances: distances vary less in many dimensions."""
+    """Return the clipping bound of differences, in root mean squared distances, which vary less in many dimensions."""
     return 1.2 + 0.6 / math.sqrt(n_features)
 
 
 def noisy(
     epsilon: float, delta: float, share: float, l2: float, l1: float, size: int
 ) -> tuple[Mechanism, PrivacyEvent]:
-    """Return the mechanism for a share of the budget, and its event; values are multiples of ``CELLS_STEP``."""
+    """Return the mechanism for a share of the budget, and its event. Values are multiples of ``CELLS_STEP``."""
     if epsilon == math.inf:
         return NoNoise(l2), PureEvent(epsilon)
     if delta > 0:
@@ -109,7 +109,7 @@ def noisy(
 
 
 def deviation(mechanism: Mechanism) -> float:
-    """Standard deviation of the noise in one coordinate."""
+    """Return the standard deviation of the noise in one coordinate."""
     if isinstance(mechanism, GammaMechanism):
         return math.sqrt(mechanism.size + 1) * mechanism.scale
     return mechanism.scale * (math.sqrt(2) if isinstance(mechanism, DiscreteLaplaceMechanism) else 1)
@@ -140,9 +140,9 @@ def plan(
 class Cells:
     """Describe public cells, which hold the rows nearest to their centres."""
 
-    # `centres` and `origins` have shape (n_cells, n_features): lattice points, and the points that means are shrunk
-    # towards. Differences from a centre are clipped to its radius. `errors` are the variances of the centres'
-    # coordinates, as estimates of means; infinite for centres that do not estimate a mean.
+    # `centres` and `origins` have shape (n_cells, n_features). They are lattice points, and the points to which means
+    # are shrunk. Differences from a centre are clipped to its radius. `errors` are the variances of the centres'
+    # coordinates as estimates of means. They are infinite for centres that do not estimate a mean.
     centres: Array
     radii: Array
     origins: Array
@@ -161,7 +161,7 @@ class Estimates:
 
 
 def whole(lattice: RowLattice) -> Cells:
-    """Return the one cell of all rows: the box."""
+    """Return the single cell of all rows, which is the box of the bounds."""
     d = len(lattice.half)
     radius = max(1.0, float(np.linalg.norm(lattice.half)))
     return Cells(np.zeros((1, d)), np.array([radius]), np.zeros((1, d)), np.array([math.inf]))
@@ -191,10 +191,10 @@ def postprocess_means(released: Array, cells: Cells, noise: float) -> tuple[Arra
 
 
 def postprocess_cells(released: Array, cells: Cells, noise: float, lattice: RowLattice) -> Estimates:
-    """Return what a release says of cells; of the fullest one at least."""
+    """Return the estimates of occupied cells, or of the fullest cell if none is occupied."""
     counts, means, errors, occupied = postprocess_means(released, cells, noise)
     moved = np.einsum("ij,ij->i", means - cells.centres, means - cells.centres)
-    # The squared norm of a noisy mean is too large by the noise's.
+    # The squared norm of a noisy mean is too large by that of the noise.
     apart = np.maximum(moved - means.shape[1] * errors, 0.0)
     squares = cells.radii**2
     about_centre = released[: len(counts), -1] / SPREAD_WEIGHT / counts * squares
@@ -205,7 +205,7 @@ def postprocess_cells(released: Array, cells: Cells, noise: float, lattice: RowL
 
 
 def parts(estimates: Estimates, least: int, most: int, rows: float) -> NDArray[np.intp]:
-    """Return into how many parts each cell is divided; cells with the largest spread are divided first."""
+    """Return the number of parts of each cell. Cells with the largest spread are divided first."""
     # Each part has at least `rows` rows by the noisy counts, unless this gives fewer than `least` parts in all.
     n_cells = len(estimates.counts)
     number = np.ones(n_cells, dtype=np.intp)
@@ -272,13 +272,13 @@ def _radii(ratio: float, spreads: Array, lattice: RowLattice) -> Array:
 
 
 def within_diagonal(radii: Array, lattice: RowLattice) -> Array:
-    """Return radii of one step at least, and of the diagonal of the bounds at most."""
+    """Return radii of at least one step, and of at most the diagonal of the bounds."""
     return np.clip(radii, 1.0, max(1.0, 2 * float(np.linalg.norm(lattice.half))))
 
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Hold the private centres, in steps of the lattice, and what is known about them."""
+    """Hold the private centres, in steps of the lattice, and their estimated properties."""
 
     # `spreads` are mean squared distances from the centres, and `errors` variances of the noise in their coordinates.
     centres: Array
@@ -321,7 +321,7 @@ def refine(
 
     def released(i: int, cells: Cells) -> Array:
         weights = COUNT_WEIGHT, todo[i].spread_weight
-        # The release has the planned size, for any number of cells in use.
+        # The release has the planned size for any number of cells.
         sums = np.zeros((todo[i].n_cells, X.shape[1] + 2))
         sums[: len(cells.centres)] = cell_sums(lattice, X, cells.centres, cells.radii, *weights)
         return session.release(todo[i].label, sums)
@@ -334,6 +334,6 @@ def refine(
     cells = merged(estimates, n_clusters, lattice, stream)
     spreads = (cells.radii / radius_ratio(X.shape[1])) ** 2
     if not noise[3]:
-        # Without noise there is nothing to gain by clipping: the last step is one of Lloyd's.
+        # Without noise, clipping has no advantage. The last step is then a step of Lloyd's algorithm.
         cells = replace(cells, radii=np.full(n_clusters, 2 * whole(lattice).radii[0]))
     return postprocess_clusters(released(3, cells), cells, spreads, noise[3], origin, lattice)

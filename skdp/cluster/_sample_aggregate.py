@@ -1,9 +1,9 @@
 """k-means by sample and aggregate (Nissim, Raskhodnikova and Smith 2007; GUPT, Mohan and others 2012).
 
-Records are drawn into blocks, each by itself and in secret. k-means without privacy runs on each block; its centres are
-matched with reference centres that are public or were released before, and their differences to these are clipped and
-averaged with noise. Released: the sum of the differences (see ``blocks_l2`` and ``blocks_l1``), and, unless the
-reference is public, what `DPKMeans` releases.
+Records are drawn into blocks independently and in secret. k-means without privacy runs on each block. The centres of a
+block are matched with reference centres, which are public or were released before. The differences to these are clipped
+and averaged with noise. The sum of the differences is released (see ``blocks_l2`` and ``blocks_l1``), and the releases
+of `DPKMeans`, unless the reference is public.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ THEOREM = Theorem("k-means", 2)
 #: Part of the budget that a private reference takes.
 REFERENCE_SHARE = 0.5
 
-#: Rows that a block has for each cluster on average, as far as a noisy count tells, and limits of the number of blocks.
+#: Mean number of rows of a block for each cluster, according to a noisy count, and limits of the number of blocks.
 ROWS_PER_CLUSTER = 25
 FEWEST_BLOCKS, MOST_BLOCKS = 5, 500
 
-#: Number of blocks where nothing tells the number of rows.
+#: Number of blocks if there is no noisy number of rows.
 DEFAULT_BLOCKS = 100
 
-#: Radius of the differences, in standard deviations of what they consist of.
+#: Radius of the differences, in standard deviations.
 RADIUS_RATIO = 1.5
 
 
 def postprocess_radii(reference: Clusters, n_blocks: int, lattice: RowLattice) -> Array:
-    """Return how far the centres of a block are expected to lie from the private reference centres."""
+    """Return the expected distance of the centres of a block from the private reference centres."""
     # The squared distance consists of the noise of the reference and of the sampling error of a block's mean.
     d = reference.centres.shape[1]
     sampling = reference.spreads * n_blocks / reference.counts
@@ -64,7 +64,7 @@ def postprocess_radii(reference: Clusters, n_blocks: int, lattice: RowLattice) -
 def postprocess_mean(
     released: Array, reference: Array, errors: Array | None, radii: Array, n_blocks: int, noise: float
 ) -> Array:
-    """Return the reference plus the mean difference; weighted by its noise, if the reference has noise of its own."""
+    """Return the reference plus the mean difference, weighted by its noise if the reference has noise, too."""
     difference = radii[:, None] * released / n_blocks
     if errors is not None:
         own = (noise * radii / n_blocks) ** 2
@@ -73,7 +73,7 @@ def postprocess_mean(
 
 
 def block_centres(estimator: Any, rows: Array, reference: Array, seed: int) -> Array:
-    """Return the centres of one block, matched with the reference; the reference itself where that fails."""
+    """Return the centres of one block, matched with the reference. If the estimator fails, return the reference."""
     if len(rows) < len(reference):
         return reference
 
@@ -113,7 +113,7 @@ def block_sum(
     blocks = progress.through(zip(block_rows(labels, n_blocks), seeds, strict=True), n_items=n_blocks)
     shown = lattice.decode(reference)
     total = np.zeros(reference.shape, dtype=np.int64)
-    # Warnings are releases as well.
+    # Warnings are releases as well. Therefore they are suppressed.
     with silence(), np.errstate(all="ignore"):
         for chosen, seed in blocks:
             rows = np.clip(X[chosen], lattice.lower, lattice.upper, dtype=np.float64)
@@ -124,7 +124,7 @@ def block_sum(
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """What is public about the blocks: the lattice of rows, a radius in its units, and a public reference."""
+    """The public facts about the blocks: the lattice of rows, a radius in its units, and a public reference."""
 
     lattice: RowLattice
     radius: float | None
@@ -135,42 +135,43 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
     r"""Differentially private k-means by sample and aggregate.
 
     k-means without privacy runs on blocks of the records, and the centres of the blocks are averaged with noise.
-    :class:`DPKMeans` is the one to use, and most of the accuracy of this one is that of its reference. But it takes any
-    algorithm that finds centres, as it stands.
+    :class:`DPKMeans` is more accurate, and most of the accuracy of this estimator comes from its reference. But it
+    accepts any algorithm that finds centres, without a change.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        Number of clusters, 10,000 at most.
+        Number of clusters, at most 10,000.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP; otherwise the noise is Gaussian.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP. Otherwise, the noise is Gaussian. Choose
+        a value far below one over the expected number of records.
     bounds : tuple (lower, upper)
-        Bounds of the features, numbers or one per column, from public knowledge. Values beyond are clipped,
-        silently. Distances are in units of X.
+        Public bounds of the features: numbers, or one for each column. Values beyond are clipped, without a warning.
+        Distances are in units of X.
     n_blocks : int, default=None
-        Number of blocks. None takes 25 rows a cluster and block, by a noisy number of rows that the reference
-        comes with; 100 with a public reference.
+        Number of blocks. If None, it is chosen for 25 rows in each cluster and block, by a noisy number of rows from
+        the reference, and is 100 with a public reference.
     reference : "private" or array-like of shape (n_clusters, n_features), default="private"
-        Centres that those of the blocks are matched with, and are averaged around. ``"private"`` takes half of the
-        budget for centres as of `DPKMeans`. An array has to be public knowledge, and within the bounds.
+        Centres with which the centres of the blocks are matched. If ``"private"``, half of the budget is spent on
+        centres as in `DPKMeans`. An array must be public and within the bounds.
     radius : float, default=None
-        Differences to the reference are clipped to this length, in units of X. None takes what noise and sampling
-        make of a block's mean, from released numbers; with a public reference, half of the diagonal of the bounds.
-        Not below the resolution, a millionth of half the widest bound (more in thousands of dimensions).
+        Clipping bound of the differences to the reference, in units of X. If None, it is the expected difference for
+        the noise and the sampling error of a block's mean, computed from released numbers, or half of the diagonal of
+        the bounds with a public reference. Must be at least a millionth of half the widest bound (more for many
+        features).
     estimator : estimator, default=None
-        What is fitted to each block: a clusterer with ``cluster_centers_`` after `fit`. Where it fails, or finds
-        another number of centres, the block says what the reference says. None is
+        Clusterer that is fitted to each block, with ``cluster_centers_`` after `fit`. If it fails, or finds another
+        number of centres, the reference takes the place of the block's centres. If None, it is
         :class:`sklearn.cluster.KMeans` from the reference.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`. A value that is given for `bounds`
-        counts instead of the schema's. X is then the table itself, with text and missing values.
+        Public facts about the columns of a table, in place of `bounds`. A parameter that is set takes precedence over
+        the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise and blocks from the operating system's cryptographic generator. Anything else makes them
-        reproducible, and undoes the privacy: for tests only.
+        If None, noise and blocks are cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -181,11 +182,11 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Private centres, within the bounds.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanisms, sensitivities and noise scales.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
@@ -193,14 +194,14 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
 
     Notes
     -----
-    **Privacy.** Each record is drawn into a block by itself, so that adding or removing one changes one block, whose
-    :math:`k` clipped differences then move by the diameter, not the radius: the sum over blocks by at most
-    :math:`2\sqrt k` radii in L2 norm, and the mean by :math:`2r\sqrt k/q` for :math:`q` blocks. The matching of a
-    block's centres depends on that block and on the reference alone. Warnings and exceptions of the estimator are
-    swallowed, and leave no trace in the modules that warned; so is what it prints or logs. Callbacks are taken off.
-    Global generators and settings are put back after each block. Not covered: that `fit` raises an error for values
-    that are not finite, how long it takes, and an estimator that remembers one block when it is fitted to the next;
-    nor, if another thread changes the filters of warnings meanwhile, what it warns of.
+    **Privacy.** Each record is drawn into a block independently. Therefore adding or removing one record changes one
+    block, whose :math:`k` clipped differences move by at most the diameter, not the radius. The sum over blocks moves
+    by at most :math:`2\sqrt k` radii in L2 norm, and the mean by :math:`2r\sqrt k/q` for :math:`q` blocks
+    (:ref:`k-means, theorem 2 <kmeans-theorem-2>`). The matching of a block's centres depends on that block and on the
+    reference only. Warnings, exceptions, printed text and logs of the estimator are suppressed, and leave no trace in
+    the modules that warned. Callbacks are removed. Global generators and settings are restored after each block. The
+    guarantee does not cover an error for values that are not finite, the time that `fit` takes, an estimator that
+    remembers one block when it is fitted to the next, and warnings while another thread changes their filters.
 
     References
     ----------

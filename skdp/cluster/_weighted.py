@@ -37,7 +37,7 @@ def weighted_kmeans(
 
 
 def _scores(points: Array, centres: Array) -> Array:
-    """Squared distances but for the points' own squares, of shape (starts, n_points, n_clusters)."""
+    """Return squared distances without the squares of the points, of shape (starts, n_points, n_clusters)."""
     squares = np.einsum("skd,skd->sk", centres, centres)
     return squares[:, None, :] - 2 * (points @ centres.transpose(0, 2, 1))
 

@@ -1,4 +1,4 @@
-"""Loaders of data sets for examples and benchmarks, prepared from public knowledge alone."""
+"""Loaders of data sets for examples and benchmarks, prepared from public knowledge only."""
 
 from ._adult import load_adult
 

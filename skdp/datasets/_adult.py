@@ -1,4 +1,4 @@
-"""The Adult data set, with bounds and categories from its documentation instead of from its records."""
+"""The Adult data set, prepared without using its values. Every bound and category is written down here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What private principal component analyses share: parameters, and what is done with released components."""
+"""The base of private principal component analyses: parameters, and methods of released components."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 CENTRES = ("none", "private")
 
-#: Whitening divides by no standard deviation below this part of the norm of the rows.
+#: Smallest standard deviation for whitening, as a part of the norm of the rows.
 LEAST_DEVIATION = 1e-3
 
 
@@ -34,7 +34,7 @@ _VARIANCES = ("explained_variance_", "explained_variance_ratio_", "singular_valu
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """The checked parameters that all analyses have, all public."""
+    """The checked common parameters, all public."""
 
     n_components: int | None
     epsilon: float
@@ -50,7 +50,7 @@ class Parameters:
         return self.epsilon < math.inf
 
     def components(self, n_features: int) -> int:
-        """Number of components for data with so many columns."""
+        """Number of components for a number of columns."""
         if self.n_components is None:
             return n_features
         if self.n_components > n_features:
@@ -58,7 +58,7 @@ class Parameters:
         return self.n_components
 
     def centre(self, n_features: int) -> Array:
-        """Return what is subtracted from rows before they are clipped."""
+        """Return the vector that is subtracted from rows before they are clipped."""
         if self.vector is None:
             return np.zeros(n_features)
         if len(self.vector) != n_features:
@@ -67,7 +67,7 @@ class Parameters:
 
 
 def check_center(center: Any) -> tuple[str, Array | None]:
-    """Return how rows are centred: "none", "private" or "public", and the public vector."""
+    """Return the kind of centring, "none", "private" or "public", and the public vector."""
     if isinstance(center, str):
         if center in CENTRES:
             return center, None
@@ -89,14 +89,14 @@ class Variances:
 
 
 def postprocess_components(components: Array) -> Array:
-    """Turn each component so that its largest entry is positive."""
+    """Give each component the sign that makes its largest entry positive."""
     largest = np.argmax(np.abs(components), axis=1)
     signs = np.where(components[np.arange(len(components)), largest] < 0, -1.0, 1.0)
     return components * signs[:, None]
 
 
 def postprocess_variances(energies: Array, rest: float, count: float, n_features: int) -> Variances:
-    """Turn noisy sums of squares, along the components and orthogonal to them, into variances that do not increase."""
+    """Convert noisy sums of squares, along the components and orthogonal to them, to decreasing variances."""
     k = len(energies)
     falling = isotonic_regression(np.maximum(energies, 0.0), increasing=False)
     rest = max(rest, 0.0) if k < n_features else 0.0
@@ -109,7 +109,7 @@ def postprocess_variances(energies: Array, rest: float, count: float, n_features
 def fitted_components(
     components: Array, mean: Array, parameters: Parameters, variances: Variances | None
 ) -> dict[str, Any]:
-    """Return the fitted attributes; without released variances, there are none of them."""
+    """Return the fitted attributes. Without released variances, those that need variances are missing."""
     fitted = {
         "components_": components,
         "mean_": mean.copy(),
@@ -141,8 +141,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
     _public = frozenset({"n_components_", "_whiten", "_least_deviation"})
     _takes_sparse = True
 
-    # The methods of a fitted estimator use the `whiten` of the fit, even if it is set anew: variances may not have been
-    # released, and `inverse_transform` has to remain the inverse of `transform`.
+    # The methods use the value of `whiten` at the time of the fit, because variances may not have been released, and
+    # because `inverse_transform` has to remain the inverse of `transform`.
     n_components: int | None
     epsilon: float
     delta: float
@@ -174,7 +174,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
         return len(self.components_)
 
     def _deviations(self) -> Array:
-        """Return what whitening divides by."""
+        """Return the divisors of whitening."""
         deviations: Array = np.maximum(np.sqrt(self.explained_variance_), self._least_deviation)
         return deviations
 
@@ -189,12 +189,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; they are centred, and not clipped.
+            Rows. They are centred, and not clipped.
 
         Returns
         -------
         coordinates : ndarray of shape (n_samples, n_components)
-            A function of these rows: for private rows, private as they are.
+            A function of these rows. For private rows, it is as sensitive as the rows.
         """
         check_is_fitted(self, "components_")
         X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
@@ -203,7 +203,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
         return coordinates / self._deviations() if self._whiten else coordinates
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:
-        """Return the rows that have given coordinates, and no part orthogonal to the components.
+        """Return the rows with the given coordinates, without a part orthogonal to the components.
 
         Parameters
         ----------
@@ -226,12 +226,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
 
     @available_if(_knows_variances)
     def get_covariance(self) -> NDArray[np.float64]:
-        """Return the covariance of the probabilistic model (Tipping and Bishop 1999), a function of what was released.
+        """Return the covariance of the probabilistic model (Tipping and Bishop 1999), computed from the release.
 
         Returns
         -------
         covariance : ndarray of shape (n_features, n_features)
-            Positive definite: no variance is taken to be less than the square of a thousandth of `data_norm`.
+            Positive definite. Each variance is at least the square of a thousandth of `data_norm`.
         """
         check_is_fitted(self, "components_")
         along, noise = self._spectrum()
@@ -261,18 +261,18 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows, which are not clipped.
+            Rows. They are not clipped.
 
         Returns
         -------
         log_likelihood : ndarray of shape (n_samples,)
-            A function of these rows: for private rows, a release of its own.
+            A function of these rows. For private rows, it is a release that no budget covers.
         """
         check_is_fitted(self, "components_")
         X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
         if not issparse(X):
             return self._log_likelihood(X)
-        # Centred rows are not sparse: blocks of rows are written out.
+        # Centred rows are not sparse. Therefore blocks of rows are made dense.
         starts = range(0, max(X.shape[0], 1), BLOCK_ROWS)
         return np.concatenate([self._log_likelihood(X[start : start + BLOCK_ROWS].toarray()) for start in starts])
 
@@ -293,13 +293,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows, which are not clipped.
+            Rows. They are not clipped.
         y : Ignored
-            Here for a signature that all estimators share.
+            Present for API consistency.
 
         Returns
         -------
         score : float
-            A function of these rows: for private rows, a release of its own.
+            A function of these rows. For private rows, it is a release that no budget covers.
         """
         return float(np.mean(self.score_samples(X)))

@@ -1,7 +1,8 @@
 r"""Principal components by the exponential mechanism (Chaudhuri, Sarwate and Sinha 2013; Amin and others 2019).
 
-Released, one after the other: the mean if it is to be private; each component, drawn from the exponential mechanism on
-the unit sphere that the components before it leave (:mod:`skdp.mechanisms.bingham`); the variances along them.
+The releases are, one after the other, the mean if it is private, each component, and the variances along the
+components. Each component is drawn by the exponential mechanism on the unit sphere orthogonal to earlier components
+(:mod:`skdp.mechanisms.bingham`).
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ from ._moments import row_sums, second_moments
 #: Part of the budget that a private mean takes.
 CENTRE_SHARE = 0.2
 
-#: Part of the budget that the variances take by default.
+#: Default part of the budget for the variances.
 VARIANCE_SHARE = 0.1
 
-#: Weight of the number of records: in the release of the mean, as a multiple of the norm of rows, and in that of the
-#: variances, as a multiple of the square of that norm, where the L2 norm counts and where the L1 norm does.
+#: Weight of the number of records. In the release of the mean, it is a multiple of the norm of rows. In the release of
+#: the variances, it is a multiple of the square of that norm, for the L2 norm and for the L1 norm.
 CENTRE_COUNT = 0.5
 VARIANCE_COUNT_L2 = 0.5
 VARIANCE_COUNT_L1 = 0.25
 
-# More columns than where a choice between mechanisms changes, for any epsilon that means anything.
+# More columns than the number at which the choice between mechanisms changes, for any reasonable epsilon.
 _MANY = 10**9
 
 MEAN = "sum of the rows and their number"
@@ -79,7 +80,7 @@ class BinghamParameters(Parameters):
 
     @property
     def norm(self) -> float:
-        """Norm of the rows whose second moments count."""
+        """Norm of the rows whose second moments are used."""
         return self.centered_norm if self.private_centre else self.data_norm
 
     @property
@@ -95,7 +96,7 @@ class BinghamParameters(Parameters):
         return n_components - free
 
 
-#: Epsilon, delta, and the part of them that a release takes, as `l2_mechanism` wants them.
+#: Epsilon, delta, and the part of them for a release, in the order of the arguments of `l2_mechanism`.
 Portion = tuple[float, float, float]
 
 
@@ -111,7 +112,7 @@ class Split:
 
 
 def split(parameters: BinghamParameters, draws: int) -> Split:
-    """Divide the budget, from public numbers alone."""
+    """Divide the budget, from public numbers only."""
     epsilon, delta = parameters.epsilon, parameters.delta
     centre = CENTRE_SHARE if parameters.private_centre else 0.0
     variances = parameters.variance_share
@@ -120,14 +121,14 @@ def split(parameters: BinghamParameters, draws: int) -> Split:
         variances = 1.0 - centre
     component = (1 - centre - variances) / max(draws, 1)
     shares = (centre, component, variances)
-    # Either the epsilons are added up, and only the mean may use delta, or the concentrated-DP parameters are, which is
-    # better for many components. The larger epsilon of a component decides.
+    # Either the epsilons are added up, and only the mean may use delta, or the concentrated-DP parameters are added up,
+    # which is better for many components. The rule with the larger epsilon of a component is used.
     if delta > 0 and epsilon < math.inf:
         order, divergence = renyi_budget(epsilon, delta)
         rho = divergence / order * (1 - 1e-9)
         concentrated = math.sqrt(8 * rho * component)
         if concentrated > component * epsilon or draws == 0:
-            # All Gaussian if nothing is drawn: these compose by their own parameters.
+            # If no component is drawn, all releases are Gaussian, and compose by their own parameters.
             part = 2 * rho / gaussian_mu(epsilon, delta) ** 2 if draws else 1.0
             return Split(concentrated, (epsilon, delta, centre * part), (epsilon, delta, variances * part), shares)
     parts = [pure_share(epsilon, share) for share in shares]
@@ -139,7 +140,7 @@ def plan(parameters: BinghamParameters, n_features: int) -> PrivacyGuarantee:
     k = parameters.components(n_features)
     parameters.centre(n_features)
     draws = parameters.draws(k)
-    # Without privacy, what mechanisms are made for does not matter; they only tell their sensitivity.
+    # Without privacy, the parameters of the mechanisms have no effect. The mechanisms only state their sensitivity.
     budget = parameters if parameters.private else replace(parameters, epsilon=1.0, delta=0.0)
     divided = split(budget, draws)
     centre, component, variances = divided.shares
@@ -165,9 +166,9 @@ def plan(parameters: BinghamParameters, n_features: int) -> PrivacyGuarantee:
 
 def fixed_cost(parameters: Parameters, plan_of: Callable[[Any, int], PrivacyGuarantee]) -> PrivacyCost | None:
     """Return the cost of a plan if it does not depend on the number of columns, else None."""
-    # A private mean has pure noise for few columns, and Gaussian noise from some number on. With d columns, the
-    # variance of pure noise is d + 1 times the square of a scale, and that of Gaussian noise is less than 2000 +
-    # epsilon times that square, for any delta.
+    # A private mean has pure noise for few columns, and Gaussian noise for many. With d columns, the variance of pure
+    # noise is d + 1 times the square of a scale, and that of Gaussian noise is less than 2000 + epsilon times that
+    # square, for any delta.
     if parameters.vector is not None:
         return plan_of(parameters, len(parameters.vector)).cost
     few, many = (plan_of(parameters, max(parameters.n_components or 1, columns)).cost for columns in (1, _MANY))
@@ -175,14 +176,14 @@ def fixed_cost(parameters: Parameters, plan_of: Callable[[Any, int], PrivacyGuar
 
 
 def _mean_mechanism(norm: float, portion: Portion, size: int) -> tuple[Mechanism, PrivacyEvent]:
-    """Return Gaussian noise, or that of the pure L2 mechanism where it is less or delta is 0."""
+    """Return Gaussian noise, or that of the pure L2 mechanism if its noise is smaller or delta is 0."""
     sensitivity = row_sum_l2(norm, CENTRE_COUNT * norm)
     epsilon, delta, share = portion
     pure = l2_mechanism(epsilon, 0.0, share, sensitivity, size)
     if delta == 0:
         return pure
     gaussian = l2_mechanism(epsilon, delta, share, sensitivity, size)
-    # A part of a joint budget is measured as such; with a budget of its own, both have the same guarantee.
+    # A part of a joint budget is compared as such. With a budget of its own, both mechanisms have the same guarantee.
     return gaussian if share < 1 or coordinate_variance(gaussian[0]) < coordinate_variance(pure[0]) else pure
 
 
@@ -196,14 +197,14 @@ def _variance_mechanism(parameters: BinghamParameters, portion: Portion, size: i
 
 
 def _count_weight(parameters: BinghamParameters, delta: float) -> float:
-    """What a record adds to the last number of the variances' release, if their noise has this delta."""
+    """Return the contribution of a record to the last number of the variances' release, for noise with this delta."""
     if not parameters.estimates_count:
         return 0.0
     return (VARIANCE_COUNT_L2 if delta > 0 else VARIANCE_COUNT_L1) * parameters.norm**2
 
 
 def postprocess_mean(released: Array, norm: float) -> tuple[Array, float]:
-    """Return the mean, within the ball that all rows are in, and the number of records, at least 1."""
+    """Return the mean, within the ball that contains all rows, and the number of records, at least 1."""
     count = max(float(released[-1]) / (CENTRE_COUNT * norm), 1.0)
     mean = released[:-1] / count
     length = float(np.linalg.norm(mean))
@@ -213,7 +214,7 @@ def postprocess_mean(released: Array, norm: float) -> tuple[Array, float]:
 def release_mean(
     session: ReleaseSession, mechanism: Mechanism, X: Array, norm: float, private: bool
 ) -> tuple[Array, float]:
-    """Release the sum of the rows, scaled down to `norm`, and their number; return the mean and the number."""
+    """Release the sum of the rows, scaled down to `norm`, and their number, and return the mean and the number."""
     total, rows = row_sums(X, norm, private)
     value = within_reach(mechanism, np.append(total, CENTRE_COUNT * norm * rows))
     return postprocess_mean(session.release(MEAN, value), norm)
@@ -221,7 +222,7 @@ def release_mean(
 
 def deflated(gram: Array, basis: Array, direction: Array) -> tuple[Array, Array]:
     """Remove a direction from the Gram matrix and the basis, by the reflection that maps it to the first axis."""
-    # The basis is a function of released directions alone.
+    # The basis is a function of released directions only.
     u = direction.copy()
     u[0] += math.copysign(1.0, u[0])
     beta = 2 / (u @ u)
@@ -234,7 +235,7 @@ def deflated(gram: Array, basis: Array, direction: Array) -> tuple[Array, Array]
 
 
 def release_components(session: ReleaseSession, gram: Array, draws: int, n_components: int, private: bool) -> Array:
-    """Release the components one after the other, each orthogonal to those before it."""
+    """Release the components one after the other, each orthogonal to earlier ones."""
     d = len(gram)
     basis = np.eye(d)
     components = np.empty((n_components, d))
@@ -260,7 +261,7 @@ def release_variances(
     count: float,
     weight: float,
 ) -> Array:
-    """Release the energies along the components, what is left, and the number of records if it has a weight."""
+    """Release the energies along the components, the remaining energy, and the number of records if it has a weight."""
     energies = ((components @ gram) * components).sum(axis=1)
     values = [energies]
     if len(components) < len(gram):
@@ -273,66 +274,65 @@ def release_variances(
 class ExpMechPCA(PrivatePCA):
     r"""Differentially private principal components by the exponential mechanism.
 
-    Each component is drawn from all directions, with a probability that grows exponentially with the variance along
-    it. Without `delta`, this is the analysis to use. With it, :class:`DPPCA` is better.
+    Each component is drawn from all directions, with a probability that grows exponentially with the variance along it.
+    Use this analysis if `delta` is 0. Otherwise, :class:`DPPCA` is more accurate.
 
     Parameters
     ----------
     n_components : int, default=None
-        Number of components. Each costs a part of the budget, so that few are better. None is one for each column,
-        of which the last costs nothing.
+        Number of components. Each uses a part of the budget, so that few components are more accurate. If None, there
+        is one for each column, and the last one is free.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP. Otherwise costs are composed more
-        tightly, which matters for five components or more.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP. Otherwise, composition is tighter, which
+        reduces the noise for five components or more. Choose a value far below one over the expected number of records.
     data_norm : float
-        Largest L2 norm of a row, from public knowledge, after a public `center` is subtracted. Longer rows are scaled
-        down to it, silently.
+        Public clipping bound: the largest L2 norm of a row, after a public `center` is subtracted. Longer rows are
+        scaled down to this norm, without a warning.
     center : {"none", "private"} or array-like of shape (n_features,), default="none"
-        What is subtracted from rows: nothing, a public vector, or a mean that is estimated with a fifth of the budget.
-        Without centring, the first component is close to the direction of the mean.
+        Vector that is subtracted from rows: nothing, a private mean that takes a fifth of the budget, or a public
+        vector. Without centring, the first component is close to the direction of the mean.
     centered_norm : float, default=None
-        With ``center="private"``, the norm that centred rows are scaled down to. None is `data_norm`.
+        With ``center="private"``, the clipping bound of centred rows. If None, it is `data_norm`.
     whiten : bool, default=False
-        Whether `transform` divides coordinates by their standard deviations, as far as these exceed a thousandth of
-        `data_norm`. A fitted analysis keeps to what it was when it was fitted.
+        Whether `transform` divides coordinates by their standard deviations, of which each counts as at least a
+        thousandth of `data_norm`. A later change has no effect before the next fit.
     variance_share : float, default=0.1
-        Part of the budget for the variances along the components, in [0, 0.9]. With 0, they are not known, and there
-        are no attributes that are made of them.
+        Part of the budget for the variances along the components, in [0, 0.9]. If 0, variances are not released, and
+        attributes that need them are missing.
     expected_n : float, default=None
-        Number of records, roughly, if it is publicly known. None estimates it, as part of the variances or of the mean.
+        Publicly known, approximate number of records. If None, it is released with the variances or the mean.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `data_norm`. A value that is given for
-        `data_norm` counts instead of the schema's. X is then the table itself, with text and missing values.
+        Public facts about the columns of a table, in place of `data_norm`. A parameter that is set takes precedence
+        over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
         Orthonormal directions, in the order in which they were drawn. The largest entry of each is positive.
     mean_ : ndarray of shape (n_features,)
-        What is subtracted: zeros, the public vector, or the private mean.
+        Vector that is subtracted: zeros, the public vector, or the private mean.
     explained_variance_ : ndarray of shape (n_components,)
-        Noisy variances along the components, none larger than the one before it. Without centring, mean squares.
+        Noisy variances along the components, in decreasing order. Without centring, these are mean squares.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        The same as a part of the whole variance.
+        Variances as fractions of the total variance.
     singular_values_ : ndarray of shape (n_components,)
         Square roots of the noisy sums of squares along the components.
     noise_variance_ : float
-        Noisy mean variance along the directions that are left.
+        Noisy mean variance along the remaining directions.
     n_components_ : int
         Number of components.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanisms, sensitivities and noise scales.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
@@ -341,12 +341,14 @@ class ExpMechPCA(PrivatePCA):
     Notes
     -----
     **Privacy.** A record :math:`x` with :math:`\|x\|\le R` adds :math:`(v^\top x)^2 \in [0, R^2]` to the score
-    :math:`v^\top S v`. Components with density proportional to :math:`e^{(\varepsilon_i/R^2) v^\top S v}` are
-    :math:`\varepsilon_i`-DP under adding or removing one record, and :math:`\varepsilon_i`-bounded-range. Sums of
-    squares along orthonormal directions and what is left of them add up to :math:`\|x\|^2`, so that they share one
-    sensitivity, :math:`R^2`. Components are exact draws, rounded: no Markov chain. The result of `transform` on the
-    rows that were fitted is a function of these rows, and not private. Not covered: that `fit` raises an error for
-    values that are not finite, and how long it takes.
+    :math:`v^\top S v`. A component with density proportional to :math:`e^{(\varepsilon_i/R^2) v^\top S v}` is
+    :math:`\varepsilon_i`-DP under adding or removing one record, and :math:`\varepsilon_i`-bounded-range (:ref:`PCA,
+    theorem 1 <pca-theorem-1>`; :ref:`theorem 2 <pca-theorem-2>` composes components). The sums of squares along
+    orthonormal directions and the remaining sum add up to :math:`\|x\|^2` for one record. Therefore they have one
+    sensitivity together, :math:`R^2` (:ref:`theorem 3 <pca-theorem-3>`). :ref:`Theorem 4 <pca-theorem-4>` is about a
+    private mean. Components are exact draws, without a Markov chain, and are rounded. The result of `transform` on the
+    fitted rows is a function of these rows, and not private. The guarantee covers neither an error for values that are
+    not finite nor the time that `fit` takes.
 
     References
     ----------

@@ -1,7 +1,7 @@
 r"""Principal components of one noisy matrix of second moments (Analyze Gauss; Dwork, Talwar, Thakurta and Zhang 2014).
 
-Released, once: the second moments of the rows, with their sum and number. The noise is a symmetric Gaussian matrix, or
-that of the L2 mechanism if delta is 0. Components, variances and the mean are computed from what was released.
+The second moments of the rows are released once, with the sum and number of rows. The noise is a symmetric Gaussian
+matrix, or that of the L2 mechanism if delta is 0. Components, variances and the mean are computed from the release.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ SOLVERS = ("auto", "matrix", "bingham")
 MOMENTS = "second moments, sum and number of rows"
 
 #: Weight of the sum of rows in the joint release, as a multiple of their norm, and of their number, as a multiple of
-#: its square: where the mean comes from it, where rows have been centred before, and where no mean is asked for.
+#: its square: if the mean comes from the release, if rows were centred before, and without a mean.
 SUM_WEIGHT, COUNT_WEIGHT = 0.6, 0.25
 AGAIN_WEIGHT = 0.4
 LONE_COUNT_WEIGHT = 0.125
 
-#: With delta = 0, the matrix is taken from so many records on, times n_features^2 / (n_components epsilon).
+#: With delta = 0, the matrix is used from so many records on, times n_features^2 / (n_components epsilon).
 MATRIX_FROM = 10.0
 
 
@@ -70,7 +70,7 @@ class MatrixParameters(Parameters):
 
     @property
     def centres_first(self) -> bool:
-        """Whether the mean is released first, so that rows are shorter when their second moments are."""
+        """Whether the mean is released first, so that the rows have a smaller norm in their second moments."""
         return self.private_centre and self.centered_norm is not None
 
     @property
@@ -80,14 +80,14 @@ class MatrixParameters(Parameters):
 
     @property
     def sum_weight(self) -> float:
-        """Weight of the sum of rows; 0 if that is not released."""
+        """Weight of the sum of rows. It is 0 if the sum is not released."""
         if not self.private_centre:
             return 0.0
         return (AGAIN_WEIGHT if self.centres_first else SUM_WEIGHT) * self.norm
 
     @property
     def count_weight(self) -> float:
-        """What a record adds to the last number of the release; 0 if that is not part of it."""
+        """Contribution of a record to the last number of the release. It is 0 if there is no such number."""
         if self.centres_first:
             return 0.0
         if self.private_centre:
@@ -132,7 +132,7 @@ def pack(sums: Sums, parameters: MatrixParameters) -> Array:
 
 
 def unpack(released: Array, n_features: int, parameters: MatrixParameters, count: float | None) -> Sums:
-    """Return the released sums; the number of rows is at least 1, and `count` if that is known already."""
+    """Return the released sums. The number of rows is `count` if that is known, and at least 1."""
     size = n_features * (n_features + 1) // 2
     gram = unpack_symmetric(released[:size], n_features, math.sqrt(2))
     total = np.zeros(n_features)
@@ -144,77 +144,77 @@ def unpack(released: Array, n_features: int, parameters: MatrixParameters, count
 
 
 def postprocess_moments(sums: Sums, norm: float) -> tuple[Array, Array]:
-    """Return the mean, within the ball that all rows are in, and the second moments about it."""
+    """Return the mean, within the ball that contains all rows, and the second moments about it."""
     mean = sums.total / sums.count
     mean *= norm / max(float(np.linalg.norm(mean)), norm)
     return mean, sums.gram - sums.count * np.outer(mean, mean)
 
 
 class DPPCA(PrivatePCA):
-    r"""Differentially private principal components, from one noisy matrix of second moments.
+    r"""Differentially private principal components from one noisy matrix of second moments.
 
-    The mean, all components and the variances along them come from one release, so that their number and centring are
-    free. With `delta`, the noise is Gaussian, and this is the analysis to use.
+    The mean, all components and the variances along them come from one release. Therefore more components and centring
+    do not use more of the budget. Use this analysis if `delta` is positive, because the noise is then Gaussian.
 
     Parameters
     ----------
     n_components : int, default=None
-        Number of components; None is one for each column.
+        Number of components. If None, there is one for each column.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, and much weaker.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and much less accurate. Choose a value
+        far below one over the expected number of records.
     data_norm : float
-        Largest L2 norm of a row, from public knowledge, after a public `center` is subtracted. Longer rows are scaled
-        down to it, silently.
+        Public clipping bound: the largest L2 norm of a row, after a public `center` is subtracted. Longer rows are
+        scaled down to this norm, without a warning.
     center : {"none", "private"} or array-like of shape (n_features,), default="private"
-        What is subtracted from rows: nothing, a public vector, or the private mean.
+        Vector that is subtracted from rows: nothing, the private mean, or a public vector.
     centered_norm : float, default=None
-        With ``center="private"``, a norm, well below `data_norm`, that most rows have once the mean is subtracted. A
-        fifth of the budget then goes to the mean; the rows are centred, scaled down to this norm, and have noise that
-        is smaller by the square of the ratio. None takes the mean from the matrix's own release.
+        Clipping bound of centred rows, with ``center="private"``. Set it if most rows are much shorter than `data_norm`
+        after the mean is subtracted. A fifth of the budget is then spent on the mean, and the noise is smaller by the
+        square of the ratio. If None, the mean comes from the release of the matrix.
     solver : {"auto", "matrix", "bingham"}, default="auto"
-        ``"matrix"`` is the noisy matrix; ``"bingham"`` draws components as :class:`ExpMechPCA` does. ``"auto"`` takes
-        the matrix if delta is positive, or if `expected_n` is given and exceeds
-        ``10 * n_features**2 / (n_components * epsilon)``.
+        ``"matrix"`` is the noisy matrix. ``"bingham"`` draws components as :class:`ExpMechPCA` does. ``"auto"`` takes
+        the matrix if delta is positive, or if `expected_n` is given and exceeds ``10 * n_features**2 / (n_components *
+        epsilon)``.
     whiten : bool, default=False
-        Whether `transform` divides coordinates by their standard deviations, as far as these exceed a thousandth of
-        `data_norm`. A fitted analysis keeps to what it was when it was fitted.
+        Whether `transform` divides coordinates by their standard deviations, of which each counts as at least a
+        thousandth of `data_norm`. A later change has no effect before the next fit.
     expected_n : float, default=None
-        Number of records, roughly, if it is publicly known. None estimates it.
+        Publicly known, approximate number of records. If None, the number is part of the release.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `data_norm`. A value that is given for
-        `data_norm` counts instead of the schema's. X is then the table itself, with text and missing values.
+        Public facts about the columns of a table, in place of `data_norm`. A parameter that is set takes precedence
+        over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Orthonormal directions, by falling variance. The largest entry of each is positive.
+        Orthonormal directions, by decreasing variance. The largest entry of each is positive.
     mean_ : ndarray of shape (n_features,)
-        What is subtracted: zeros, the public vector, or the private mean.
+        Vector that is subtracted: zeros, the public vector, or the private mean.
     explained_variance_ : ndarray of shape (n_components,)
-        Noisy variances along the components. Without centring, mean squares.
+        Noisy variances along the components. Without centring, these are mean squares.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        The same as a part of the whole variance.
+        Variances as fractions of the total variance.
     singular_values_ : ndarray of shape (n_components,)
         Square roots of the noisy sums of squares along the components.
     noise_variance_ : float
-        Noisy mean variance along the directions that are left.
+        Noisy mean variance along the remaining directions.
     n_components_ : int
         Number of components.
     solver_ : str
-        What ``solver="auto"`` came to, by public numbers.
+        Solver that was used. ``"auto"`` chooses it by public numbers.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
@@ -222,12 +222,13 @@ class DPPCA(PrivatePCA):
 
     Notes
     -----
-    **Privacy.** A record :math:`x` with :math:`\|x\|\le R` adds :math:`(x x^\top, s x, c)` to the second moments, and
-    to the weighted sum and number of rows: with the Frobenius norm, :math:`\sqrt{R^4 + s^2 R^2 + c^2}` in all. Gaussian
-    noise of one variance in the coordinates of svec is a symmetric Gaussian matrix with half that variance off its
-    diagonal. The pure variant takes noise of the L2 mechanism. Everything else is computed from the release. The result
-    of `transform` on the rows that were fitted is a function of these rows, and not private. Not covered: that `fit`
-    raises an error for values that are not finite, and how long it takes.
+    **Privacy.** A record :math:`x` with :math:`\|x\|\le R` adds :math:`(x x^\top, s x, c)` to the second moments and to
+    the weighted sum and number of rows, of norm :math:`\sqrt{R^4 + s^2 R^2 + c^2}` with the Frobenius norm (:ref:`PCA,
+    theorem 5 <pca-theorem-5>`). If `delta` is positive, the noise is a symmetric Gaussian matrix, with half the
+    variance off its diagonal. If `delta` is 0, the noise is that of the L2 mechanism. The rest is post-processing. With
+    ``solver="bingham"``, the guarantee is that of :class:`ExpMechPCA`. The result of `transform` on the fitted rows is
+    a function of these rows, and not private. The guarantee covers neither an error for values that are not finite nor
+    the time that `fit` takes.
 
     References
     ----------
@@ -312,7 +313,7 @@ def fit_matrix(session: ReleaseSession, X: Array, parameters: MatrixParameters) 
     k = parameters.components(n_features)
     centre, count = parameters.centre(n_features), parameters.expected_n
     if parameters.private_centre:
-        # A rough number would do for variances, but not for the mean.
+        # An approximate number would be enough for variances, but not for the mean.
         count = None
     if parameters.centres_first:
         centre, count = release_mean(session, session.mechanism(MEAN), X, parameters.data_norm, parameters.private)

@@ -1,4 +1,4 @@
-"""Sums that principal components are made of: second moments, sums and the number of rows of bounded norm."""
+"""Second moments, sums and the number of rows of bounded norm, for principal components."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def second_moments(X: Any, centre: Array, norm: float, private: bool) -> Sums:
 
 
 def row_sums(X: Any, norm: float, private: bool) -> tuple[Array, float]:
-    """Scale each row down to `norm`, and return the sum of the rows and their number; on a lattice, as above."""
+    """Scale each row down to `norm`, and return the sum of the rows and their number, on a lattice as above."""
     if private:
         step = entry_step(norm)
         total = exact_sum(lambda rows: _sums(_counted(rows, None, norm, step)), X)
@@ -61,7 +61,7 @@ def _centred(rows: Any, centre: Array | None) -> Any:
     if centre is None or not centre.any():
         return rows
     if issparse(rows):
-        # A centre, which is public or released, leaves no zeros: a block of rows is written out.
+        # Rows that are centred by a public or released vector are not sparse. Therefore a block of rows is made dense.
         rows = rows.toarray()
     with np.errstate(over="ignore"):
         # Twice the largest double would be infinite.
@@ -69,7 +69,7 @@ def _centred(rows: Any, centre: Array | None) -> Any:
 
 
 def _counted(rows: Any, centre: Array | None, norm: float, step: float) -> Any:
-    """Return rows in steps of the lattice, with a column of ones; sparse rows as integers."""
+    """Return rows in steps of the lattice, with a column of ones. Sparse rows are integers."""
     counted = clip_rows(_centred(rows, centre), norm, constant=step).array
     if issparse(counted):
         return with_data(counted, np.trunc(counted.data / step).astype(np.int64))

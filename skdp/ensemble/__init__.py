@@ -1,4 +1,4 @@
-"""Models made of many models, each fitted to a block of the records, whose answers are aggregated privately."""
+"""Ensembles of models that are fitted to blocks of the records and aggregated privately."""
 
 from ._pate import PATEClassifier
 from ._sample_aggregate import SampleAggregate

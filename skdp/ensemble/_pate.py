@@ -1,9 +1,9 @@
 r"""Private aggregation of teacher ensembles (PATE; Papernot and others 2017, 2018).
 
-Records are drawn into blocks, each by itself and in secret. A classifier without privacy, a teacher, is fitted to each
-block, and votes on public rows without labels. Released are the votes, summed over teachers, with noise (see
-`votes_l2` and `agreement_l2` for what one record changes), and the noisy size of the largest vote, if rows on which
-teachers disagree are to be left out. A student is fitted to the public rows and the labels that won.
+Records are drawn into blocks independently and in secret. A classifier without privacy, a teacher, is fitted to each
+block, and votes on public rows without labels. The votes, summed over teachers, are released with noise (see `votes_l2`
+and `agreement_l2` for their sensitivity). If rows on which teachers disagree are left out, the noisy size of the
+largest vote is released, too. A student is fitted to the public rows and their winning labels.
 """
 
 from __future__ import annotations
@@ -47,37 +47,37 @@ AGREEMENT = "largest votes"
 VOTES = "votes"
 _THEOREM = Theorem("PATE", 1)
 
-#: Number of teachers where the number of records is not declared; otherwise this times its square root.
+#: Number of teachers if the number of records is not declared. Otherwise, it is this times its square root.
 DEFAULT_TEACHERS = 250
 TEACHERS_RATIO = 3.0
 
-#: Most rows that are asked about where a delta is given: further ones cost time, and say nothing more. Without one,
-#: this times epsilon and the number of teachers, for which a row's noise and its votes are in the best proportion.
+#: Largest number of queried rows if delta is positive, because more rows take time and add no information. Otherwise,
+#: it is this times epsilon and the number of teachers, which balances the noise and the votes of a row.
 MOST_QUERIES = 1000
 QUERIES_RATIO = 0.2
 
-#: Part of the budget, of the square of the GDP parameter, that a test of agreement takes.
+#: Part of the budget, of the square of the GDP parameter, for a test of agreement.
 THRESHOLD_SHARE = 0.25
 
-#: Most rows of a trial of teachers and students, fewest of each class, and most for the default student.
+#: Rows of a trial of teachers and students: the most, the fewest of each class, and the most for the default student.
 _TRIAL_ROWS, _TRIAL_ROWS_PER_CLASS, _TRIAL_ROWS_OF_DEFAULT = 1000, 10, 50
 
 
 def votes_l2(n_queries: int) -> float:
-    r"""Bound the L2 norm of what one record changes in the votes on so many rows.
+    r"""Bound the L2 norm of the change of the votes on `n_queries` rows by one record.
 
-    It changes one teacher, whose vote on each row goes from one class to another at most: one count less by 1, another
-    more by 1, which is :math:`\sqrt2` for a row and :math:`\sqrt{2A}` for :math:`A` rows. A teacher that turns on every
-    row attains it.
+    The record changes one teacher, whose vote on each row moves from one class to another at most. One count decreases
+    by 1, and another increases by 1, which is :math:`\sqrt2` for a row and :math:`\sqrt{2A}` for :math:`A` rows. A
+    teacher that changes its vote on every row attains the bound.
     """
     return math.sqrt(2 * n_queries)
 
 
 def agreement_l2(n_queries: int) -> float:
-    r"""Bound the L2 norm of what one record changes in the numbers of teachers that agree on so many rows.
+    r"""Bound the L2 norm of the change of the numbers of teachers that agree on `n_queries` rows by one record.
 
-    The largest count of a row moves by 1 at most, since each count does: :math:`\sqrt Q` for :math:`Q` rows. A teacher
-    that joins the others on every row attains it.
+    The largest count of a row changes by at most 1, because each count does. This is :math:`\sqrt Q` for :math:`Q`
+    rows. A teacher that joins the others on every row attains the bound.
     """
     return math.sqrt(n_queries)
 
@@ -89,7 +89,7 @@ def teacher_votes(
     if len(codes) == 0 or np.all(codes == codes[0]):
         return np.full(len(queries), codes[0] if len(codes) else -1, dtype=np.intp)
     model = prepared(teacher, seed).fit(rows, classes[codes])
-    # A teacher may write into what it is shown.
+    # A teacher may write into the rows.
     said = encode_labels(np.asarray(model.predict(queries.copy())), classes)
     if said.shape != (len(queries),):
         raise ValueError
@@ -97,7 +97,7 @@ def teacher_votes(
 
 
 def sum_of_votes(answers: list[NDArray[np.intp] | None], n_queries: int, n_classes: int) -> NDArray[np.int64]:
-    """Return the number of votes of each class for each query. Teachers that failed, or say -1, abstain."""
+    """Return the number of votes of each class for each query. Teachers that failed, or return -1, abstain."""
     votes = np.zeros((n_queries, n_classes), dtype=np.int64)
     for said in answers:
         if said is not None:
@@ -107,23 +107,23 @@ def sum_of_votes(answers: list[NDArray[np.intp] | None], n_queries: int, n_class
 
 
 def postprocess_answered(agreement: Array, threshold: float, most: int) -> NDArray[np.intp]:
-    """Return the queries on which enough teachers agree, in order, until there are so many."""
+    """Return the queries on which enough teachers agree, in order, up to a number of queries."""
     return np.flatnonzero(agreement >= threshold)[:most]
 
 
 def postprocess_answers(released: Array) -> NDArray[np.intp]:
-    """Return the classes with the largest noisy votes; or what was chosen privately, as it is."""
+    """Return the classes with the largest noisy votes, or the private choices as they are."""
     return (released.argmax(axis=1) if released.ndim == 2 else released).astype(np.intp)
 
 
 def postprocess_parts(released: Array, answers: NDArray[np.intp], n_teachers: int, n_classes: int) -> Array:
-    """Return parts of votes, less their mean; of one teacher that says the answers, where votes were not released."""
+    """Return parts of votes, minus their mean. If votes were not released, one teacher gave all answers."""
     votes = released / n_teachers if released.ndim == 2 else np.eye(n_classes)[answers]
     return np.asarray(votes - votes.mean(axis=1, keepdims=True))
 
 
 def deviation_of_parts(mechanism: Mechanism, n_teachers: int, n_classes: int) -> float:
-    """Return the standard deviation of the noise in a part of the votes; of a random choice, where one is released."""
+    """Return the standard deviation of the noise in a part of the votes, or of a random choice without such a part."""
     if isinstance(mechanism, GroupChoices):
         return math.sqrt(n_classes - 1) / n_classes
     return mechanism.scale / n_teachers
@@ -132,7 +132,7 @@ def deviation_of_parts(mechanism: Mechanism, n_teachers: int, n_classes: int) ->
 def postprocess_student(
     student: Any, answers: NDArray[np.intp], answered: Array, rows: Array, classes: NDArray, seed: int
 ) -> Any:
-    """Return the fitted student; one that always says the same where answers have no two classes."""
+    """Return the fitted student. If the answers have fewer than two classes, it is constant."""
     seen = np.unique(answers)
     if len(seen) < 2:
         only = classes[seen[0] if len(seen) else 0]
@@ -154,16 +154,16 @@ class Parameters:
 
     @property
     def n_answers(self) -> int:
-        """Most rows that are answered."""
+        """Largest number of rows that are labelled."""
         return min(self.max_queries, self.n_rows)
 
     @property
     def n_queries(self) -> int:
-        """Number of rows that are asked about."""
+        """Number of queried rows."""
         return self.n_answers if self.threshold is None else self.n_rows
 
     def plan(self, n_classes: int) -> PrivacyGuarantee:
-        """Return what is going to be released."""
+        """Return the planned releases."""
         epsilon, delta, asked, answered = self.epsilon, self.delta, self.n_queries, self.n_answers
         votes, agreement = votes_l2(answered), agreement_l2(asked)
         share = 0.0 if self.threshold is None else self.threshold_share
@@ -195,7 +195,7 @@ def _fit_and_ask(estimator: Any, rows: Array, labels: NDArray) -> Any:
 
 
 def _fit_default(rows: Array, classes: NDArray) -> None:
-    """Fit the default student to the largest rows."""
+    """Fit the default student to rows of the largest allowed numbers."""
     some = rows[np.argsort(-np.abs(rows).max(axis=1), kind="stable")[:_TRIAL_ROWS_OF_DEFAULT]]
     parts = np.eye(len(classes))[np.arange(len(some)) % len(classes)] - 1 / len(classes)
     said = VoteRegressor().fit(some, parts, 0.0, rows, classes).predict_proba(rows)
@@ -222,63 +222,62 @@ def _with_probabilities(self: Any) -> bool:
 
 
 class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEstimator):
-    r"""A classifier taught by teachers that vote on public rows.
+    r"""Differentially private classifier from teachers that vote on public rows (PATE).
 
     Any classifier, without privacy of its own, is fitted to disjoint blocks of the records. These teachers vote on
     public rows without labels, and noise is added to the votes. A student learns from the public rows and the votes,
-    and is all that is kept. It is for models that are not trained by gradients, where records are many and there are
-    public rows of the same kind.
+    and only the student is kept. Use it for models that are not trained by gradients, with many records and similar
+    public rows.
 
     Parameters
     ----------
     teacher : estimator, default=None
-        Classifier that is fitted to each block. None is a random forest of ten trees.
+        Classifier that is fitted to each block. If None, it is a random forest of ten trees.
     student : estimator, default=None
-        Classifier that is fitted to the public rows that were answered, and the labels that won. None is a kernel ridge
-        regression on the noisy votes themselves, which say more than the winners where delta is positive.
+        Classifier that is fitted to the labelled public rows and their winning labels. If None, it is a kernel ridge
+        regression on the noisy votes, which hold more information than the winning labels if delta is positive.
     public_X : array-like of shape (n_public, n_features), or callable
-        Rows that are public knowledge, without labels; or a function that makes such rows for a number of columns. They
-        must not come from the private data. They should look like these, since the student learns what teachers say
-        about them.
+        Public rows without labels, or a function that makes such rows for a number of columns. They must not come from
+        the private data, but should resemble them, because the student learns the votes on these rows.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, and the winner of each row is chosen
-        by permute-and-flip; otherwise votes have Gaussian noise, and many times as many rows can be answered. Choose it
-        far below one over the number of records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the label of each row is chosen by
+        permute-and-flip. Otherwise, votes have Gaussian noise, and many times as many rows can be labelled. Choose a
+        value far below one over the expected number of records.
     n_teachers : int, default=None
-        Number of teachers, a million at most. None takes three times the square root of `expected_n`, or 250.
+        Number of teachers, at most a million. If None, it is three times the square root of `expected_n`, or 250.
     max_queries : int, default=None
-        Most public rows that are answered, chosen at random. None is 1000, or with ``delta=0`` a fifth of epsilon times
-        the number of teachers.
+        Largest number of public rows that are labelled, chosen at random. If None, it is 1000, or with ``delta=0`` a
+        fifth of epsilon times the number of teachers.
     threshold : float, default=None
-        Only rows are answered on which this part of the teachers agrees, up to noise, as in Confident-GNMax; in (0, 1].
-        All public rows are then tested in random order, and pay for it, until `max_queries` have been answered. Needs a
-        positive delta. None answers all, which is better at small budgets.
+        If given, only rows are labelled on which this fraction of the teachers agrees, up to noise, as in
+        Confident-GNMax. Must be in (0, 1], and needs a positive delta. All public rows are then tested in random order,
+        and charged, until `max_queries` have been labelled. If None, all rows are labelled, which suits small budgets.
     threshold_share : float, default=0.25
-        Part of the budget that the test takes, of the square of the GDP parameter.
+        Part of the budget for the test of agreement, of the square of the GDP parameter.
     expected_n : float, default=None
-        Number of records, as far as publicly known. It decides the number of teachers alone.
+        Publicly known, approximate number of records. It only determines the number of teachers.
     classes : array-like, default=None
-        The label set. Records with other labels are dropped. None declares the labels that occur to be public.
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
     n_jobs : int, default=None
         Number of processes that fit teachers. Threads are not used.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
+        ``"balanced"``, 4 % of the budget is spent on the counts of the labels. The weights are inversely proportional
+        to these counts, with a ratio of at most 100.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `classes`. A value that is given for `classes`
-        counts instead of the schema's. X is then the table itself, with text and missing values.
+        Public facts about the columns of a table, in place of `classes`. A parameter that is set takes precedence over
+        the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before teachers are fitted. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise, blocks and the seeds of teachers from the operating system's cryptographic generator. Anything
-        else makes them reproducible, and undoes the privacy: for tests only.
+        If None, noise, blocks and the seeds of teachers are cryptographically secure. Other values are for tests only,
+        and give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -287,23 +286,23 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
     Attributes
     ----------
     student_ : estimator
-        The fitted student. One that says the same to every row, if only one class won, or no row was answered.
+        Fitted student. It is constant if only one class won, or no row was labelled.
     answered_ : ndarray of shape (n_answered,)
-        Positions in `public_X` of the rows that were answered.
+        Positions in `public_X` of the labelled rows.
     answers_ : ndarray of shape (n_answered,)
-        Their labels: those with the largest noisy votes.
+        Labels of these rows, with the largest noisy votes.
     n_teachers_ : int
         Number of teachers.
     classes_ : ndarray of shape (n_classes,)
-        The label set.
+        Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanisms, sensitivities and noise scales.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
@@ -312,16 +311,17 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
 
     Notes
     -----
-    **Privacy.** Each record is drawn into a block by itself, so that adding or removing one changes one teacher. Its
-    votes on :math:`A` rows move the counts by :math:`\sqrt{2A}` at most in L2 norm, and the largest counts of :math:`Q`
-    rows by :math:`\sqrt Q`. Both releases are Gaussian with independent noise, and every row that is tested is charged
-    for, whether or not it is answered. The cost is the same for all data: how much teachers agree is private, and a
-    smaller epsilon by agreement would be a release. A teacher that fails, for whatever data, abstains; so does one
-    without records; one that sees a single class says that. Teachers are clones with seeds of their own, without
-    callbacks, and in one process each (`n_jobs` is 1). What they warn of, print or log is lost; global generators and
-    settings are put back after each. An interrupt from the keyboard ends the fit. Not covered: that `fit` raises an
-    error for values that are not finite, how long it takes, a process that runs out of memory or is killed (a
-    ``MemoryError`` is a teacher's failure like any other), what teachers write to files, and a teacher that remembers
+    **Privacy.** Each record is drawn into a block independently. Therefore adding or removing one record changes one
+    teacher. Its votes on :math:`A` rows move the counts by at most :math:`\sqrt{2A}` in L2 norm, and the largest counts
+    of :math:`Q` rows by at most :math:`\sqrt Q` (:ref:`PATE, theorem 1 <pate-theorem-1>`). Both releases are Gaussian
+    with independent noise, and every tested row is charged, whether or not it is labelled. The cost does not depend on
+    the data. The agreement of the teachers is private, and a smaller epsilon by agreement would be a release. A teacher
+    that fails for any reason, or has no records, abstains. A teacher with records of a single class votes for that
+    class. Teachers are clones with seeds of their own, without callbacks, and each runs in one process (`n_jobs` is 1).
+    Their warnings, printed text and logs are suppressed. Global generators and settings are restored after each
+    teacher. An interrupt from the keyboard ends the fit. The guarantee covers neither an error for values that are not
+    finite nor the time that `fit` takes. It also does not cover files that teachers write, and a process that runs out
+    of memory or is killed (a ``MemoryError`` is a failure of the teacher like any other). A teacher must not remember
     one block when it is fitted to the next, through something that ``clone`` does not copy, such as a global generator
     of another library.
 
@@ -429,7 +429,7 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
         if parameters.threshold is not None:
             agreement = session.release(AGREEMENT, votes.max(axis=1))
             answered = postprocess_answered(agreement, parameters.threshold * n_teachers, parameters.n_answers)
-        # Rows that are not answered are filled up, so that the release has the size that was planned.
+        # The rows are padded with rows that are not labelled, so that the release has the planned size.
         shown = np.zeros((parameters.n_answers, n_classes))
         shown[: len(answered)] = votes[answered]
         released = session.release(VOTES, shown)[: len(answered)]
@@ -454,7 +454,7 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
         return RandomForestClassifier(10) if self.teacher is None else self.teacher
 
     def predict(self, X: Any) -> NDArray:
-        """Return what the student says.
+        """Return the labels that the student predicts.
 
         Parameters
         ----------
@@ -471,7 +471,7 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
 
     @available_if(_with_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Return the student's class probabilities; the default student's are expected parts of the votes.
+        """Return the class probabilities of the student. The default student returns expected parts of the votes.
 
         Parameters
         ----------
@@ -481,7 +481,7 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``. A class that won no row has 0.
+            In the order of ``classes_``. A class that won no row has probability 0.
         """
         check_is_fitted(self, "student_")
         known = self.student_.predict_proba(validate_quietly(self, X, dtype=np.float64, reset=False))
@@ -532,9 +532,8 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
             check_inner(self.student, "student", "classifier")
         if self.public_X is None:
             raise ValueError(
-                "public_X must be given: rows without labels that are public knowledge, for teachers to vote on. "
-                "The student learns from these alone; rows of the private data cannot take their place, since the "
-                "student would show them"
+                "public_X must be given: public rows without labels, on which the teachers vote. Do not use rows "
+                "of the private data, because the student learns from these rows and would disclose them"
             )
         return Parameters(epsilon, delta, n_teachers, most, threshold, share, n_rows=1)
 
@@ -553,7 +552,7 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
         return np.array(rows, order="C")
 
     def _try_out(self, teacher: Any, rows: Array, classes: NDArray) -> None:
-        """Fit teacher and student to public rows with labels in turn: what cannot be fitted is to cost nothing."""
+        """Fit teacher and student to public rows with labels in turn, to find errors before any charge."""
         n = max(min(len(rows), _TRIAL_ROWS), _TRIAL_ROWS_PER_CLASS * len(classes))
         some = rows[np.arange(n) % len(rows)]
         labels = classes[np.arange(n) % len(classes)]

@@ -1,7 +1,7 @@
 r"""Sample and aggregate, for any estimator or statistic (Nissim, Raskhodnikova and Smith 2007; Smith 2011).
 
-Records are drawn into blocks, each by itself and in secret. An estimator without privacy is fitted to each block. What
-it finds, clipped to public bounds, is aggregated: released is the sum over blocks with noise (see ``blocks_l2`` and
+Records are drawn into blocks independently and in secret. An estimator without privacy is fitted to each block. Its
+results, clipped to public bounds, are aggregated. The release is the sum over blocks with noise (see ``blocks_l2`` and
 ``blocks_l1``), or a median that is chosen privately for each number (see `cell_scores`).
 """
 
@@ -75,26 +75,26 @@ SUM = "results, summed over blocks"
 MEDIAN = "medians over blocks"
 _THEOREM = Theorem("Sample and aggregate", 1)
 
-#: Number of blocks where the number of records is not declared; otherwise a block has so many records for each number
-#: of the result, as far as there are.
+#: Number of blocks if the number of records is not declared. Otherwise, a block has so many records for each number of
+#: the result, if there are enough.
 DEFAULT_BLOCKS = 100
 
 _MOST_CELLS = 2**20
 ROWS_PER_NUMBER = 20
 
-#: Rows of a trial on made-up data.
+#: Number of rows of a trial on made-up data.
 _TRIAL_ROWS, _TRIAL_ROWS_PER_CLASS = 50, 10
 
-# What may be asked of a model.
+# The methods of a model that are available.
 _METHODS = ("predict", "predict_proba", "decision_function")
 
-# Anything beyond is as good as infinite.
+# Larger numbers count as infinite.
 _MOST = 1e150
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """Public bounds of one block's result: a box, or a ball."""
+    """Public bounds of the result of one block: a box, or a ball."""
 
     centre: Array
     half: Array
@@ -127,12 +127,11 @@ class Region:
 
 
 def cell_scores(counts: Array) -> Array:
-    r"""Return how far each cell of a grid is from holding the median, which one block moves by 1 at most.
+    r"""Return the score of each cell of a grid: minus its distance from the median. One block moves it by at most 1.
 
     Let :math:`r` results be below a cell, and :math:`s` below it or in it. Its score is minus the distance of half the
-    number of blocks from :math:`[r, s]`. If one block's result moves, :math:`r` and :math:`s` move by 1 at most, hence
-    the score does; some scores go up, others down. A block that goes from one end of the grid to the other attains
-    both.
+    number of blocks from :math:`[r, s]`. If the result of one block moves, :math:`r` and :math:`s` move by at most 1,
+    and so does the score. Some scores increase, and others decrease. A block that crosses the grid attains both.
     """
     upto = np.cumsum(counts, axis=1)
     middle = upto[:, -1:] / 2
@@ -148,7 +147,7 @@ def made_up_rows(n_rows: int, n_features: int) -> Array:
 
 
 def as_numbers(value: Any) -> Array:
-    """Return real numbers in one vector; anything else is an error."""
+    """Return real numbers in one vector. Other values are an error."""
     array = np.asarray(value)
     if array.dtype.kind not in "fiub":
         raise TypeError("a result must hold real numbers")
@@ -161,7 +160,7 @@ def numbers_of(model: Any, attributes: tuple[str, ...]) -> Array:
 
 
 def with_every_class(rows: NDArray, targets: NDArray, classes: NDArray) -> tuple[NDArray, NDArray]:
-    """Return the records of a block, and one at their mean for each class that has none."""
+    """Return the records of a block, and one record at their mean for each class without records."""
     missing = np.setdiff1d(classes, targets)
     middle = np.tile(rows.mean(axis=0, dtype=np.float64).astype(rows.dtype), (len(missing), 1))
     return np.concatenate([rows, middle]), np.concatenate([targets, missing])
@@ -176,17 +175,17 @@ def block_result(
     targets: NDArray | None,
     seed: int,
 ) -> Array:
-    """Return what is found in one block, or raise something."""
+    """Return the result of one block, or raise an exception."""
     if len(rows) == 0:
         raise ValueError
     if not attributes:
-        # It may remember what it sees, or have a generator of its own.
+        # It may keep data, or have a generator of its own.
         result = as_numbers(deepcopy(estimator)(rows))
         found: tuple[tuple[int, ...], ...] = (result.shape,)
     else:
         model = prepared(estimator, seed)
         if classes is not None and targets is not None:
-            # Most classifiers need two classes, and would say nothing of the one that a block has.
+            # Most classifiers need two classes, and would have no result for a block with a single class.
             rows, targets = with_every_class(rows, targets, classes)
         model = model.fit(rows) if targets is None else model.fit(rows, targets)
         if classes is not None and not np.array_equal(model.classes_, classes):
@@ -204,7 +203,7 @@ def postprocess_mean(released: Array, region: Region, n_blocks: int) -> Array:
 
 
 def postprocess_median(released: Array, region: Region, grid_size: int) -> Array:
-    """Return the middles of chosen cells."""
+    """Return the centres of the chosen cells."""
     cells = released.argmax(axis=1) if released.ndim == 2 else released
     return np.asarray(region.centre + region.half * ((2 * cells + 1) / grid_size - 1))
 
@@ -230,7 +229,7 @@ class Parameters:
     grid_size: int
 
     def plan(self, region: Region) -> PrivacyGuarantee:
-        """Return what is going to be released."""
+        """Return the planned releases."""
         epsilon, delta, p = self.epsilon, self.delta, region.size
         mechanism: Mechanism
         event: PrivacyEvent
@@ -252,7 +251,7 @@ class Parameters:
 
 @dataclass(frozen=True, eq=False)
 class Template:
-    """An estimator fitted to made-up rows, and the shapes of what it finds."""
+    """An estimator fitted to made-up rows, and the shapes of its results."""
 
     model: Any
     attributes: tuple[str, ...]
@@ -264,7 +263,7 @@ class Template:
 
 
 def _say_the_same(models: list[Any], rows: Array) -> bool:
-    """Tell whether two models say the same of public rows, by each way that there is to ask."""
+    """Tell whether two models agree on public rows in all available methods."""
     for method in _METHODS:
         if hasattr(models[0], method):
             one, other = (np.asarray(getattr(model, method)(rows)) for model in models)
@@ -282,69 +281,69 @@ def _has(name: str) -> Any:
 
 
 class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
-    r"""An estimator or statistic, computed on blocks of the records and averaged with noise.
+    r"""Differentially private average of an estimator or statistic over blocks of the records.
 
-    What an estimator without privacy finds in disjoint blocks of the records, its coefficients say, is clipped to
-    public bounds and averaged with noise, or its median is chosen. It takes estimators as they stand, classifiers and
-    regressors, and any function of rows that returns a vector. A private estimator of the same model is more accurate;
-    this one is for where there is none.
+    The results of an estimator without privacy on disjoint blocks of the records, such as its coefficients, are clipped
+    to public bounds and averaged with noise, or their median is chosen. It accepts classifiers and regressors without a
+    change, and any function of rows that returns a vector. A private estimator of the same model is more accurate. Use
+    this one if there is none.
 
     Parameters
     ----------
     estimator : estimator or callable
-        What is fitted to each block; or a function that maps rows to a number or an array, always of the same shape,
-        which is evaluated on each block. The fitted meta-estimator then has no ``predict``. Each block gets a deep copy
-        as it was before the fit, with the same generator of random numbers if it holds one. Plain functions and modules
-        are not copied: a function must not remember anything, in a closure or elsewhere.
+        Estimator that is fitted to each block, or a function that is evaluated on each block. A function maps rows to a
+        number or an array, always of the same shape, and the fitted meta-estimator then has no ``predict``. Each block
+        gets a deep copy of the state before the fit, with the same generator of random numbers if it holds one. Plain
+        functions and modules are not copied. Therefore a function must not remember anything.
     attributes : tuple of str, default=None
-        Fitted attributes that make up the result, of public shapes. Predictions of the aggregate use these, and
-        nothing else that the estimator learns; one that needs more is refused. None is ``("coef_", "intercept_")``, or
+        Fitted attributes that make up the result, of public shapes. Predictions of the aggregate use only these. An
+        estimator that needs other attributes is refused. If None, they are ``("coef_", "intercept_")``, or
         ``("coef_",)`` if `estimator` has ``fit_intercept=False``.
     aggregator : {"mean", "median"}, default="mean"
-        The mean over blocks with noise, or a median for each number, chosen by the exponential mechanism (with
-        ``delta=0``, by permute-and-flip) among the cells of a grid. The median suits few numbers within wide bounds:
-        its error hardly depends on their width.
+        ``"mean"`` is the mean over blocks with noise. ``"median"`` chooses the median of each number among the cells of
+        a grid, by the exponential mechanism (by permute-and-flip with ``delta=0``). Use the median for few numbers
+        within wide bounds, because its error hardly depends on their width.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP. Choose it far below one over the
-        number of records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP. Choose a value far below one over the
+        expected number of records.
     bounds : tuple (lower, upper) or dict, default=None
-        Bounds of the result, numbers or one for each of its numbers, from public knowledge; or such a pair for each of
-        `attributes`, by name. What a block finds beyond is clipped, silently. A block that fails says the middle.
+        Public bounds of the result: numbers, or one for each number of the result. A dict has such a pair for each of
+        `attributes`, by name. Results of a block beyond the bounds are clipped, without a warning. The result of a
+        block that fails is the centre of the bounds.
     radius : float, default=None
-        In place of `bounds`: the result is clipped to this distance from `center`. For the mean only.
+        Clipping bound in place of `bounds`: the largest distance of the result from `center`. Only for the mean.
     center : float or array-like, default=0.0
-        The centre of that ball.
+        Centre of this ball.
     n_blocks : int, default=None
-        Number of blocks, a million at most. None takes 20 records of `expected_n` for each number of the result, but
-        10 blocks at least; 100 if `expected_n` is not given.
+        Number of blocks, at most a million. If None, it is chosen for 20 records of `expected_n` for each number of the
+        result, and is at least 10. If `expected_n` is also None, it is 100.
     grid_size : int, default=256
-        Number of cells that bounds are divided into for the median, 2**20 at most.
+        Number of cells between the bounds for the median, at most 2**20.
     expected_n : float, default=None
-        Number of records, as far as publicly known. It decides the number of blocks alone.
+        Publicly known, approximate number of records. It only determines the number of blocks.
     classes : array-like, default=None
-        The label set, if `estimator` is a classifier. Records with other labels are dropped. None declares the labels
-        that occur to be public. If a block has no record of a class, one record at the mean of the block's rows is
-        added to the block, with that label.
+        Public label set, if `estimator` is a classifier. Rows with other labels are left out. If None, the labels in
+        `y` are declared public, with a `PrivacyAssumptionWarning`. If a block has no record of a class, one record at
+        the mean of the block's rows is added to the block, with that label.
     n_jobs : int, default=None
         Number of processes that work on blocks. Threads are not used.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
+        ``"balanced"``, 4 % of the budget is spent on the counts of the labels. The weights are inversely proportional
+        to these counts, with a ratio of at most 100.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `classes`. A value that is given for `classes`
-        counts instead of the schema's. X is then the table itself, with text and missing values.
+        Public facts about the columns of a table, in place of `classes`. A parameter that is set takes precedence over
+        the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before anything is fitted to the data. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise, blocks and seeds from the operating system's cryptographic generator. Anything else makes them
-        reproducible, and undoes the privacy: for tests only.
+        If None, noise, blocks and seeds are cryptographically secure. Other values are for tests only, and give no
+        privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -353,39 +352,41 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     Attributes
     ----------
     estimator_ : estimator
-        A clone that was fitted to made-up rows, with the private result in its `attributes`. None for a function.
+        Clone that was fitted to made-up rows, with the private result in its `attributes`. None for a function.
     result_ : ndarray of shape (n_numbers,)
-        The private result: all attributes, one after the other.
+        Private result: all attributes, one after the other.
     n_blocks_ : int
         Number of blocks.
     classes_ : ndarray of shape (n_classes,)
-        The label set, if `estimator` is a classifier.
+        Label set, sorted, if `estimator` is a classifier.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
     PATEClassifier : Votes in place of averages, for classifiers without parameters to average.
-    skdp.cluster.SampleAggKMeans : The same for centres of clusters, which have no order.
+    skdp.cluster.SampleAggKMeans : The same method for centres of clusters, which have no order.
 
     Notes
     -----
-    **Privacy.** Each record is drawn into a block by itself, so that adding or removing one changes one block, whose
-    result moves from any point of the bounds to any other. In units of half the widths, the sum over blocks of
-    :math:`p` numbers moves by :math:`2\sqrt p` in L2 norm (by 2 within a ball), and the score of a cell for the median
-    by 1. If the estimator fails on a block, the result of the block is the centre of the bounds. A record that is added
-    to a block because the block lacks a class depends on that block alone, and does not change these bounds. Estimators
-    are clones with seeds of their own, without callbacks, and in one process each; functions are deep copies. What they
-    warn of, print or log is lost; global generators and settings are put back after each. An interrupt from the
-    keyboard ends the fit. Not covered: that `fit` raises an error for values that are not finite, how long it takes, a
-    process that runs out of memory or is killed, what estimators write to files, and one that remembers a block when it
-    is fitted to the next, through something that ``clone`` (or ``deepcopy``, of a function) does not copy.
+    **Privacy.** Each record is drawn into a block independently. Therefore adding or removing one record changes one
+    block, whose result can move from any point of the bounds to any other. In units of half the widths, the sum over
+    blocks of :math:`p` numbers moves by :math:`2\sqrt p` in L2 norm (by 2 within a ball), and the score of a cell for
+    the median by 1 (:ref:`sample and aggregate, theorem 1 <sample-aggregate-theorem-1>`). If the estimator fails on a
+    block, the result of the block is the centre of the bounds. A record that is added to a block without a class
+    depends on that block only, and does not change these bounds. Estimators are clones with seeds of their own, without
+    callbacks, and each runs in one process. Functions are deep copies. Their warnings, printed text and logs are
+    suppressed. Global generators and settings are restored after each block. An interrupt from the keyboard ends the
+    fit. The guarantee covers neither an error for values that are not finite nor the time that `fit` takes. It also
+    does not cover files that estimators write, and a process that runs out of memory or is killed. An estimator must
+    not remember one block when it is fitted to the next, through something that ``clone`` (or ``deepcopy``, for a
+    function) does not copy.
 
     References
     ----------
@@ -472,10 +473,10 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Finite features.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Labels of a classifier, finite targets of a regressor; not used otherwise.
+            Labels of a classifier, or finite targets of a regressor. Ignored otherwise.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
-            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
+            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
 
         Returns
         -------
@@ -542,7 +543,7 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
 
     @_has("predict")  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> NDArray:
-        """Return what the estimator predicts with the private result.
+        """Return the predictions of the estimator with the private result.
 
         Parameters
         ----------
@@ -586,7 +587,7 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         log_probabilities : ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        # Some classifiers warn of probabilities that are 0.
+        # Some classifiers warn about probabilities that are 0.
         with np.errstate(divide="ignore"):
             return self._ask("predict_log_proba", X)
 
@@ -602,13 +603,13 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            As of the estimator.
+            Scores in the shape that the estimator returns.
         """
         return self._ask("decision_function", X)
 
     @_has("score")  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the estimator's score.
+        """Return the score of the estimator.
 
         Parameters
         ----------
@@ -636,7 +637,7 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         n_features : int, optional
             Number of columns of X. Ignored if `schema` is set.
         n_classes : int, optional
-            Number of labels; needed for a classifier if `classes` is None.
+            Number of labels. Required for a classifier if `classes` is None.
         n_targets : int, default=1
             Number of columns of y, for a regressor.
 
@@ -677,7 +678,9 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         if not self._is_statistic():
             check_inner(self.estimator, "estimator", "classifier, regressor or other estimator")
         elif self.attributes is not None:
-            raise ValueError("attributes are of estimators: a function returns its result")
+            raise ValueError(
+                "attributes must be None if estimator is a function, because a function returns its result"
+            )
         if self.attributes is not None and not _are_names(self.attributes):
             raise ValueError(f"attributes must be different names of fitted attributes, got {shown(self.attributes)}")
         if self.n_blocks is not None:
@@ -688,7 +691,7 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         if self.radius is not None:
             check_positive(self.radius, "radius")
             if self.bounds is not None or aggregator == "median":
-                raise ValueError("radius takes the place of bounds, and is for the mean: set one of the two to None")
+                raise ValueError("radius is for aggregator='mean' without bounds. Set radius or bounds to None")
         elif isinstance(self.bounds, Mapping):
             for name, pair in self.bounds.items():
                 check_bounds(pair, f"bounds[{name!r}]", "the attribute")
@@ -697,12 +700,12 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         return Parameters(epsilon, delta, aggregator, grid_size)
 
     def _template(self, n_features: int, classes: NDArray | None, n_targets: tuple[int, ...]) -> Template:
-        """Fit the estimator to made-up rows, twice: what cannot be fitted, or aggregated, is to cost nothing."""
+        """Fit the estimator to made-up rows, twice, to find errors of the fit or the aggregation before any charge."""
         trials = [self._made_up(more, n_features, classes, n_targets) for more in (False, True)]
         if self._is_statistic():
             sizes = tried(lambda: [as_numbers(deepcopy(self.estimator)(rows)).size for rows, _ in trials], "estimator")
             if sizes[0] != sizes[1]:
-                raise ValueError("estimator must return as many numbers for any number of rows")
+                raise ValueError("estimator must return the same number of values for any number of rows")
             return Template(None, (), ((sizes[0],),))
         attributes = self.attributes
         if attributes is None:
@@ -726,15 +729,16 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             raise ValueError(f"attributes {attributes} of estimator must have shapes that do not depend on the data")
         if not same:
             raise ValueError(
-                f"estimator predicts by more than its attributes {attributes}, and nothing else is kept of what it "
-                "learns: name all that it predicts by in attributes, or pass a function that returns the numbers"
+                f"estimator predicts by more than its attributes {attributes}, but only these are kept. Name all "
+                "fitted attributes that its predictions use in attributes, or pass a function that returns the "
+                "numbers"
             )
         return Template(models[0], attributes, shapes[0])
 
     def _made_up(
         self, more: bool, n_features: int, classes: NDArray | None, n_targets: tuple[int, ...]
     ) -> tuple[Array, NDArray | None]:
-        """Return rows and targets of a trial; or more of them, elsewhere in the unit box, and unbalanced."""
+        """Return rows and targets of a trial, or more rows, elsewhere in the unit box, and unbalanced."""
         least = _TRIAL_ROWS if classes is None else max(_TRIAL_ROWS, _TRIAL_ROWS_PER_CLASS * len(classes))
         n = least + least // 2 if more else least
         rows = made_up_rows(n, n_features)
@@ -780,7 +784,7 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
 
 
 def _are_names(value: Any) -> bool:
-    # A set has no order.
+    # Sets are refused, because they have no order.
     if not isinstance(value, Sequence) or isinstance(value, str | bytes) or not all(isinstance(n, str) for n in value):
         return False
     return 0 < len(value) == len(set(value))

@@ -1,8 +1,8 @@
-"""The student that PATE trains where it is not given one: regression on noisy votes.
+"""The default student of PATE: regression on noisy votes.
 
-The released votes say more than which class has most of them. A student that is fitted to the winners alone takes a
-label that won by noise for as good as one that won by far; a regression on the votes averages the noise out. How much
-it smooths is chosen by cross-validation on what was released, which costs nothing.
+The released votes hold more information than the winning labels. A student that is fitted to the winning labels treats
+a label that won by noise like one that won clearly. A regression on the votes averages the noise out. Its smoothness is
+chosen by cross-validation on the release, which is post-processing.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from sklearn.preprocessing import StandardScaler
 
 Array = NDArray[np.float64]
 
-#: Rows that the kernel is approximated by.
+#: Number of rows of the approximation of the kernel.
 MOST_COMPONENTS = 300
 
-#: Width of the kernel: this over the number of columns, on standardised rows.
+#: Width of the kernel, on standardised rows: this over the number of columns.
 GAMMA = 0.5
 
-# A larger penalty would leave the mean alone to tell classes apart, which rows of much noise seem to ask for.
+# A larger penalty would leave only the mean to distinguish classes, which very noisy rows seem to favour.
 _ALPHAS = tuple(np.logspace(-2, 1.5, 13).tolist())
 
 
 def shrunk_mean(parts: Array, noise: float) -> Array:
     """Return the mean part of each class, shrunk towards 0 by its noise (James and Stein 1961)."""
-    # Without shrinkage, the class that the noise favours on average would win everywhere.
+    # Without shrinkage, the class with the largest mean noise would win everywhere.
     if len(parts) == 0:
         return np.zeros(parts.shape[1])
     mean = parts.mean(axis=0)
@@ -43,7 +43,7 @@ class VoteRegressor(ClassifierMixin, BaseEstimator):
     """Kernel ridge regression on parts of votes, and the class with the largest of them."""
 
     def fit(self, X: Array, parts: Array, noise: float, rows: Array, classes: NDArray) -> Self:
-        """Fit the student to released parts of votes, less their mean over classes; there may be no answered rows."""
+        """Fit the student to released parts of votes, minus their mean over classes. There may be no labelled rows."""
         # All public `rows` give the scale of the columns. `noise` is the standard deviation of the noise in one part.
         self.classes_ = classes
         self.n_features_in_ = rows.shape[1]
@@ -60,7 +60,7 @@ class VoteRegressor(ClassifierMixin, BaseEstimator):
         """Return the expected parts of the votes, of shape (n_samples, n_classes), positive and with sum 1."""
         expected = np.zeros((len(X), 1)) if self.regressor_ is None else self.regressor_.predict(X)
         parts = np.maximum(expected + self.mean_ + 1 / len(self.classes_), 0.0)
-        # The largest is as large as the average at least.
+        # The largest part is at least the average.
         return np.asarray(parts / parts.sum(axis=1, keepdims=True))
 
     def predict(self, X: Array) -> NDArray:

@@ -1,4 +1,4 @@
-"""Pictures of accuracy, budgets, coefficients and curves under privacy, and model cards."""
+"""Displays of accuracy, budgets, coefficients and curves under privacy, and model cards."""
 
 from ._additive import AdditiveTermsDisplay
 from ._card import model_card

@@ -1,4 +1,4 @@
-"""The display of the curves of an additive model, and of how far the noise may have moved them."""
+"""The display of the curves of an additive model, and of the effect of the noise on them."""
 
 from __future__ import annotations
 
@@ -23,64 +23,66 @@ _PANEL = 2.9, 2.3
 
 
 class AdditiveTermsDisplay:
-    """The curves of a private additive model, one panel for each column, with what the law of the noise implies.
+    """Display of the curves of a private additive model within the noise, with one panel for each column.
 
-    Use `from_estimator` to make one. Steps are bins, and points are categories; the point to the right of
-    steps stands for missing values. Columns that a schema declares with ``scale="log"`` have a logarithmic axis, which
-    is linear around 0 if the lower bound is not positive. The dark band is the interval of the
-    noise if the rows that it is computed from stand for the records. The pale one holds whatever the records are.
-    Neither covers how well the records stand for others, nor the bias of smoothing, clipping and of the penalty.
+    Use `from_estimator` to make one. Steps are bins, and points are categories. The point to the right of steps stands
+    for missing values. Columns that a schema declares with ``scale="log"`` have a logarithmic axis, which is linear
+    around 0 if the lower bound is not positive. The dark band is the interval of the noise, if the rows from which it
+    is computed represent the records. The light band is an upper bound for all possible records. Neither band covers
+    the sampling error of the records, or the bias of smoothing, clipping and the penalty.
 
     Parameters
     ----------
     terms : list of ndarray of shape (n_cells, n_outputs)
-        The curves of the terms of one column.
+        Curves of the terms of one column.
     noise, most_noise : list of ndarray of shape (n_cells, n_outputs)
-        Standard deviations of the noise in them, and their largest possible ones.
+        Standard deviations of the noise in the curves, and the largest possible ones.
     level : float
-        Of the intervals.
+        Level of the intervals.
     term_names : list of str
-        Titles of panels.
+        Titles of the panels.
     cell_names : list of list of str
-        Names of cells.
+        Names of the cells.
     bin_edges : list of ndarray or None
-        Edges of bins; None for categories.
+        Edges of the bins. None for categories.
     output_names : list of str
         Labels, or the target.
     estimator_name : str, default=None
-        For the title.
+        Name in the title.
     x_scales : list of dict, default=None
         Arguments of ``Axes.set_xscale``, such as ``{"value": "log"}``, for each panel. If None, all axes are linear.
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib Axes
-        The panels.
+        Panels.
     figure_ : matplotlib Figure
-        The figure of them.
+        Figure with the panels.
 
     See Also
     --------
-    CoefficientUncertaintyDisplay : The same for linear models.
+    CoefficientUncertaintyDisplay : The same display for linear models.
 
     Notes
     -----
-    **Privacy.** Released numbers and the public law of the noise are all that is looked at, and the rows that are given
-    to `from_estimator`: what is drawn is a function of these too, so they have to be public, or the picture stays with
-    who holds them.
+    **Privacy.** The display uses released numbers, the public distribution of the noise, and the rows that are passed
+    to `from_estimator`. The picture is a function of these rows. Therefore use public rows, or keep the picture
+    private.
 
-    **The dark band** is the normal interval of the noise, to first order, about what the solver would have found
-    without noise. It takes the second derivative of the loss at the released model: from the rows that are given, or
-    from pseudo-records with the released counts in each column and independent columns. Where columns say the same, as
-    a number of rooms and one of bedrooms do, pseudo-records make it too narrow, by a factor of up to 6 on Adult; with
-    some thousand rows of the same kind, it is right within a quarter for most columns.
+    **The dark band** is the normal interval of the noise, to first order, around the solution without noise. It needs
+    the second derivative of the loss at the released model. This is computed from the given rows, or from
+    pseudo-records with the released counts in each column and independent columns. If columns are correlated, such as a
+    number of rooms and one of bedrooms, pseudo-records make the band too narrow, by a factor of up to 6 on Adult. With
+    some thousand rows of the same kind, the band is correct within a quarter for most columns.
 
-    **Given the counts.** Neither band covers the noise in the counts by which curves are centred. It moves a whole
-    curve up or down, and the intercept back, so that the model stays the same. With many records that is little; with
-    ``delta=0`` and some thousand records, it doubled the standard deviation of a steep curve: read shapes, not levels.
+    **Given the counts.** Neither band covers the noise in the counts by which curves are centred. This noise moves a
+    whole curve up or down, and the intercept in the other direction, so that the model stays the same. With many
+    records, the effect is small. With ``delta=0`` and some thousand records, it doubled the standard deviation of a
+    steep curve. Therefore read shapes, not levels.
 
-    **The pale band** takes no second derivative, which is the worst that records can do. For objective perturbation
-    with a positive delta it is a theorem about the mean over the noise [1]_; otherwise it is to first order.
+    **The light band** assumes a second derivative of 0, which is the worst case over all records. For objective
+    perturbation with a positive delta, it is a theorem about the mean over the noise [1]_. Otherwise, it is of first
+    order.
 
     References
     ----------
@@ -136,23 +138,23 @@ class AdditiveTermsDisplay:
         plot: bool = True,
         **kwargs: Any,
     ) -> Self:
-        """Read the curves off a model, and draw them.
+        """Compute the curves of a model and their noise, and draw them.
 
         Parameters
         ----------
         estimator : estimator
-            A fitted `DPAdditiveClassifier` or `DPAdditiveRegressor`.
+            Fitted `DPAdditiveClassifier` or `DPAdditiveRegressor`.
         X : array-like of shape (n_samples, n_features), default=None
-            Some thousand rows that stand for the records, public ones for a picture that is to be. None takes
-            pseudo-records with independent columns.
+            Some thousand rows that represent the records. They must be public if the picture will be public. If None,
+            pseudo-records with independent columns are used.
         columns : array-like of int or str, default=None
-            Columns to draw, by position or name; None for all, up to 36. Terms of two columns are not drawn.
+            Columns to draw, by position or name. If None, all columns, up to 36. Terms of two columns are not drawn.
         level : float, default=0.95
-            Of the intervals, in (0, 1).
+            Level of the intervals, in (0, 1).
         plot : bool, default=True
             Whether to draw the picture.
         **kwargs : dict
-            For `plot`.
+            Arguments of `plot`.
 
         Returns
         -------
@@ -162,12 +164,12 @@ class AdditiveTermsDisplay:
         find = getattr(estimator, "_term_noise", None)
         if find is None:
             raise TypeError(
-                f"there are no curves in {type(estimator).__name__}: it is for DPAdditiveClassifier and "
-                "DPAdditiveRegressor"
+                "estimator must be a DPAdditiveClassifier or a DPAdditiveRegressor, which have curves, got "
+                f"{type(estimator).__name__}"
             )
         level = check_positive(level, "level", most=1.0)
         if level == 1:
-            raise ValueError("level must be less than 1: no interval holds for certain")
+            raise ValueError("level must be less than 1, because no interval is certain")
         noise, most = find(X)
         names = estimator.term_names_[: estimator._n_columns]
         chosen = range(min(len(names), _MOST_PANELS)) if columns is None else [_place(c, names) for c in columns]
@@ -202,7 +204,7 @@ class AdditiveTermsDisplay:
 
     @property
     def most_reach(self) -> float:
-        """Half width of the pale band, in largest standard deviations."""
+        """Half width of the light band, in largest standard deviations."""
         return math.sqrt(2 * math.log(2 / (1 - self.level)))
 
     def plot(self, axes: Any = None, *, n_cols: int = 4, sharey: bool = True, bound: bool = True) -> Self:
@@ -211,18 +213,18 @@ class AdditiveTermsDisplay:
         Parameters
         ----------
         axes : array-like of matplotlib Axes, default=None
-            One for each panel; None makes a figure.
+            Axes of the panels. If None, a figure is made.
         n_cols : int, default=4
-            Panels in a row of that.
+            Number of panels in a row of this figure.
         sharey : bool, default=True
-            Whether panels of that have the same scale.
+            Whether the panels of this figure have the same scale.
         bound : bool, default=True
-            Whether to draw the pale band.
+            Whether to draw the light band.
 
         Returns
         -------
         self : AdditiveTermsDisplay
-            With ``axes_`` and ``figure_``.
+            The display, with ``axes_`` and ``figure_``.
         """
         if axes is None:
             axes = _panels(len(self.terms), check_integer(n_cols, "n_cols", least=1), sharey)
@@ -242,7 +244,7 @@ class AdditiveTermsDisplay:
 
     def _panel(self, j: int, ax: Any, bound: bool) -> None:
         edges, names = self.bin_edges[j], self.cell_names[j]
-        # The bin for missing values is behind all others.
+        # The bin for missing values comes after all others.
         n_steps = 0 if edges is None else len(names) - (names[-1] == MISSING)
         scale = self.x_scales[j] if self.x_scales is not None and edges is not None else {"value": "linear"}
         if scale != {"value": "linear"}:
@@ -261,7 +263,7 @@ class AdditiveTermsDisplay:
                 for half, alpha in bands:
                     low, high = (curve - half[:, k])[:n_steps], (curve + half[:, k])[:n_steps]
                     ax.stairs(high, own, baseline=low, fill=True, color=color, alpha=alpha, linewidth=0)
-                # A little to the right, on the scale of the axis.
+                # The point is slightly to the right, on the scale of the axis.
                 to_scale = ax.xaxis.get_transform()
                 start, end = to_scale.transform(own[[0, -1]])
                 places = np.full(len(curve) - n_steps, to_scale.inverted().transform([end + 0.06 * (end - start)])[0])
@@ -285,7 +287,7 @@ class AdditiveTermsDisplay:
 
 def _edges(estimator: Any, j: int) -> tuple[Array | None, dict[str, Any]]:
     """Return the edges of the bins of a column, in its own units, and the scale of its axis."""
-    # There are no edges for categories, also if they are ordered.
+    # Categories have no edges, even if they are ordered.
     linear = {"value": "linear"}
     table = estimator._used()
     column = None if table is None else table.schema.get(table.names[j])

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def axes_of(ax: Any) -> Any:
-    """Return `ax`, or new axes if it is None; raise ImportError if matplotlib is not installed."""
+    """Return `ax`, or new axes if it is None. Raise ImportError if matplotlib is not installed."""
     if ax is not None:
         return ax
     try:

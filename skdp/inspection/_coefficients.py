@@ -1,4 +1,4 @@
-"""The display of coefficients, and of how far the noise may have moved them."""
+"""The display of coefficients, and of the effect of the noise on them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ._axes import axes_of
 
 
 class CoefficientUncertaintyDisplay:
-    """Coefficients of a private linear model, with the interval that the law of the noise implies.
+    """Display of the coefficients of a private linear model, with intervals of the noise.
 
-    Use `from_estimator` to make one. The noise's law is public, so that anyone may say how far it has moved a
-    coefficient, at no cost. The interval covers the noise and nothing else: not how well the records stand for others,
-    and not the bias of clipping and of the penalty.
+    Use `from_estimator` to make one. The distribution of the noise is public. Therefore the effect of the noise on a
+    coefficient can be computed without any budget. The interval covers only the noise, and not the sampling error of
+    the records, or the bias of clipping and the penalty.
 
     Parameters
     ----------
@@ -27,36 +27,37 @@ class CoefficientUncertaintyDisplay:
     lower, upper : ndarray of shape (n_outputs, n_features)
         Ends of the intervals.
     level : float
-        With this probability, each, they hold what the coefficient would be without noise.
+        Probability with which each interval contains the coefficient without noise.
     feature_names : list of str
-        One for each column.
+        Names of the columns.
     output_names : list of str
         Labels or targets, one for each row of coefficients.
     estimator_name : str, default=None
-        For the title.
+        Name in the title.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        Axes of the picture.
     figure_ : matplotlib Figure
-        The figure of it.
+        Figure of the axes.
     bars_ : list of matplotlib ErrorbarContainer
-        One for each row of coefficients.
+        Bars, one container for each row of coefficients.
 
     See Also
     --------
-    PrivacyUtilityDisplay : What the noise does to a score.
+    PrivacyUtilityDisplay : Effect of the noise on a score.
 
     Notes
     -----
-    **Privacy.** Released numbers and the public law of the noise are all that is looked at.
+    **Privacy.** The display uses only released numbers and the public distribution of the noise.
 
-    With output perturbation, noise is added to the coefficients, and the interval is exact but for the number of draws.
-    With the functional mechanism, it is added to second moments: coefficients are computed again, many times, from the
-    released moments with further noise of the same law on top, and the interval is that of the differences [1]_. It is
-    right to first order in the noise, hence not where the noise is so large that the ridge does most of the work. The
-    automatic ridge grows with the noise, and so does its bias: for correlated columns, it may be a third of the noise.
+    With output perturbation, noise is added to the coefficients, and the interval is exact except for the number of
+    draws. With the functional mechanism, noise is added to second moments. Coefficients are computed many times from
+    the released moments with further noise of the same distribution, and the interval is that of the differences [1]_.
+    It is correct to first order in the noise. Therefore it is not correct if the noise is so large that the ridge
+    penalty dominates. The automatic penalty grows with the noise, and so does its bias. For correlated columns, the
+    bias may be a third of the noise.
 
     References
     ----------
@@ -107,27 +108,27 @@ class CoefficientUncertaintyDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw noise of the same law, and see how far it moves the coefficients.
+        """Draw noise of the same distribution, and compute its effect on the coefficients.
 
         Parameters
         ----------
         estimator : estimator
-            A fitted `OutputPertLogReg`, `OutputPertSVC` or `FunctionalMechLinReg`. In other models the noise goes
-            through private numbers, or steps, that were not released.
+            Fitted `OutputPertLogReg`, `OutputPertSVC` or `FunctionalMechLinReg`. In other models, the effect of the
+            noise depends on private numbers, or on steps that were not released.
         level : float, default=0.95
-            Of the intervals, in (0, 1).
+            Level of the intervals, in (0, 1).
         n_draws : int, default=500
-            How often noise is drawn.
+            Number of draws of the noise.
         feature_names : array-like of str, default=None
-            None takes ``feature_names_in_``, or numbers the columns.
+            Names of the columns. If None, they are ``feature_names_in_``, or numbers.
         random_state : int, RandomState, Generator or None, default=None
-            Of the draws, which are not those of the fit.
+            Seed of the draws, which are independent of the fit.
         plot : bool, default=True
             Whether to draw the picture.
         ax : matplotlib Axes, default=None
-            Where to.
+            Axes to draw on. If None, a figure is made.
         **kwargs : dict
-            For `plot`.
+            Arguments of `plot`.
 
         Returns
         -------
@@ -139,8 +140,9 @@ class CoefficientUncertaintyDisplay:
         redraw = getattr(estimator, "_coef_with_other_noise", None)
         if redraw is None:
             raise TypeError(
-                f"the law of the noise does not imply that of the coefficients of {type(estimator).__name__}: it is "
-                "for OutputPertLogReg, OutputPertSVC and FunctionalMechLinReg"
+                "estimator must be an OutputPertLogReg, OutputPertSVC or FunctionalMechLinReg, because the "
+                "effect of the noise on the coefficients of other models is not known, got "
+                f"{type(estimator).__name__}"
             )
         source = NoiseSource(random_state)
         coef = np.atleast_2d(estimator.coef_)
@@ -175,14 +177,14 @@ class CoefficientUncertaintyDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to; None makes a figure.
+            Axes to draw on. If None, a figure is made.
         **kwargs : dict
-            For matplotlib's `errorbar`.
+            Arguments of matplotlib's `errorbar`.
 
         Returns
         -------
         self : CoefficientUncertaintyDisplay
-            With ``ax_``, ``figure_`` and ``bars_``.
+            The display, with ``ax_``, ``figure_`` and ``bars_``.
         """
         ax = axes_of(ax)
         rows = np.arange(self.coef.shape[1])[::-1]

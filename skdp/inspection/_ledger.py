@@ -16,35 +16,35 @@ from ._axes import axes_of
 
 
 class LedgerDisplay:
-    """What was spent of a budget, charge after charge, up to its ceiling.
+    """Display of the spent budget after each charge, up to its ceiling.
 
     Use `from_accountant` to make one.
 
     Parameters
     ----------
     spent : ndarray of shape (n_charges,)
-        Epsilon that is proved for the charges up to each, at the ceiling's delta.
+        Proved epsilon of the charges up to each, at the ceiling's delta.
     summed : ndarray of shape (n_charges,)
-        The sum of their epsilons, which is what basic composition would say.
+        Sum of their epsilons, as under basic composition.
     ceiling : Budget
-        What may be spent.
+        Ceiling of the budget.
     names : sequence of str
-        What each charge was for.
+        Descriptions of the charges.
     times : sequence of datetime
-        When, in UTC.
+        Times of the charges, in UTC.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        Axes of the picture.
     figure_ : matplotlib Figure
-        The figure of it.
+        Figure of the axes.
     line_, ceiling_line_ : matplotlib Line2D
-        What was spent, and the ceiling.
+        Lines of the spent budget, and of the ceiling.
 
     See Also
     --------
-    skdp.accounting.BudgetAccountant.to_frame : The same as a table.
+    skdp.accounting.BudgetAccountant.to_frame : The same records as a table.
 
     Notes
     -----
@@ -83,13 +83,13 @@ class LedgerDisplay:
         Parameters
         ----------
         accountant : BudgetAccountant
-            In memory or with a ledger.
+            Accountant, in memory or with a ledger.
         plot : bool, default=True
-            Whether to draw.
+            Whether to draw the picture.
         ax : matplotlib Axes, default=None
-            Where to.
+            Axes to draw on. If None, a figure is made.
         **kwargs : dict
-            For `plot`.
+            Arguments of `plot`.
 
         Returns
         -------
@@ -108,23 +108,23 @@ class LedgerDisplay:
         return display.plot(ax=ax, **kwargs) if plot else display
 
     def plot(self, ax: Any = None, *, x: str = "charge", name: str | None = None, **kwargs: Any) -> Self:
-        """Draw what was spent as steps, and the ceiling.
+        """Draw the spent budget as steps, and the ceiling.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to; None makes a figure.
+            Axes to draw on. If None, a figure is made.
         x : {"charge", "time"}, default="charge"
-            What is along the axis: numbers of charges, or times.
+            Horizontal axis: numbers of charges, or times.
         name : str, default=None
-            For the legend.
+            Name in the legend.
         **kwargs : dict
-            For matplotlib's `step`.
+            Arguments of matplotlib's `step`.
 
         Returns
         -------
         self : LedgerDisplay
-            With ``ax_``, ``figure_``, ``line_`` and ``ceiling_line_``.
+            The display, with ``ax_``, ``figure_``, ``line_`` and ``ceiling_line_``.
         """
         check_choice(x, "x", ("charge", "time"))
         ax = axes_of(ax)

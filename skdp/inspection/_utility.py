@@ -18,43 +18,43 @@ from ._axes import axes_of
 
 
 class PrivacyUtilityDisplay:
-    """A score of an estimator at several epsilons: its mean, and how far noise and splits spread it.
+    """Display of a score of an estimator at several epsilons: its mean, and its spread over noise and splits.
 
     Use `from_estimator` to make one.
 
     Parameters
     ----------
     epsilons : ndarray of shape (n_epsilons,)
-        Increasing.
+        Values of epsilon, increasing.
     scores : ndarray of shape (n_epsilons, n_fits)
-        One for each fit.
+        Score of each fit.
     baseline : ndarray of shape (n_splits,) or None
         Scores without privacy.
     score_name : str, default=None
-        For the axis.
+        Name of the axis.
     estimator_name : str, default=None
-        For the legend.
+        Name in the legend.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        Axes of the picture.
     figure_ : matplotlib Figure
-        The figure of it.
+        Figure of the axes.
     line_, band_ : matplotlib artists
-        The means, and between which the middle part of the scores lies.
+        Mean scores, and the band of the middle part of the scores.
     baseline_line_ : matplotlib Line2D or None
-        The mean without privacy.
+        Mean score without privacy.
 
     See Also
     --------
-    skdp.model_selection.private_score : A score on private records that is paid.
+    skdp.model_selection.private_score : A private score that is charged.
 
     Notes
     -----
-    **Privacy.** There is none: all scores are exact, and each compares private models on the same records. It is for
-    data that are public, or made up to be like those that are to be protected. With private records, choose by
-    :class:`~skdp.model_selection.DPGridSearchCV`, and judge by :func:`~skdp.model_selection.private_score`.
+    **Privacy.** The display is not private. All scores are exact, and compare private models on the same records. Use
+    it for public or synthetic records. For private records, choose by :class:`~skdp.model_selection.DPGridSearchCV`,
+    and evaluate by :func:`~skdp.model_selection.private_score`.
 
     Examples
     --------
@@ -110,35 +110,36 @@ class PrivacyUtilityDisplay:
         Parameters
         ----------
         estimator : estimator
-            Private, unfitted, without an accountant; or a pipeline of such, with `parameter`.
+            Unfitted private estimator without an accountant, or a pipeline of such estimators, with `parameter`.
         X : array-like of shape (n_samples, n_features)
-            Records that may be seen.
+            Records that are not private.
         y : array-like of shape (n_samples,), default=None
             Labels or targets.
         epsilons : array-like, default=(0.1, 0.3, 1.0, 3.0, 10.0)
-            Positive.
+            Values of epsilon. Must be strictly positive and finite.
         scoring : str or callable, default=None
-            As in scikit-learn; None takes the estimator's own score.
+            Score as in scikit-learn. If None, the method `score` of the estimator is used.
         cv : int or splitter, default=None
-            As in scikit-learn; None takes five folds.
+            Splits as in scikit-learn. If None, there are five folds.
         n_repeats : int, default=3
             Number of fits at each epsilon on each split.
         baseline : estimator, default=None
-            Without privacy, for a line at its score. None takes the same estimator at ``epsilon=inf``, ``False`` none.
+            Estimator without privacy, for a line at its score. If None, it is the same estimator at ``epsilon=inf``. If
+            ``False``, there is no line.
         parameter : str, default="epsilon"
-            Which parameter is set, for instance ``"model__epsilon"``.
+            Name of the parameter that is set, for instance ``"model__epsilon"``.
         data_are_public : bool, default=False
-            Has to be True: that nothing here is private.
+            Must be True, as a confirmation that no record is private.
         n_jobs : int, default=None
-            Processes, as in joblib.
+            Number of processes, as in joblib.
         random_state : int or None, default=None
-            Of the noise: for pictures that can be repeated.
+            Seed of the noise, for pictures that can be repeated.
         plot : bool, default=True
-            Whether to draw.
+            Whether to draw the picture.
         ax : matplotlib Axes, default=None
-            Where to.
+            Axes to draw on. If None, a figure is made.
         **kwargs : dict
-            For `plot`.
+            Arguments of `plot`.
 
         Returns
         -------
@@ -146,16 +147,18 @@ class PrivacyUtilityDisplay:
         """
         if data_are_public is not True:
             raise ValueError(
-                "scores are exact, and each is a release: draw this on public or synthetic records, and say so by "
-                "data_are_public=True. For private ones there are DPGridSearchCV and private_score"
+                "data_are_public must be True, because exact scores of private records would be releases. Use "
+                "public or synthetic records here, and DPGridSearchCV and private_score for private ones"
             )
         values = np.unique(np.array([check_epsilon(epsilon) for epsilon in np.ravel(epsilons).tolist()]))
         if values.size == 0 or values[-1] == math.inf:
-            raise ValueError("epsilons must be finite, one or more; baseline is for no privacy")
+            raise ValueError(
+                "epsilons must hold one or more finite numbers. Use baseline for the score without privacy"
+            )
         n_repeats = check_integer(n_repeats, "n_repeats", least=1)
         for part in parts_of(estimator):
             if getattr(part, "accountant", None) is not None:
-                raise ValueError("estimator must have no accountant: this is for records that nobody has to protect")
+                raise ValueError("the accountant of estimator must be None, because the records are public")
         if parameter not in estimator.get_params():
             others = ", ".join(f"parameter={name!r}" for name in estimator.get_params() if name.endswith("__epsilon"))
             hint = f": set {others}" if others else "; see parameter"
@@ -187,23 +190,23 @@ class PrivacyUtilityDisplay:
         return display.plot(ax=ax, **kwargs) if plot else display
 
     def plot(self, ax: Any = None, *, name: str | None = None, level: float = 0.8, **kwargs: Any) -> Self:
-        """Draw means with a band, over epsilon on a logarithmic axis.
+        """Draw the means with a band, over epsilon on a logarithmic axis.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to; None makes a figure.
+            Axes to draw on. If None, a figure is made.
         name : str, default=None
-            For the legend.
+            Name in the legend.
         level : float, default=0.8
-            Part of the scores that the band holds, in (0, 1].
+            Fraction of the scores in the band, in (0, 1].
         **kwargs : dict
-            For matplotlib's `plot`.
+            Arguments of matplotlib's `plot`.
 
         Returns
         -------
         self : PrivacyUtilityDisplay
-            With ``ax_``, ``figure_``, ``line_``, ``band_`` and ``baseline_line_``.
+            The display, with ``ax_``, ``figure_``, ``line_``, ``band_`` and ``baseline_line_``.
         """
         ax = axes_of(ax)
         label = name or self.estimator_name

@@ -1,8 +1,8 @@
 r"""Linear models by the exponential mechanism (McSherry and Talwar 2007; Bassily, Smith and Thakurta 2014).
 
-Released: one vector of coefficients, drawn from a ball with density proportional to
+One vector of coefficients is released. It is drawn from a ball with density proportional to
 :math:`e^{-(\varepsilon/\Delta) \sum_i \ell(w; z_i)}`, where :math:`\Delta` is the largest spread of one record's loss
-over the ball (:mod:`~skdp.solvers.loss_sums`). It is drawn exactly (:mod:`skdp.mechanisms.tangent_planes`).
+over the ball (:mod:`~skdp.solvers.loss_sums`). The draw is exact (:mod:`skdp.mechanisms.tangent_planes`).
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from ..solvers.scaling import Scaling
 CLASSIFICATION = ("log_loss",)
 REGRESSION = ("squared_error", "huber", "absolute_error")
 
-#: The constant feature of the intercept, as a multiple of `data_norm`. It is larger than in other linear models, since
-#: the ball bounds the intercept: by 0.45 times `max_score`, and by 0.29 times for a constant of 0.3.
+#: The constant feature of the intercept, as a multiple of `data_norm`. It is larger than in other linear models,
+#: because the ball bounds the intercept, by 0.45 times `max_score` here and by 0.29 times for a constant of 0.3.
 INTERCEPT_CONSTANT = 0.5
 
-#: The largest score by default: a margin, or a prediction in half ranges of the targets.
+#: The default of `max_score`, for a margin or for a prediction in half ranges of the targets.
 LARGEST_MARGIN = 4.0
 LARGEST_PREDICTION = 3.0
 
-# The threshold of Huber's loss by default, and the least one, in half ranges of the targets.
+# The default and the least threshold of Huber's loss, in half ranges of the targets.
 _THRESHOLD = 0.25
 _LEAST_THRESHOLD = 1e-3
 
@@ -80,8 +80,9 @@ def plan(parameters: Parameters, n_features: int) -> PrivacyGuarantee:
     if size > MOST_PARAMETERS:
         other = "FunctionalMechLinReg" if parameters.targets else "ObjPertLogReg"
         raise ValueError(
-            f"ExpMechERM is for at most {MOST_PARAMETERS} parameters, the intercept included, because the cost of "
-            f"sampling grows exponentially with their number; there are {size}. {other} takes any number"
+            f"ExpMechERM is for at most {MOST_PARAMETERS} parameters, including the intercept, because the "
+            f"cost of sampling grows exponentially with their number. There are {size}. {other} takes any "
+            "number"
         )
     spread = parameters.loss.spread(parameters.max_score)
     mechanism: Mechanism = NoNoise(spread)
@@ -96,7 +97,7 @@ def plan(parameters: Parameters, n_features: int) -> PrivacyGuarantee:
 def loss_sum(X: NDArray, target: Array, parameters: Parameters) -> LossSum:
     """Return the sum of losses, as a function of coefficients for rows of norm 1."""
     rows = clip_rows(X, parameters.data_norm, parameters.constant).array
-    # Whether a number underflows depends on the data, and is not to be heard of.
+    # Underflow depends on the data. Therefore NumPy must not report it.
     with np.errstate(all="ignore"):
         rows /= parameters.norm
         if isinstance(parameters.loss, SquaredError):
@@ -113,7 +114,7 @@ def postprocess(released: Array, parameters: Parameters) -> tuple[Array, float]:
 
 
 def _classifies(estimator: Any) -> bool:
-    # Once fitted, by the loss of the fit, whatever the parameter is set to later.
+    # The loss of the fit counts, because the parameter may have been changed since.
     if getattr(estimator, "_loss", estimator.loss) not in CLASSIFICATION:
         raise AttributeError("classification losses only")
     return True
@@ -122,51 +123,50 @@ def _classifies(estimator: Any) -> bool:
 class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, BaseEstimator):
     r"""Differentially private linear models of up to four parameters by the exponential mechanism.
 
-    Coefficients are drawn from a ball, with a probability that falls exponentially with the sum of losses: exactly,
-    without a Markov chain, and without delta. It is a classifier with ``loss="log_loss"``, and a regressor with the
-    others. More than four parameters, the intercept included, are refused.
+    The coefficients are drawn from a ball, with a probability that decreases exponentially with the sum of losses. The
+    draw is exact, without a Markov chain and without delta. The estimator is a classifier with ``loss="log_loss"``, and
+    a regressor with the other losses. It has at most four parameters, including the intercept.
 
     Parameters
     ----------
     loss : {"log_loss", "squared_error", "huber", "absolute_error"}, default="log_loss"
-        ``"log_loss"``: logistic regression, for two classes. ``"squared_error"``: least squares. ``"huber"``: linear
-        beyond a threshold. ``"absolute_error"``: median regression.
+        Loss function. ``"log_loss"`` is logistic regression for two classes, ``"squared_error"`` is least squares,
+        ``"huber"`` is linear beyond a threshold, and ``"absolute_error"`` is median regression.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` returns the minimiser on the ball and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` returns the
+        minimiser on the ball and gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). The fit is pure epsilon-DP whatever it is.
+        Privacy budget of one fit, in [0, 1). The fit is pure epsilon-DP for every `delta`.
     data_norm : float
-        Largest L2 norm of a row of X, from public knowledge. Longer rows are scaled down to it, silently.
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. A smaller norm means less noise and more clipping.
     bounds_y : tuple (lower, upper), default=None
-        Bounds of the targets, from public knowledge; needed for regression. Targets beyond are clipped, silently.
+        Public bounds of the targets. Required for regression. Targets beyond are clipped, without a warning.
     max_score : float, default=None
-        The ball: the largest size of the score of a row of norm `data_norm`, from 0.1 to 100. A score is the logit, or
-        the prediction relative to the centre of `bounds_y`, in halves of their range. The noise grows with it. None is
-        4 for the log loss, and 3 for regression.
+        Radius of the ball: the largest absolute score of a row of norm `data_norm`, from 0.1 to 100. The noise grows
+        with it. A score is the logit, or the prediction relative to the centre of `bounds_y`, in half ranges. If None,
+        it is 4 for the log loss and 3 for regression.
     huber_threshold : float, default=None
-        Residual beyond which Huber's loss is linear, in units of y. None is a quarter of half the range of the targets.
+        Residual beyond which Huber's loss is linear, in units of y. If None, an eighth of the range of the targets.
     fit_intercept : bool, default=True
-        Whether to add a constant feature of half `data_norm`. Without, targets are not centred.
+        Whether to add a constant feature of half `data_norm`. If False, targets are not centred.
     classes : array-like, default=None
-        For classification, the two public labels. Rows with other labels are left out. With None, the labels in `y`
-        are taken to be public, with a warning.
+        Public label set of a classifier, of two labels. Rows with other labels are left out. If None, the labels in `y`
+        are declared public, with a `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
+        ``"balanced"``, 4 % of the budget is spent on the counts of the labels. The weights are inversely proportional
+        to these counts, with a ratio of at most 100.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds_y`, `data_norm` and `classes`. A value
-        that is given for one of them counts instead of the schema's. X is then the table itself, with text and
-        missing values.
+        Public facts about the columns of a table, in place of `bounds_y`, `data_norm` and `classes`. A parameter that
+        is set takes precedence over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -179,15 +179,15 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
     intercept_ : ndarray of shape (1,) or float
         Private intercept.
     classes_ : ndarray of shape (2,)
-        The label set, sorted; for classification only.
+        Label set, sorted. Only for classification.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism and sensitivity.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
@@ -196,14 +196,15 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
 
     Notes
     -----
-    **Privacy.** Released is one point :math:`w` of the ball :math:`\|w\| \le a/R_a` (`max_score`; `data_norm`, and the
-    constant feature), drawn with density proportional to :math:`e^{-(\varepsilon/\Delta)\sum_i \ell(w; z_i)}`. One
-    record changes the sum by its loss, whose values on the ball are at most :math:`\Delta` apart: :math:`a` for the log
-    loss, :math:`1 + a` for the absolute error, :math:`(1 + a)^2/2` for half the squared error (:math:`a \ge 1`). The
-    draw is epsilon-DP under adding or removing one record, and epsilon-bounded-range, which composes better [1]_; there
-    is no factor of 2 in the exponent, because losses are added and not replaced [2]_. What is released lies on a public
-    lattice. The proof, for the computed probabilities, is in the user guide. Not covered: that `fit` raises an error
-    for values that are not finite, and how long it takes, which depends on the data.
+    **Privacy.** One point :math:`w` of the ball :math:`\|w\| \le a/R_a` is released (:math:`a` is `max_score`, and
+    :math:`R_a` the norm of rows with the constant feature). It is drawn with density proportional to
+    :math:`e^{-(\varepsilon/\Delta)\sum_i \ell(w; z_i)}`. One record changes the sum by its loss. The values of this
+    loss on the ball are at most :math:`\Delta` apart: :math:`a` for the log loss, :math:`1 + a` for the absolute error,
+    and :math:`(1 + a)^2/2` for half the squared error with :math:`a \ge 1` (:ref:`exponential mechanism, theorem 2
+    <erm-theorem-2>`). The draw is epsilon-DP under adding or removing one record, and epsilon-bounded-range, which
+    composes better [1]_ (:ref:`theorem 1 <erm-theorem-1>`). The exponent has no factor of 2, because records are added
+    or removed and not replaced [2]_. The released point lies on a public lattice. The guarantee covers neither an error
+    for values that are not finite nor the time that `fit` takes, which depends on the data.
 
     References
     ----------
@@ -276,18 +277,18 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
         return tags
 
     def fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> Self:
-        """Fit the model, and spend epsilon.
+        """Fit the model to private data, and spend epsilon.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite features. Rows longer than `data_norm` are scaled down to it.
+            Finite features. Rows longer than `data_norm` are scaled down to this norm.
         y : array-like of shape (n_samples,)
             Two labels, or finite targets that are clipped to `bounds_y`. With declared `classes`, rows with other
             labels are left out.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
-            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
+            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
 
         Returns
         -------
@@ -332,7 +333,7 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
         return rule | {"_loss": parameters.name}
 
     def _fixed_cost(self) -> PrivacyCost | None:
-        # The number of columns only changes dimensions.
+        # The number of columns changes dimensions only.
         return self.privacy_plan(n_features=1, n_classes=2).cost
 
     def _check_parameters(self) -> Parameters:
@@ -363,12 +364,12 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
 
     @available_if(_classifies)
     def decision_function(self, X: Any) -> Array:
-        """Return the logit of each row; for classification only.
+        """Return the logit of each row. Only for classification.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Features. They are not clipped here.
+            Features. They are not clipped.
 
         Returns
         -------
@@ -383,7 +384,7 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Features. Neither they nor the predictions are clipped.
+            Features. Features and predictions are not clipped.
 
         Returns
         -------

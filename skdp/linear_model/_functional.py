@@ -1,9 +1,9 @@
 r"""Linear regression by the functional mechanism (Zhang et al. 2012), which is sufficient statistics perturbation.
 
-The squared loss is a polynomial of the coefficients, whose own coefficients are the second moments
-:math:`(X^\top X, X^\top y)`. Released: these, once, with noise (see ``moments_l2`` and ``moments_l1`` for their
-sensitivity). Regression coefficients are computed from what was released. ``solver="adassp"`` releases the smallest
-eigenvalue of :math:`X^\top X` besides, and chooses the ridge by it (Wang 2018).
+The squared loss is a polynomial of the coefficients, and the coefficients of this polynomial are the second moments
+:math:`(X^\top X, X^\top y)`. These moments are released once, with noise (see ``moments_l2`` and ``moments_l1`` for
+their sensitivity). Regression coefficients are computed from the release. ``solver="adassp"`` also releases the
+smallest eigenvalue of :math:`X^\top X`, and uses it to choose the ridge penalty (Wang 2018).
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ _GRAM = "second moments of X"
 _CROSS = "cross moments of X and y"
 _ADASSP_THEOREM = Theorem("Functional mechanism", 2)
 
-# The smallest eigenvalue is computed in doubles: an error of p units in the last place of the largest one, which is
+# The smallest eigenvalue is computed in doubles. Its error is p units in the last place of the largest one, which is
 # less than this part of the sensitivity for up to 2**30 rows of 2**7 columns.
 _EIGENVALUE_ROUNDING = 2.0**-14
 
-# Multiples of the ridge: for an intercept that is almost spared, and for the coefficients of features with it. With the
-# last one, these are zeros.
+# Multiples of the ridge: for an almost unpenalised intercept, and for the coefficients of features with it. With the
+# last one, these coefficients are zeros.
 _SPARED = 2.0**-6
 _MULTIPLES = (1.0, 8.0, 64.0, 2.0**20)
 
-# Standard deviations by which another ridge has to be better than the default.
+# Another ridge is used if it is better than the default by so many standard deviations.
 _SURE_BY = 1.0
 
 # Probability with which AdaSSP's ridge may fail to cover the noise.
@@ -131,7 +131,7 @@ def postprocess(gram: Array, cross: Array, penalty: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Hold a ridge solution, the inverse of its matrix, and its estimated squared error less that of zeros."""
+    """Hold a ridge solution, the inverse of its matrix, and its estimated squared error minus that of zeros."""
 
     loss: float
     solution: Array
@@ -139,13 +139,13 @@ class Prediction:
 
 
 def predicted_loss(gram: Array, cross: Array, penalty: Array, noise: Noise) -> Prediction:
-    r"""Estimate the squared error of a ridge solution, less that of zeros, from released moments.
+    r"""Estimate the squared error of a ridge solution, minus that of zeros, from released moments.
 
-    The released moments flatter a solution that follows their noise. For Gaussian noise :math:`E` in the Gram matrix
-    and :math:`e` in the cross moments, Stein's lemma says by how much. With :math:`M`, the inverse of the penalised
-    matrix, :math:`\mathbb{E}\,e^\top w = \tau^2 \operatorname{tr} M` and :math:`-\mathbb{E}\,w^\top E w = \sigma^2
-    (\operatorname{diag}(M)^\top L\,w^2 + w^\top(M\circ L)w)` in the basis of the eigenvectors, where :math:`L` holds
-    the divided differences of the positive part of the eigenvalues. The entries with less noise flatter less.
+    The released moments underestimate the error of a solution that follows their noise. Let :math:`E` be Gaussian noise
+    in the Gram matrix, and :math:`e` in the cross moments. By Stein's lemma, :math:`\mathbb{E}\,e^\top w = \tau^2
+    \operatorname{tr} M`, where :math:`M` is the inverse of the penalised matrix, and :math:`-\mathbb{E}\,w^\top E w =
+    \sigma^2 (\operatorname{diag}(M)^\top L\,w^2 + w^\top(M\circ L)w)` in the basis of the eigenvectors, where :math:`L`
+    holds the divided differences of the positive part of the eigenvalues. Less noise is corrected by less.
     """
     values, vectors = np.linalg.eigh(gram)
     positive = np.maximum(values, 0.0)
@@ -199,7 +199,7 @@ def chosen_penalty(gram: Array, cross: Array, alpha: float, noise: Noise) -> Arr
 
 
 def in_original_units(solution: Array, features: Scaling, targets: Scaling, constant: float) -> tuple[Array, Array]:
-    """Return coefficients of shape (n_targets, n_features) and intercepts, for data that were not scaled."""
+    """Return coefficients of shape (n_targets, n_features) and intercepts, for unscaled data."""
     d = len(features.half)
     coef = solution[:d].T / features.half * targets.half[:, None]
     shift = constant * solution[d] if constant else np.zeros(len(targets.half))
@@ -209,7 +209,7 @@ def in_original_units(solution: Array, features: Scaling, targets: Scaling, cons
 
 @dataclass(frozen=True)
 class Units:
-    """Hold the public numbers that turn released moments into coefficients."""
+    """Hold the public numbers that map released moments to coefficients."""
 
     features: Scaling
     targets: Scaling
@@ -225,7 +225,7 @@ class Units:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """What is public about a fit, besides its parameters."""
+    """The public facts about a fit, besides its parameters."""
 
     geometry: Geometry
     features: Scaling
@@ -236,70 +236,67 @@ class Design:
 class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTargetsMixin, BaseEstimator):
     r"""Differentially private linear regression by the functional mechanism.
 
-    The second moments of features and targets are released with noise, once, and the coefficients computed from
-    them. Features and targets are centred and scaled by public bounds first, and the coefficients mapped back.
+    The second moments of features and targets are released once, with noise, and the coefficients are computed from
+    them. Features and targets are first centred and scaled by public bounds. The coefficients are then converted back.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, and the noise several times as
-        large for more than a few features; otherwise it is Gaussian. Choose it far below one over the number of
-        records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise is several times as large
+        for more than a few features. Otherwise, the noise is Gaussian. Choose a value far below one over the expected
+        number of records.
     bounds : tuple (lower, upper)
-        Bounds of the features, numbers or one per column, from public knowledge. Values beyond are clipped,
-        silently. For one-hot columns, (-1, 1), and a `data_norm` of the square root of the number of variables, so
-        that their zeros are the middle of the bounds: with (0, 1) they would be -1, and rows as long as can be.
+        Public bounds of the features: numbers, or one for each column. Values beyond are clipped, without a warning.
+        For one-hot columns, use (-1, 1), and the square root of the number of variables for `data_norm`. Their zeros
+        are then the middle of the bounds. With (0, 1), zeros would be -1, and rows would be longer.
     bounds_y : tuple (lower, upper)
-        Bounds of the targets, likewise.
+        Public bounds of the targets: numbers, or one for each target. Targets beyond are clipped, without a warning.
     data_norm : float, default=None
-        Norm, after scaling, beyond which a record counts less: with features in [-1, 1], a record whose row is
-        longer is scaled down to it as a whole, target and intercept included, so that it says the same with less
-        weight. A smaller norm means less noise, and more weight on records near the centre of the bounds. None is
-        ``sqrt(n_features / 2)``, which at most halves a weight; with ``epsilon=inf``, nothing is reweighted.
+        Public norm, after scaling, beyond which a record has less weight. With features in [-1, 1], a record with a
+        longer row is scaled down to this norm as a whole, target and intercept included. A smaller norm means less
+        noise, and more weight on records near the centre of the bounds. If None, the norm is ``sqrt(n_features / 2)``,
+        which at most halves a weight. With ``epsilon=inf``, no record is scaled.
     alpha : float, default=None
-        Ridge, at least 0, in units of the scaled features, as in :class:`sklearn.linear_model.Ridge`; the intercept
-        is not penalised. None takes half of the largest eigenvalue of the noise, a public number, for the intercept
-        as well; 0 with ``epsilon=inf``. Where the released moments show that another ridge has less error, it is 1, 8
-        or 64 times as large for the coefficients, and almost none for the intercept; or the fit is the noisy mean of
-        the targets, with coefficients of almost zero.
+        Strength of the ridge penalty, in units of the scaled features, as in :class:`sklearn.linear_model.Ridge`. Must
+        be non-negative. The intercept is not penalised. If None, the penalty is half of the expected largest eigenvalue
+        of the noise, which is a public number, also for the intercept, and 0 with ``epsilon=inf``. If the released
+        moments show that another penalty has less error, it is used: 1, 8 or 64 times as large for the coefficients,
+        and almost none for the intercept; or so large that the model predicts the noisy mean of the targets.
     solver : {"ridge", "adassp"}, default="ridge"
-        ``"adassp"`` spends a third of the budget on the smallest eigenvalue of the features' second moments, and
-        chooses the ridge by it, as published; for comparison. It does not use `alpha`.
+        ``"adassp"`` spends a third of the budget on the smallest eigenvalue of the second moments of the features, and
+        uses it to choose the penalty, as published. It is there for comparison, and ignores `alpha`.
     fit_intercept : bool, default=True
-        Whether to fit an intercept. Without, nothing is centred.
+        Whether to fit an intercept. If False, features and targets are not centred.
     rows_per_group : int, default=None
-        Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
-        guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
-        it is for one row.
+        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
+        random. The guarantee is then for all rows of a group together, and the noise is `rows_per_group` times as
+        large. If None, the guarantee is for one row.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `data_norm` and
-        `rows_per_group`. A value that is given for one of them counts instead of the schema's. X is then the
-        table itself, with text and missing values.
+        Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `data_norm` and `rows_per_group`. A
+        parameter that is set takes precedence over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
-        Private coefficients, for data in their own units.
+        Private coefficients, in the original units of the features.
     intercept_ : float or ndarray of shape (n_targets,)
         Private intercept.
     alpha_ : float
-        The default ridge, or `alpha`; where another ridge has less error, the one that was not used.
+        Default penalty, or `alpha`. It does not change if another penalty has less error.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
@@ -307,15 +304,15 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
 
     Notes
     -----
-    **Privacy.** Released are :math:`(Z^\top Z, Z^\top U)`, once, for rows :math:`z` of norm at most :math:`R` (scaled
-    features and a constant) and :math:`k` targets in [-1, 1]. Adding or removing one record moves the Gram matrix by
-    :math:`R^2` in Frobenius norm, and the cross moments by :math:`R\sqrt k`; weighted by :math:`t`, jointly by
-    :math:`R\sqrt{R^2 + t^2 k}`, and a little more because the number of records and the sums of targets have larger
-    weights. Gaussian noise of one variance in the coordinates of svec is Gaussian noise in a
-    symmetric matrix, with half that variance off its diagonal. The pure variant takes noise of the L2 mechanism, or
-    discrete Laplace noise where public numbers say that it is smaller. Everything else, the choice of the ridge
-    included, is computed from the release.
-    Not covered: that `fit` raises an error for values that are not finite, and how long it takes.
+    **Privacy.** The moments :math:`(Z^\top Z, Z^\top U)` are released once, for rows :math:`z` of norm at most
+    :math:`R` (scaled features and a constant) and :math:`k` targets in [-1, 1]. Adding or removing one record moves the
+    Gram matrix by :math:`R^2` in Frobenius norm, and the cross moments by :math:`R\sqrt k`. With a weight :math:`t` on
+    the cross moments, both together move by :math:`R\sqrt{R^2 + t^2 k}`, and by a little more, because the number of
+    records and the sums of targets have larger weights (:ref:`functional mechanism, theorem 1
+    <functional-mechanism-theorem-1>`). If `delta` is positive, the noise is a symmetric Gaussian matrix, with half the
+    variance off its diagonal. If `delta` is 0, the noise is that of the L2 mechanism, or discrete Laplace noise where
+    public numbers show that it is smaller. The rest, including the choice of the penalty, is post-processing. The
+    guarantee covers neither an error for values that are not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -444,10 +441,10 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         )
 
     def _coef_with_other_noise(self, stream: BitStream) -> Array:
-        """Return what the coefficients would be with noise on the released moments that is as large as theirs."""
+        """Return the coefficients for released moments with further noise of the same size."""
         blocks = self._units.blocks
         noise = np.zeros_like(self._moments)
-        # AdaSSP's first release is not of moments.
+        # The first release of AdaSSP is the eigenvalue, not the moments.
         for release, block in zip(self.privacy_.releases[-len(blocks) :], blocks, strict=True):
             block.unpack(release.mechanism.release(np.zeros_like(block.pack(noise)), stream), noise)
         return self._units.coefficients(self._moments + noise, self._penalty)[0].reshape(self.coef_.shape)
@@ -458,7 +455,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features, clipped to `bounds`, as those of `fit` were. The predictions are not clipped.
+            Features. They are clipped to `bounds`, as in `fit`. The predictions are not clipped.
 
         Returns
         -------
@@ -478,7 +475,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
             return row_products(np.clip(X, lower, upper), coef)
         if np.all((lower <= 0) & (upper >= 0)):
             return row_products(with_data(X, np.clip(X.data, lower[X.indices], upper[X.indices])), coef)
-        # Bounds without 0 leave no zeros: blocks of rows are written out.
+        # If the bounds do not contain 0, centred rows have no zeros. Therefore blocks of rows are made dense.
         starts = range(0, max(X.shape[0], 1), BLOCK_ROWS)
         blocks = (np.clip(X[start : start + BLOCK_ROWS].toarray(), lower, upper) for start in starts)
         return np.concatenate([row_products(block, coef) for block in blocks])
@@ -490,7 +487,7 @@ def _adassp_release(
     moments: Moments,
     geometry: Geometry,
 ) -> tuple[Array, Array, float]:
-    """Carry out AdaSSP's three releases; return the moments, and the ridge that follows from them."""
+    """Carry out the three releases of AdaSSP, and return the moments and the ridge penalty."""
     gram_mechanism = session.mechanism(_GRAM)
     spread = math.sqrt(coordinate_variance(session.mechanism(_EIGENVALUE)))
     p = geometry.n_columns

@@ -1,9 +1,9 @@
 r"""Logistic regression by the functional mechanism (Zhang et al. 2012): a linear rule from noisy second moments.
 
-The second-order Taylor expansion of the log loss has the second moments for coefficients, with labels for targets.
-Released: these, once, with noise (see ``moments_l2`` and ``moments_l1``). The rule that follows from them is, but for
-scale and threshold, that of least squares; scale and threshold come from linear discriminant analysis, whose class
-frequencies, means and pooled covariance are functions of the same moments.
+The second-order Taylor expansion of the log loss depends on the data through the second moments of features and labels.
+These moments are released once, with noise (see ``moments_l2`` and ``moments_l1``). The rule is that of least squares,
+except for scale and threshold. Scale and threshold come from linear discriminant analysis, whose class frequencies,
+means and pooled covariance are functions of the same moments.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Parameters:
 
 
 def encoded_labels(codes: NDArray[np.intp], n_classes: int) -> Array:
-    """Return targets of L1 norm 1: -1 and 1 in one column for two classes, else one-hot."""
+    """Return targets of L1 norm 1. Two classes are -1 and 1 in one column; more classes are one-hot."""
     if n_classes == 2:
         return np.where(codes[:, None] == 1, 1.0, -1.0)
     one_hot: Array = (codes[:, None] == np.arange(n_classes)).astype(np.float64)
@@ -105,7 +105,7 @@ def discriminant_rule(gram: Array, sums: Array, alpha: float, constant: float, l
 
 
 def in_original_units(coef: Array, intercept: Array, features: Scaling) -> tuple[Array, Array]:
-    """Return coefficients and intercepts for data that were not scaled; two classes share one row."""
+    """Return coefficients and intercepts for unscaled data. Two classes share one row."""
     if len(coef) == 2:
         coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
     coef = coef / features.half
@@ -115,89 +115,87 @@ def in_original_units(coef: Array, intercept: Array, features: Scaling) -> tuple
 class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, LabelsMixin, BaseEstimator):
     r"""Differentially private linear classifier by the functional mechanism.
 
-    The second moments of features and labels are released with noise, once, and a linear rule computed from them.
-    It takes one pass over the data and no optimisation, whatever the number of classes. `ObjPertLogReg` is more
+    The second moments of features and labels are released once, with noise, and a linear rule is computed from them.
+    The estimator takes one pass over the data and no optimisation, for any number of classes. `ObjPertLogReg` is more
     accurate, in particular where the log loss and its quadratic approximation differ.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, and the noise several times as
-        large for more than a few features; otherwise it is Gaussian. Choose it far below one over the number of
-        records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise is several times as large
+        for more than a few features. Otherwise, the noise is Gaussian. Choose a value far below one over the expected
+        number of records.
     bounds : tuple (lower, upper)
-        Bounds of the features, numbers or one per column, from public knowledge. Values beyond are clipped,
-        silently. The features are centred and scaled by them. For one-hot columns, (-1, 1) together with
-        `data_norm` keeps zeros at zero, and needs less noise than (0, 1).
+        Public bounds of the features: numbers, or one for each column. Values beyond are clipped, without a warning.
+        The features are centred and scaled by these bounds. For one-hot columns, use (-1, 1) together with `data_norm`.
+        This keeps zeros at zero, and needs less noise than (0, 1).
     data_norm : float, default=None
-        Norm, after scaling, beyond which a record counts less: a record whose row is longer is scaled down to it as
-        a whole, label included. None is ``sqrt(n_features / 2)``, which at most halves a weight; with
-        ``epsilon=inf``, nothing is reweighted.
+        Public norm, after scaling, beyond which a record has less weight. A record with a longer row is scaled down to
+        this norm as a whole, label included. A smaller norm means less noise. If None, the norm is ``sqrt(n_features /
+        2)``, which at most halves a weight. With ``epsilon=inf``, no record is scaled.
     alpha : float, default=None
-        Ridge, at least 0, in units of the scaled features. None takes half of what the largest eigenvalue of the
-        noise comes to, a public number; 0 with ``epsilon=inf``.
+        Strength of the ridge penalty, in units of the scaled features. Must be non-negative. If None, it is half of the
+        expected largest eigenvalue of the noise, which is a public number, and 0 with ``epsilon=inf``.
     calibration : {"lda", "taylor"}, default="lda"
-        How scores are turned into log-odds. ``"lda"``: by linear discriminant analysis of the scores. ``"taylor"``:
-        the minimiser of the log loss's Taylor polynomial itself, which underestimates probabilities far from 1/2.
+        How scores are converted to log-odds. ``"lda"`` uses linear discriminant analysis of the scores. ``"taylor"``
+        uses the minimiser of the Taylor polynomial of the log loss, which underestimates probabilities far from 1/2.
     classes : array-like, default=None
-        The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
-        in `y` are taken to be public, with a warning.
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
     rows_per_group : int, default=None
-        Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
-        guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
-        it is for one row.
+        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
+        random. The guarantee is then for all rows of a group together, and the noise is `rows_per_group` times as
+        large. If None, the guarantee is for one row.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
+        ``"balanced"``, 4 % of the budget is spent on the counts of the labels. The weights are inversely proportional
+        to these counts, with a ratio of at most 100.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `data_norm`, `classes` and
-        `rows_per_group`. A value that is given for one of them counts instead of the schema's. X is then the
-        table itself, with text and missing values.
+        Public facts about the columns of a table, in place of `bounds`, `data_norm`, `classes` and `rows_per_group`. A
+        parameter that is set takes precedence over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Private coefficients, for data in their own units.
+        Private coefficients, in the original units of the features.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Private intercepts.
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted.
+        Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     alpha_ : float
-        The ridge that was used.
+        Ridge penalty that was used.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
     FunctionalMechLinReg : Regression from the same release.
-    ObjPertLogReg : Logistic regression itself; more accurate.
+    ObjPertLogReg : Logistic regression without the quadratic approximation. It is more accurate.
 
     Notes
     -----
-    **Privacy.** Released are :math:`(Z^\top Z, Z^\top U)`, once, for rows :math:`z` of norm at most :math:`R` (scaled
-    features and a constant) and labels :math:`u`: -1 or 1 for two classes, one-hot otherwise, so that a record
-    touches one column. Adding or removing one record moves the Gram matrix by :math:`R^2` in Frobenius norm, and the
-    cross moments by :math:`R`, whatever the number of classes; weighted by :math:`t`, jointly by
-    :math:`R\sqrt{R^2 + t^2}`. Everything else is computed from the release. Not covered: that `fit` raises an error
-    for values that are not finite, and how long it takes.
+    **Privacy.** The moments :math:`(Z^\top Z, Z^\top U)` are released once, for rows :math:`z` of norm at most
+    :math:`R` (scaled features and a constant) and labels :math:`u`. Labels are -1 or 1 for two classes and one-hot
+    otherwise, so that a record affects one column. For every number of classes, adding or removing one record moves the
+    Gram matrix by :math:`R^2` in Frobenius norm, and the cross moments by :math:`R`. With a weight :math:`t` on the
+    cross moments, both together move by :math:`R\sqrt{R^2 + t^2}` (:ref:`functional mechanism, theorem 1
+    <functional-mechanism-theorem-1>`). The rest is post-processing. The guarantee covers neither an error for values
+    that are not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -285,14 +283,14 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
         if parameters.calibration == "taylor":
             rule = taylor_rule(gram, sums, alpha, geometry.constant)
         else:
-            # Fewer records than the noise in their number cannot be told from none.
+            # A class with fewer records than the noise in their number cannot be distinguished from an empty one.
             least = max(1.0, noise.scale / geometry.constant**2)
             rule = discriminant_rule(gram, sums, alpha, geometry.constant, least)
         coef, intercept = in_original_units(*rule, features)
         return {"coef_": coef, "intercept_": intercept, "alpha_": alpha}
 
     def _fixed_cost(self) -> PrivacyCost | None:
-        # Numbers of columns and of labels change dimensions only.
+        # The numbers of columns and of labels change dimensions only.
         bounds = check_bounds(self._declared("bounds"), "bounds", "the features")
         return self.privacy_plan(n_features=max(bounds[0].size, 1), n_classes=2).cost
 

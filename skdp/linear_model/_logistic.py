@@ -28,7 +28,7 @@ LOSSES = ("log_loss", "huber")
 
 
 class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator):
-    """Base of output and objective perturbation: checks, and the rule that a released vector stands for."""
+    """Base of output and objective perturbation: parameter checks, and the rule of a released vector."""
 
     _takes_parts = True
     _released = frozenset({"coef_", "intercept_"})
@@ -58,7 +58,7 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator
     @staticmethod
     @abstractmethod
     def _plan_of(parameters: Parameters, geometry: Geometry, C: float) -> PrivacyGuarantee:
-        """Return what will be released."""
+        """Return the planned releases."""
 
     @staticmethod
     @abstractmethod
@@ -86,7 +86,7 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator
         return {"coef_": coef, "intercept_": intercept, "C_": C, "_loss": parameters.loss, "_geometry": geometry}
 
     def _fixed_cost(self) -> PrivacyCost | None:
-        # With the label set, all that the events depend on is declared; the number of columns only changes dimensions.
+        # With a declared label set, the events depend only on declared parameters, and not on the number of columns.
         if self._declared("classes") is None and self.delta > 0:
             return None
         return self.privacy_plan(n_features=1, n_classes=2).cost
@@ -109,7 +109,7 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator
 
 
 class PrivateLinearClassifier(LogOdds, PrivateLinearModel):
-    """Base of those with a choice of losses."""
+    """Base of the classifiers that have a parameter `loss`."""
 
     def __init__(
         self,

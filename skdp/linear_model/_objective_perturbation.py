@@ -35,90 +35,89 @@ class ObjectivePerturbation(PrivateLinearModel):
 class ObjPertLogReg(ObjectivePerturbation, PrivateLinearClassifier):
     r"""Differentially private logistic regression by objective perturbation.
 
-    A random linear term is added to the objective of regularised logistic regression, and the minimiser is
-    released. It is the library's default classifier: accurate, quick, and without anything to tune.
+    Logistic regression with an L2 penalty is fitted to an objective with a random linear term, and its minimiser is
+    released. This is the default classifier of the library, because it is accurate, quick, and needs no tuning.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP; otherwise the noise is Gaussian,
-        and much smaller for many features. Choose it far below one over the number of records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP. Otherwise, the noise is Gaussian, and
+        much smaller for many features. Choose a value far below one over the expected number of records.
     data_norm : float
-        Largest L2 norm of a row of X, from public knowledge. Longer rows are scaled down to it, silently.
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. A smaller norm means less noise and more clipping.
     C : float or "auto", default="auto"
-        Weight of the sum of losses against half the squared norm of the coefficients, as in scikit-learn.
-        ``"auto"`` takes a formula of public parameters, at most 100 over the squared norm. A number is used as it is
-        as far as the proof admits it: ``C_`` is what was used.
+        Weight of the sum of losses against half the squared norm of the coefficients, as in scikit-learn. If
+        ``"auto"``, the weight is a formula of public parameters, at most 100 over the squared norm of rows. A number
+        that is larger than the proof admits is reduced. ``C_`` is the result.
     loss : {"log_loss", "huber"}, default="log_loss"
-        ``"log_loss"``: logistic regression, multinomial for three classes or more. ``"huber"``: hinge loss with a
-        rounded kink (a support vector machine), one-vs-rest for three classes or more, without probabilities.
+        ``"log_loss"`` is logistic regression, multinomial for three classes or more. ``"huber"`` is the hinge loss with
+        a rounded kink (a support vector machine), one-vs-rest for three classes or more, without probabilities.
     fit_intercept : bool, default=True
         Whether to add a constant feature of 0.3 `data_norm`. Its coefficient is regularised, because an intercept
-        that is not has no bounded sensitivity.
+        without a penalty has an unbounded sensitivity.
     tol : float, default=1e-6
-        How closely the minimiser is found, as a multiple of what one record can change in the gradient. It is a
-        privacy parameter: the residual is certified to stay below it, and the noise that hides it is proportional
-        to it.
+        Tolerance of the solver, as a multiple of the largest gradient of one record. It affects privacy, because the
+        noise that hides the residual of the solver is proportional to `tol`. The residual is certified to be smaller.
     max_iter : int, default=100
-        Newton steps before the solver turns to a slower search. It does not affect privacy.
+        Number of Newton steps after which the solver changes to a slower search. It does not affect privacy.
     classes : array-like, default=None
-        The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
-        in `y` are taken to be public, with a warning.
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
+        ``"balanced"``, 4 % of the budget is spent on the counts of the labels. The weights are inversely proportional
+        to these counts, with a ratio of at most 100.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `data_norm` and `classes`. A value that is given
-        for `data_norm` or `classes` counts instead of the schema's. X is then the table itself, with text and
-        missing values.
+        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
+        precedence over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Private coefficients.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Private intercepts; zeros without `fit_intercept`.
+        Private intercepts. Zeros if `fit_intercept` is False.
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted.
+        Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     C_ : float
         The weight that was used.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanisms, sensitivities and noise scales.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    OutputPertLogReg : Perturbs the solution instead; simpler and weaker.
+    OutputPertLogReg : Adds noise to the solution. It is simpler and less accurate.
 
     Notes
     -----
-    **Privacy.** Released is the minimiser of the perturbed objective, with a little noise for the solver's
-    residual. With rows of norm at most :math:`R_a` (`data_norm`, and the constant feature), the objective's noise is
-    calibrated to an L2 sensitivity of :math:`C L`, where :math:`L` is :math:`R_a` for two classes and
-    :math:`\sqrt{2} R_a` for the multinomial loss; the Huber hinge has one problem a class. The density of the minimiser
-    also carries a determinant, which adds to the privacy loss [1]_, [2]_. For the binary log loss, as long as
-    :math:`C R_a^2` stays below epsilon, that addition is nothing at all for ``delta=0``. With a positive `delta`, and
-    :math:`C R_a^2` of at most 3.7 times the GDP parameter of the noise, objective perturbation is exactly as private as
-    the Gaussian mechanism, also in composition with other releases. This, the price for the other losses, and the
-    treatment of the residual [3]_ are proved in the user guide. Not covered: that `fit` raises an error for values
-    that are not finite, and how long it takes.
+    **Privacy.** The one release is the minimiser of the perturbed objective, with a little noise for the residual of
+    the solver. Let the norm of rows be at most :math:`R_a` (`data_norm`, and the constant feature). The noise of the
+    objective is calibrated to an L2 sensitivity of :math:`C L`, where :math:`L` is :math:`R_a` for two classes and
+    :math:`\sqrt{2} R_a` for the multinomial loss. The Huber hinge has one problem for each class. The density of the
+    minimiser also has a determinant, which adds to the privacy loss [1]_, [2]_. For the binary log loss and
+    ``delta=0``, the determinant adds nothing as long as :math:`C R_a^2` is at most epsilon (:ref:`theorem 1
+    <objective-perturbation-proof-theorem-1>`). With a positive `delta`, and :math:`C R_a^2` of at most 3.7 times the
+    GDP parameter of the noise, objective perturbation is exactly as private as the Gaussian mechanism, also in
+    composition (:ref:`theorem 6 <objective-perturbation-proof-theorem-6>`).
+    :doc:`/user_guide/objective_perturbation_proof` proves the bounds for the other losses (theorems 2 to 4) and for the
+    residual (theorem 5) [3]_. The guarantee covers neither an error for values that are not finite nor the time that
+    `fit` takes.
 
     References
     ----------

@@ -1,8 +1,8 @@
 r"""Linear classifiers by output perturbation (Chaudhuri, Monteleoni and Sarwate 2011).
 
-Released: the minimiser of :math:`C \sum_i \ell(\theta x_i; y_i) + \|\theta\|^2/2`, certified to a residual
-:math:`\tau`, plus noise. Its sensitivity is :math:`CL + 2\tau` (see ``minimizer_sensitivity``); the noise is
-Gaussian, or of the L2 mechanism when delta is 0.
+The release is the minimiser of :math:`C \sum_i \ell(\theta x_i; y_i) + \|\theta\|^2/2`, certified to a residual
+:math:`\tau`, plus noise. Its sensitivity is :math:`CL + 2\tau` (see ``minimizer_sensitivity``). The noise is Gaussian,
+or that of the L2 mechanism if delta is 0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..solvers.regularised import (
 )
 from ._logistic import PrivateLinearClassifier, PrivateLinearModel
 
-#: Standard deviation of the noise in the score of a row of the largest norm, under C="auto".
+#: Standard deviation of the noise in the score of a row of the largest norm, if C is "auto".
 _SCORE_NOISE = 0.25
 
 _COEFFICIENTS = "coefficients"
@@ -77,8 +77,8 @@ class OutputPerturbation(PrivateLinearModel):
         return session.release(_COEFFICIENTS, theta.ravel())
 
     def _coef_with_other_noise(self, stream: BitStream) -> Array:
-        """Return what the coefficients would be with noise on top that is as large as theirs."""
-        # Counts of labels may come before.
+        """Return the coefficients with further noise of the same size."""
+        # The counts of labels may be an earlier release.
         mechanism = next(own.mechanism for own in self.privacy_.releases if own.label == _COEFFICIENTS)
         noise = mechanism.release(np.zeros(self._geometry.size), stream)
         return self.coef_ + linear_rule(noise, self._geometry)[0]
@@ -87,86 +87,84 @@ class OutputPerturbation(PrivateLinearModel):
 class OutputPertLogReg(OutputPerturbation, PrivateLinearClassifier):
     r"""Differentially private logistic regression by output perturbation.
 
-    A regularised model is fitted, and noise is added to its coefficients. It is the simplest private classifier,
-    and the weakest of the library: the noise does not shrink with the number of records in the directions that the
-    data determine well. `ObjPertLogReg` is better at every budget; use this one to learn, and to compare.
+    A regularised model is fitted, and noise is added to its coefficients. This is the simplest private classifier, and
+    the least accurate one of the library, because the noise does not become smaller in directions that the data
+    determine well. `ObjPertLogReg` is better at every budget. Use this one to learn and to compare.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP and the noise is that of the L2
-        mechanism; otherwise it is Gaussian, and much smaller for many features. Choose it far below one over the
-        number of records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, by the L2 mechanism. Otherwise, the
+        noise is Gaussian, and much smaller for many features. Choose a value far below one over the expected number of
+        records.
     data_norm : float
-        Largest L2 norm of a row of X, from public knowledge. Longer rows are scaled down to it, silently.
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. A smaller norm means less noise and more clipping.
     C : float or "auto", default="auto"
-        Weight of the sum of losses against half the squared norm of the coefficients, as in scikit-learn. The
-        noise is proportional to it. ``"auto"`` takes the weight at which a score of a row of norm `data_norm`
-        carries noise of standard deviation 1/4, a formula of public parameters; at most 100 over the squared norm.
+        Weight of the sum of losses against half the squared norm of the coefficients, as in scikit-learn. The noise is
+        proportional to it. If ``"auto"``, a formula of public parameters gives the weight at which the score of a row
+        of norm `data_norm` has noise of standard deviation 1/4, at most 100 over the squared norm of rows.
     loss : {"log_loss", "huber"}, default="log_loss"
-        ``"log_loss"``: logistic regression, multinomial for three classes or more. ``"huber"``: hinge loss with a
-        rounded kink (a support vector machine), one-vs-rest for three classes or more, without probabilities.
+        ``"log_loss"`` is logistic regression, multinomial for three classes or more. ``"huber"`` is the hinge loss with
+        a rounded kink (a support vector machine), one-vs-rest for three classes or more, without probabilities.
     fit_intercept : bool, default=True
         Whether to add a constant feature of 0.3 `data_norm`. Its coefficient is regularised, because an intercept
-        that is not has no bounded sensitivity.
+        without a penalty has an unbounded sensitivity.
     tol : float, default=1e-6
-        How closely the minimiser is found, as a multiple of what one record can change in the gradient. It is a
-        privacy parameter: the residual is certified to stay below it, and is added to the sensitivity twice.
+        Tolerance of the solver, as a multiple of the largest gradient of one record. It affects privacy, because the
+        residual of the solver is added to the sensitivity twice. The residual is certified to be smaller.
     max_iter : int, default=100
-        Newton steps before the solver turns to a slower search. It does not affect privacy.
+        Number of Newton steps after which the solver changes to a slower search. It does not affect privacy.
     classes : array-like, default=None
-        The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
-        in `y` are taken to be public, with a warning.
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
+        ``"balanced"``, 4 % of the budget is spent on the counts of the labels. The weights are inversely proportional
+        to these counts, with a ratio of at most 100.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `data_norm` and `classes`. A value that is given
-        for `data_norm` or `classes` counts instead of the schema's. X is then the table itself, with text and
-        missing values.
+        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
+        precedence over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Private coefficients.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Private intercepts; zeros without `fit_intercept`.
+        Private intercepts. Zeros if `fit_intercept` is False.
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted.
+        Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     C_ : float
         The weight that was used.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    ObjPertLogReg : Perturbs the objective instead; more accurate.
+    ObjPertLogReg : Adds noise to the objective. It is more accurate.
 
     Notes
     -----
-    **Privacy.** Released are the coefficients, once. With rows of norm at most :math:`R_a` (`data_norm`, and the
-    constant feature), adding or removing one record moves the minimiser by at most :math:`C L + 2\tau` in L2 norm,
-    where :math:`L` is :math:`R_a` (two classes), :math:`\sqrt{2} R_a` (multinomial) or :math:`\sqrt{K} R_a` (Huber,
-    K > 2 classes) [1]_. The proof is in the user guide. Not covered: that `fit` raises an error for values that
-    are not finite, and how long it takes.
+    **Privacy.** The coefficients are released once. Let the norm of rows be at most :math:`R_a` (`data_norm`, and the
+    constant feature). Adding or removing one record moves the minimiser by at most :math:`C L + 2\tau` in L2 norm,
+    where :math:`L` is :math:`R_a` (two classes), :math:`\sqrt{2} R_a` (multinomial) or :math:`\sqrt{K} R_a` (Huber, K >
+    2 classes) [1]_ (:ref:`output perturbation, theorem 1 <output-perturbation-theorem-1>`). The guarantee covers
+    neither an error for values that are not finite nor the time that `fit` takes.
 
     References
     ----------

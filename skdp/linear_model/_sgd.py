@@ -1,7 +1,7 @@
 r"""Linear classification by noisy gradient descent: DP-SGD (Abadi et al. 2016) for models with one layer.
 
-Released: in each step, the sum of the clipped gradients of a Poisson sample of records (all of them, by default), with
-Gaussian noise; and before, unless it is declared, the number of records. The rest is computed from that.
+Each step releases the sum of the clipped gradients of a Poisson sample of records (by default of all records), with
+Gaussian noise. The number of records is released first, unless it is declared. The rest is post-processing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOSSES = ("log_loss", "hinge", "huber")
 
 
 def loss_of(name: str, n_classes: int) -> GradientLoss:
-    """Return a loss for so many classes."""
+    """Return the loss for a number of classes."""
     if name == "log_loss":
         return LogLoss() if n_classes == 2 else SoftmaxLogLoss(n_classes)
     margin = Hinge() if name == "hinge" else HuberHinge()
@@ -36,80 +36,77 @@ def loss_of(name: str, n_classes: int) -> GradientLoss:
 class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, GradientDescent):
     r"""Differentially private linear classification by noisy gradient descent.
 
-    In each step, the gradients of the records are clipped, added up, and released with noise. For many columns of
-    which each is rare, few records, or several classes, it is often more accurate than
-    :class:`~skdp.linear_model.ObjPertLogReg`; it takes as long as some hundred passes over the data.
+    In each step, the gradients of the records are clipped, added up, and released with noise. The classifier is often
+    more accurate than :class:`~skdp.linear_model.ObjPertLogReg` for few records, for several classes, or for many
+    columns that are mostly zero. It takes as long as some hundred passes over the data.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, or of one course of `partial_fit`, positive. ``inf`` adds no noise and gives no
-        privacy.
+        Privacy budget of one fit, or of one course of `partial_fit`. Must be strictly positive. Smaller values add more
+        noise. ``inf`` gives no privacy.
     delta : float, default=1e-5
-        Privacy budget of one fit, in (0, 1): the noise is Gaussian, and ``delta=0`` is refused. Choose it far below
-        one over the number of records.
+        Privacy budget of one fit, in (0, 1). The noise is Gaussian, which ``delta=0`` does not allow. Choose a value
+        far below one over the expected number of records.
     data_norm : float
-        Largest L2 norm of a row of X, from public knowledge. Longer rows are scaled down to it, silently. Scale columns
-        to like sizes first (see :class:`~skdp.preprocessing.BoundsScaler`): where a single one makes up the norm, the
-        others drown in noise.
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. Scale columns to similar ranges first (see :class:`~skdp.preprocessing.BoundsScaler`). If a single
+        column determines the norm, the noise hides the other columns.
     loss : {"log_loss", "hinge", "huber"}, default="log_loss"
-        ``"log_loss"``: logistic regression, multinomial for three classes or more. ``"hinge"`` and ``"huber"`` (a hinge
-        with a rounded kink): support vector machines, for three classes or more one against the rest, all together
-        under one clipping norm; without probabilities.
+        Loss function. ``"log_loss"`` is logistic regression, multinomial for three classes or more. ``"hinge"`` and
+        ``"huber"`` (a hinge with a rounded kink) are support vector machines, without probabilities. For three classes
+        or more, they are one-vs-rest, and one clipping norm bounds the gradient of all classes together.
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
         Penalty on the coefficients, not on the intercept.
     alpha : float, default=None
-        Weight of the penalty against the *mean* loss, as in :class:`sklearn.linear_model.SGDClassifier`. None is
-        1e-6 times the square of `data_norm`: next to nothing, since noise and steps regularise already.
+        Weight of the penalty against the *mean* loss, as in :class:`sklearn.linear_model.SGDClassifier`. If None, it is
+        1e-6 times the square of `data_norm`, which has almost no effect, because noise and steps already regularise.
     l1_ratio : float, default=0.15
-        Part of the elastic net that is L1, in [0, 1].
+        L1 part of the elastic net, in [0, 1].
     fit_intercept : bool, default=True
         Whether to add a constant feature of 0.3 `data_norm`.
     max_grad_norm : float or "auto", default="auto"
-        The norm to which a record's gradient is clipped. ``"auto"`` is 0.3 times the largest gradient that the loss
-        admits; without noise, nothing is clipped. Numbers above that largest gradient count as it.
+        Clipping bound: the norm to which the gradient of a record is clipped. ``"auto"`` is 0.3 times the largest
+        gradient of the loss. With ``epsilon=inf``, ``"auto"`` clips nothing. Larger numbers than the largest gradient
+        have the same effect as that gradient.
     batch_size : float, int or None, default=None
-        A float is the probability of a record to be in a step's sample, an integer the expected size of the sample,
-        which needs `expected_n`. None takes all records in each step; if `expected_n` says that this is more than 2e10
-        products, a fifth of them.
+        A float is the probability that a record is in the sample of a step. An integer is the expected size of the
+        sample, and needs `expected_n`. If None, each step takes all records, or a fifth of them beyond 2e10 products.
     n_steps : int, default=None
-        Number of steps, 1e9 at most. None is 500, unless `epochs` is given.
+        Number of steps, at most 1e9. If None, it is 500, unless `epochs` is given.
     epochs : float, default=None
-        The same, in units of one over the rate.
+        Number of steps in another unit: passes over the data, each of one over the sampling probability steps.
     expected_n : float, default=None
-        Number of records, as far as it is publicly known, to divide sums of gradients by. It need not be exact. None
-        spends two per cent of the budget on a private number.
+        Publicly known, approximate number of records, by which sums of gradients are divided. If None, two per cent of
+        the budget are spent on a private number.
     learning_rate : {"auto", "constant", "invscaling", "cosine"}, default="auto"
-        How steps shrink: not at all, as one over the square root of their number, or as a cosine down to 0.
-        ``"auto"`` is ``"constant"``.
+        How the step size decreases: not at all, as one over the square root of the number of the step, or as a cosine
+        down to 0. ``"auto"`` is ``"constant"``.
     eta0 : float, default=None
-        Length of a step for a mean gradient of length 1. None is three quarters of the longest that the
-        curvature allows, or less where the noise of all steps would add up to more than is good, by a public rule.
+        Length of the first step for a mean gradient of length 1. If None, it is three quarters of the longest step that
+        the curvature allows. A public rule makes it smaller if the noise of all steps together would be too large.
     momentum : float, default=0.95
-        Weight of the last move in the next, in [0, 1).
+        Weight of the last step in the next one, in [0, 1).
     average : bool or float, default=True
-        Part of the iterates, the last ones, whose average is the result. True is one half, False the last iterate
-        alone.
+        Fraction of the last iterates whose average is the result. True is one half. False is the last iterate only.
     classes : array-like, default=None
-        The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
-        in `y` are taken to be public, with a warning.
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
+        ``"balanced"``, 4 % of the budget is spent on the counts of the labels. The weights are inversely proportional
+        to these counts, with a ratio of at most 100.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `data_norm` and `classes`. A value that is given
-        for `data_norm` or `classes` counts instead of the schema's. X is then the table itself, with text and
-        missing values.
+        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
+        precedence over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn, at each `fit` and each `partial_fit`. ``clone`` shares it.
+        Accountant that each `fit` and each `partial_fit` charges, before any noise is drawn. ``clone`` shares it. If
+        None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise and samples from the operating system's cryptographic generator. Anything else makes noise
-        that can be reproduced, and subtracted: for tests only.
+        If None, noise and samples are cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -120,38 +117,38 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Private coefficients.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Private intercepts; zeros without `fit_intercept`.
+        Private intercepts. Zeros if `fit_intercept` is False.
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted.
+        Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     n_steps_ : int
-        Number of steps of the last course. Public.
+        Number of steps of the last course. It is public.
     privacy_ : PrivacyGuarantee
-        The guarantee of all courses since the last `fit`, with mechanisms, sensitivities and noise scales.
+        Guarantee of all courses since the last `fit`, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if X is a frame with names of type str.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    ObjPertLogReg : One release instead of many, at larger epsilon at least as accurate.
-    DPSGDRegressor : The same for regression.
+    ObjPertLogReg : One release instead of many. At larger epsilon, it is at least as accurate.
+    DPSGDRegressor : Regression by the same method.
 
     Notes
     -----
-    **Privacy.** (`epsilon`, `delta`)-DP under addition or removal of one record. Released are, in each step, the sum
-    over a Poisson sample of gradients that are clipped one by one, with Gaussian noise, and once, unless `expected_n`
-    is given, the number of records. All else is computed from these. Sums are exact, so that a record moves them by
-    its own gradient and by nothing else. The proof is in :ref:`gradient_descent`. Each `partial_fit` is charged in
-    full; ``privacy_`` then states the sum of the pairs, and ``privacy_.privacy_loss_distribution()`` composes the
-    events of all courses, which says more. A course that fails after it was charged leaves the model and ``privacy_``
-    as they were: the accountant counts it, and ``privacy_``, which is about the model, does not. If a callback has kept
-    iterates of such a course, add its cost, which is that of `privacy_plan`.
+    **Privacy.** `fit` is (`epsilon`, `delta`)-DP under adding or removing one record. Each step releases the sum of the
+    clipped gradients of a Poisson sample, with Gaussian noise (:ref:`gradient descent, theorem 1
+    <gradient-descent-theorem-1>`). The number of records is released once, unless `expected_n` is given (:ref:`theorem
+    3 <gradient-descent-theorem-3>`). The rest is post-processing. Sums are exact, so that a record changes them by its
+    own gradient only. Each `partial_fit` is charged in full. ``privacy_`` then states the sum of the pairs, and
+    ``privacy_.privacy_loss_distribution()`` composes the events of all courses, which is a tighter bound. If a course
+    fails after it was charged, the model and ``privacy_`` stay as they were, but the accountant keeps the charge. If a
+    callback has kept iterates of such a course, add its cost, which `privacy_plan` gives.
 
-    scikit-learn's callbacks (1.9 and later) are told how many steps are done. They are given no rows, no labels and no
-    gradients; a fitted estimator that one asks for holds what was released so far.
+    scikit-learn's callbacks (1.9 and later) receive the number of steps that are done, and no rows, labels or
+    gradients. A fitted estimator that a callback asks for holds earlier releases only.
 
     References
     ----------
@@ -230,39 +227,39 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         self.verbose = verbose
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, *, sample_weight: Any = None) -> Self:
-        """Take one more course of steps, from the coefficients as they are, and spend epsilon and delta for it.
+        """Continue from the current coefficients with one more course of steps, and spend epsilon and delta for it.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Finite features. Rows longer than `data_norm` are scaled down to it.
+            Finite features. Rows longer than `data_norm` are scaled down to this norm.
         y : array-like of shape (n_samples,)
-            Labels. Rows with labels that are not declared are left out.
+            Labels. Rows with other labels than the declared ones are left out.
         classes : array-like of shape (n_classes,), default=None
-            The public label set. Needed at the first call unless the estimator's own `classes` is set.
+            Public label set. Required at the first call, unless the parameter `classes` is set.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
-            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
+            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
 
         Returns
         -------
         self : object
             The fitted estimator. ``privacy_`` is the guarantee of all courses since the last `fit` together, for
-            records that may have been in every one of them.
+            records that may be in each of them.
         """
         first = not hasattr(self, "coef_")
         given = check_classes(classes)
         declared = check_classes(self._declared("classes"))
         if not first:
             if declared is not None and not np.array_equal(declared, self.classes_):
-                raise ValueError("classes is not the same as on the first call to partial_fit: call fit to start anew")
+                raise ValueError("classes is not the same as on the first call to partial_fit. Call fit to start again")
             declared = self.classes_
         if declared is None:
             if given is None:
-                raise ValueError("classes must be passed on the first call to partial_fit, or be set")
+                raise ValueError("classes must be passed on the first call to partial_fit, or be set as a parameter")
             declared = given
         if given is not None and not np.array_equal(given, declared):
-            raise ValueError("classes is not the same as on the first call to partial_fit, or as was set")
+            raise ValueError("classes is not the same as on the first call to partial_fit, or as the parameter classes")
         parameters = replace(self._check_parameters(), classes=declared)
         if not first:
             parameters = self._after(parameters, self.coef_, self.intercept_)

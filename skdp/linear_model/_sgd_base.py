@@ -31,11 +31,11 @@ Array = NDArray[np.float64]
 PENALTIES = ("l2", "l1", "elasticnet")
 SCHEDULES = ("auto", "constant", "invscaling", "cosine")
 
-# Where full passes take more work than so many products, samples of a fifth of the records are the default.
+# If a full pass takes more products than this, the default is samples of a fifth of the records.
 _MOST_WORK = 2e10
 _RATE = 0.2
 
-# Full passes: enough for ill-conditioned columns, and their number costs no privacy to speak of.
+# The default number of full passes is enough for ill-conditioned columns, and uses little of the budget.
 _STEPS = 500
 
 # The default weight of the penalty, in units of the squared norm of rows.
@@ -50,8 +50,8 @@ class Parameters:
     schedule: SamplingSchedule
     targets: Any = None  # The `Scaling` of a regressor.
     classes: NDArray | None = None  # The declared label set of a classifier.
-    start: Array | None = None  # Weights of the earlier fits that this one goes on from.
-    earlier: PrivacyGuarantee | None = None  # Their guarantee.
+    start: Array | None = None  # The weights that the fit starts from.
+    earlier: PrivacyGuarantee | None = None  # The guarantee of the earlier courses.
 
 
 class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
@@ -67,19 +67,19 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
 
     @abstractmethod
     def _loss_of(self, parameters: Parameters, n_classes: int) -> GradientLoss:
-        """Return the loss, for so many classes."""
+        """Return the loss for a number of classes."""
 
     @abstractmethod
     def _rule(self, coef: Array, intercept: Array, parameters: Parameters, shape: Shape) -> dict[str, Any]:
-        """Return the fitted attributes of coefficients of shape (outputs, n_features) for scaled targets."""
+        """Return the fitted attributes for coefficients of shape (outputs, n_features) and scaled targets."""
 
     def _check_parameters(self) -> Parameters:
         estimator: Any = self
         delta = check_delta(estimator.delta)
         if delta == 0:
             raise ValueError(
-                "delta must be positive: noisy gradient descent adds Gaussian noise, which no delta=0 covers. "
-                "Choose it far below one over the number of records"
+                "delta must be positive, because noisy gradient descent adds Gaussian noise. Choose a value far "
+                "below one over the expected number of records"
             )
         norm = check_data_norm(estimator._declared("data_norm"))
         automatic = isinstance(estimator.max_grad_norm, str) and estimator.max_grad_norm == "auto"
@@ -114,7 +114,7 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         return Parameters(settings, schedule)
 
     def _after(self, parameters: Parameters, coef: Array, intercept: Array) -> Parameters:
-        """Return the parameters of a fit that goes on from a rule for scaled targets, and from ``privacy_``."""
+        """Return the parameters of a fit that continues from a rule for scaled targets, and from ``privacy_``."""
         start = weights_of(coef, intercept, parameters.settings)
         return replace(parameters, start=start, earlier=self.privacy_)
 
@@ -147,7 +147,7 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         path = Path(design, start, count, mechanism.scale)
         privacy = self._stated(session.guarantee, parameters)
 
-        # A callback may be handed these functions. Therefore they do not close over the records.
+        # Callbacks may receive these functions. Therefore they do not hold the records.
         def fitted(weights: Array) -> dict[str, Any]:
             rule = self._rule(*rule_of(weights, settings), parameters, shape)
             return {**rule, "n_steps_": schedule.n_steps, "privacy_": privacy}
@@ -177,13 +177,13 @@ def _predictions(coef: Array, intercept: Array, X: Any) -> Array:
 
 
 def together(guarantees: list[PrivacyGuarantee]) -> PrivacyGuarantee:
-    """Return the guarantee of several courses, one after the other, which may use the same records."""
+    """Return the guarantee of several courses that may use the same records."""
     # The pairs (epsilon, delta) add up. The events of all courses are kept, because they allow a tighter bound.
     delta = math.fsum(g.delta for g in guarantees)
     if not delta < 1:
         raise ValueError(
-            f"delta of all courses since the last fit would add up to {delta:g}, which promises nothing: fit anew, or "
-            "give each course a smaller delta"
+            f"delta of all courses since the last fit would add up to {delta:g}, which gives no guarantee. "
+            "Call fit to start again, or use a smaller delta for each course"
         )
     whole = math.fsum(g.epsilon for g in guarantees)
     releases = []

@@ -1,4 +1,4 @@
-"""Local privacy: each record is randomised before anyone sees it, and no one has to be trusted with the records."""
+"""Local privacy: each record is randomised before anyone else sees it, so that nobody has to be trusted."""
 
 from ._categorical import HadamardResponse, RandomizedResponse, UnaryEncoder
 from ._naive_bayes import LocalDPNaiveBayes

@@ -1,4 +1,4 @@
-"""What is common in the local model: the guarantee of a row's report, and transformers that randomise rows."""
+"""The base of the local model: the guarantee of a row's report, and transformers that randomise rows."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def guarantee(epsilon: float, mechanism: LocalMechanism) -> PrivacyGuarantee:
 
 
 def portion(epsilon: float, n_reported: int) -> Fraction | float:
-    """Return the guarantee of each reported column; they add up to epsilon exactly."""
+    """Return the guarantee of each reported column. The guarantees add up to epsilon exactly."""
     return epsilon if epsilon == math.inf else Fraction(epsilon) / n_reported
 
 
 def check_n_reported(value: Any, n_features: int, epsilon: float, error: Callable[[float], Sequence[float]]) -> int:
-    """Return how many columns a row reports."""
+    """Return the number of columns that a row reports."""
     # For "auto", `error` maps the guarantee of one column to the mean squared error of each column per report.
     if isinstance(value, str):
         if value == "all" or (value == "auto" and epsilon == math.inf):
@@ -61,7 +61,7 @@ def check_n_reported(value: Any, n_features: int, epsilon: float, error: Callabl
 def mechanism_for(
     epsilon: float, sizes: Sequence[int], n_reported: Any, channel: Callable[[Any, int], CategoryChannel]
 ) -> LocalMechanism:
-    """Return the mechanism for columns of so many categories, with the channel that `channel` makes for each."""
+    """Return the mechanism for columns of categories, where `channel` makes the channel of each."""
 
     def error(part: float) -> list[float]:
         squares = {size: channel(part, size).mean_square for size in set(sizes)}
@@ -73,7 +73,7 @@ def mechanism_for(
 
 
 class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
-    """Randomises rows, each by itself. Nothing is learned from any."""
+    """Randomise rows separately. Nothing is learned from values."""
 
     _local = True
 
@@ -85,7 +85,7 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
     #: The mechanisms are pure.
     delta: ClassVar[float] = 0.0
 
-    #: That the reports are what is charged, and not the fit.
+    #: Whether the reports are charged, and not the fit.
     _randomizes_rows: ClassVar[bool] = True
 
     def __sklearn_tags__(self) -> Any:
@@ -97,7 +97,7 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
 
     @abstractmethod
     def _mechanism(self, n_features: int) -> LocalMechanism:
-        """Check parameters for so many columns, and return the mechanism."""
+        """Check parameters for a number of columns, and return the mechanism."""
 
     @abstractmethod
     def _codes(self, X: NDArray) -> Integers:
@@ -105,19 +105,19 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
 
     @abstractmethod
     def _reports(self, released: NDArray, mechanism: LocalMechanism) -> NDArray:
-        """Return what is made of the mechanism's reports."""
+        """Return the output for the reports of the mechanism."""
 
     @abstractmethod
     def _rows(self, X: Any, *, reset: bool) -> NDArray:
         """Validate rows."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check parameters, and note number and names of the columns. Nothing is learned from values, nor charged.
+        """Check parameters, and store the number and names of the columns. Values are not used, and nothing is charged.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows; there may be none.
+            Rows. There may be none.
         y : None
             Ignored.
 
@@ -132,7 +132,7 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> NDArray:
-        """Randomise rows, and spend epsilon: each call is a further release of the rows that it is given.
+        """Randomise rows, and spend epsilon. Each call is a further release of its rows.
 
         Parameters
         ----------
@@ -142,12 +142,12 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         reports : ndarray of shape (n_samples, n_features_out)
-            One report for each row, drawn by itself.
+            One report for each row, drawn independently.
 
         Raises
         ------
         BudgetError
-            If the accountant does not admit it. Nothing is drawn then.
+            If the accountant does not admit the call. Nothing is drawn then.
         """
         accountant = check_accountant(self.accountant)
         source = NoiseSource(self.random_state)
@@ -160,15 +160,15 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
 
     @property
     def privacy_(self) -> PrivacyGuarantee:
-        """The guarantee of each row, for one call of `transform` with the parameters as they are set now.
+        """The guarantee of each row, for one call of `transform` with the current parameters.
 
-        Nothing is learned: what earlier calls have cost is in the accountant's records.
+        The records of the accountant have the costs of earlier calls.
         """
         check_is_fitted(self, "n_features_in_")
         return self.privacy_plan(n_features=self._n_columns)
 
     def privacy_plan(self, *, n_features: int | None = None, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that each row has in one call of `transform`, without any data.
+        """Return the guarantee of each row in one call of `transform`, without any data.
 
         Parameters
         ----------

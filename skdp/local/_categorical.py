@@ -1,4 +1,4 @@
-"""Categories, reported locally: randomised response, unary encoding and Hadamard response."""
+"""Local reports of categories: randomised response, unary encoding and Hadamard response."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._base import Integers, LocalTransformer, mechanism_for
 
 
 class CategoryTransformer(LocalTransformer):
-    """Randomises categories, and estimates how often each occurs."""
+    """Randomise categories, and estimate their frequencies."""
 
     _schema_form = "categories"
 
@@ -51,7 +51,7 @@ class CategoryTransformer(LocalTransformer):
         return np.column_stack([column.encode(X[:, j]) for j, column in enumerate(columns)])
 
     def _symbols(self, Z: NDArray, mechanism: LocalMechanism) -> list[NDArray]:
-        """Return the reports of each column, without those that are missing."""
+        """Return the reports of each column, without missing ones."""
         starts, found = mechanism.starts, []
         for j, channel in enumerate(mechanism.channels):
             part = Z[:, starts[j] : starts[j + 1]]
@@ -69,27 +69,27 @@ class CategoryTransformer(LocalTransformer):
         return found
 
     def frequencies(self, Z: Any, *, project: bool = False, return_std: bool = False) -> Any:
-        """Estimate from reports how frequent the categories of each column are.
+        """Estimate the frequencies of the categories of each column from reports.
 
         Parameters
         ----------
         Z : array-like of shape (n_samples, n_features_out)
-            Reports, of this transformer or of others with the parameters that are set now. Reports that were made with
-            others, of another epsilon say, are misread.
+            Reports of this transformer, or of others with the current parameters. Reports with other parameters, such
+            as another epsilon, give wrong estimates.
         project : bool, default=False
-            False gives unbiased estimates, some of which may be negative. True gives the nearest probabilities, which
-            are closer to the truth, but not unbiased.
+            If False, the estimates are unbiased, and some may be negative. If True, they are the nearest probabilities,
+            which have less error, but are biased.
         return_std : bool, default=False
             Whether to return standard errors as well.
 
         Returns
         -------
         frequencies : list of ndarray of shape (n_categories,)
-            For each column, in the order of its categories. What is no category has no part in them. Without any
-            report of a column, they are 0.
+            For each column, in the order of its categories. Values in no category do not contribute. Without any report
+            of a column, its frequencies are 0.
         std : list of ndarray of shape (n_categories,)
-            Standard errors of the unbiased estimates, as estimates of a population that the rows are drawn from:
-            for noise and draw together. Only if `return_std` is True.
+            Standard errors of the unbiased estimates for the population that the rows are drawn from. They cover noise
+            and sampling. Only if `return_std` is True.
         """
         check_boolean(project, "project")
         check_boolean(return_std, "return_std")
@@ -113,57 +113,59 @@ class CategoryTransformer(LocalTransformer):
 
 
 class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
-    r"""Reports a category as it is, or a random one, so that no one knows which.
+    r"""Report a category either as it is or at random.
 
     Parameters
     ----------
     categories : int, array-like or list of array-like
-        The public categories, from the code book: how many there are, if they are coded 0, 1, ...; or a list of them,
-        numbers or text; or a list with one of these for each column. Required. A value that is none of them, or
-        missing, is not refused, and not dropped: it is reported like any other, and says nothing.
+        Public categories: their number, if they are coded 0, 1, ...; or a list of numbers or texts; or a list with one
+        of these for each column. Required. Other and missing values are neither refused nor dropped. They are reported
+        like any other value, and do not affect the estimates.
     epsilon : float, default=1.0
-        Privacy budget of one row, over all of its columns, for each call of `transform`; positive. ``inf`` adds no
-        noise and gives no privacy. More than about 40 for one column is no different from 40.
+        Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
+        Smaller values add more noise. ``inf`` gives no privacy. Above about 40 for one column, it has the effect of 40.
     n_reported : "all", "auto" or int, default="all"
-        How many columns each row reports, with an equal part of `epsilon` for each. Fewer than all are drawn at random
-        for each row; the others are missing (NaN for numbers, None for text). For estimates it is better to report one
-        column well than all badly: "auto" takes the number with the least error.
+        Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, the
+        columns of each row are drawn at random, and its other columns are missing (NaN for numbers, None for text).
+        Estimates have less error if each row reports few columns with more of `epsilon`. ``"auto"`` has the least
+        error.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `categories`. X is then the table itself, of
-        which all columns must be declared as `Category`.
+        Public facts about the columns of a table, in place of `categories`. X is then the table. All of its columns
+        must be declared as `Category`.
     accountant : BudgetAccountant, default=None
-        Budget that each call of `transform` charges. ``clone`` shares it.
+        Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only. An int makes the same noise in each call.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. With an
+        int, each call draws the same noise.
 
     Attributes
     ----------
     privacy_ : PrivacyGuarantee
-        The guarantee of each row, for one call of `transform` with the parameters as they are set now.
+        Guarantee of each row, for one call of `transform` with the current parameters.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    UnaryEncoder : Better for many categories; reports a bit for each.
-    HadamardResponse : Nearly as good, and reports one number.
+    UnaryEncoder : Less error for many categories. Reports a bit for each category.
+    HadamardResponse : Nearly the same error, with a single number.
 
     Notes
     -----
-    Of k categories, the row's own is reported with probability :math:`e^\varepsilon/(e^\varepsilon + k -
-    1)`, each other one with :math:`1/(e^\varepsilon + k - 1)`. No other law is better for two categories, nor for a
-    large epsilon; up to :math:`k \approx 3e^\varepsilon + 2` it has less error than the others.
+    With k categories, the row's own category is reported with probability :math:`e^\varepsilon/(e^\varepsilon + k -
+    1)`, and each other one with :math:`1/(e^\varepsilon + k - 1)`. For two categories, and for a large epsilon, no
+    other mechanism has less error. Up to :math:`k \approx 3e^\varepsilon + 2`, it has less error than the other two
+    transformers.
 
-    **Privacy.** Each row's report is epsilon-DP with respect to that row: with any fixed row in its place,
-    no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
-    there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
-    charged, within a pipeline as well. Probabilities are rational numbers that are drawn from exactly.
+    **Privacy.** The report of each row is epsilon-DP with respect to that row (:ref:`local privacy, theorem 1
+    <local-theorem-1>`). With any other row in its place, no report is more than :math:`e^\varepsilon` times as likely.
+    The number of rows is public. `fit` learns nothing. Each call of `transform` is a release of its rows and is
+    charged, also within a pipeline. Draws are exact.
 
-    The index of a data frame is not randomised, and goes with the reports if output is pandas. Do not use a
-    ``Pipeline`` with `memory`: it would hand out the same report again for an equal row.
+    The index of a data frame is not randomised, and is part of the output if the output is pandas. Do not use a
+    ``Pipeline`` with `memory`, because it would return the same report again for an equal row.
 
     References
     ----------
@@ -223,62 +225,62 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
 
 
 class UnaryEncoder(CategoryTransformer):
-    r"""Reports a bit for each category: one-hot encoding with bits flipped at random.
+    r"""Report a bit for each category: one-hot encoding with bits flipped at random.
 
     Parameters
     ----------
     categories : int, array-like or list of array-like
-        The public categories, from the code book: how many there are, if they are coded 0, 1, ...; or a list of them,
-        numbers or text; or a list with one of these for each column. Required. A value that is none of them, or
-        missing, is not refused, and not dropped: it is reported like any other, and says nothing.
+        Public categories: their number, if they are coded 0, 1, ...; or a list of numbers or texts; or a list with one
+        of these for each column. Required. Other and missing values are neither refused nor dropped. They are reported
+        like any other value, and do not affect the estimates.
     kind : {"optimized", "symmetric"}, default="optimized"
-        Whether ones are kept with probability 1/2, and zeros changed rarely (optimised unary encoding), or both are
-        changed with the same probability. The first has less error where categories are many.
+        If ``"optimized"``, ones are kept with probability 1/2, and zeros are rarely changed (optimised unary encoding).
+        If ``"symmetric"``, both are changed with the same probability. ``"optimized"`` is better for many categories.
     epsilon : float, default=1.0
-        Privacy budget of one row, over all of its columns, for each call of `transform`; positive. ``inf`` adds no
-        noise and gives no privacy. More than about 40 for one column is no different from 40.
+        Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
+        Smaller values add more noise. ``inf`` gives no privacy. Above about 40 for one column, it has the effect of 40.
     n_reported : "all", "auto" or int, default="all"
-        How many columns each row reports, with an equal part of `epsilon` for each. Fewer than all are drawn at random
-        for each row; the others are missing (-1 in each of their bits). For estimates it is better to report one
-        column well than all badly: "auto" takes the number with the least error.
+        Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, the
+        columns of each row are drawn at random, and its other columns are missing (-1 in each of their bits). Estimates
+        have less error if each row reports few columns with more of `epsilon`. ``"auto"`` has the least error.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `categories`. X is then the table itself, of
-        which all columns must be declared as `Category`.
+        Public facts about the columns of a table, in place of `categories`. X is then the table. All of its columns
+        must be declared as `Category`.
     accountant : BudgetAccountant, default=None
-        Budget that each call of `transform` charges. ``clone`` shares it.
+        Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only. An int makes the same noise in each call.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. With an
+        int, each call draws the same noise.
 
     Attributes
     ----------
     privacy_ : PrivacyGuarantee
-        The guarantee of each row, for one call of `transform` with the parameters as they are set now.
+        Guarantee of each row, for one call of `transform` with the current parameters.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    RandomizedResponse : Better for few categories.
-    HadamardResponse : About as good, and reports one number.
-    sklearn.preprocessing.OneHotEncoder : The same without noise.
+    RandomizedResponse : Less error for few categories.
+    HadamardResponse : About the same error, with a single number.
+    sklearn.preprocessing.OneHotEncoder : The same encoding without noise.
 
     Notes
     -----
-    The bit of the row's own category is set with probability p, each other one with q, independently. Two
-    categories differ in two bits, so that :math:`p(1-q) = e^\varepsilon q(1-p)`. Optimised is :math:`p = 1/2`,
-    :math:`q = 1/(e^\varepsilon + 1)`; symmetric :math:`q = 1 - p = 1/(e^{\varepsilon/2} + 1)`. The error does not
-    depend on the number of categories. A report has that many bits.
+    The bit of the row's own category is set with probability p, and each other bit with probability q, independently.
+    Two categories differ in two bits, so that :math:`p(1-q) = e^\varepsilon q(1-p)`. Optimised encoding has :math:`p =
+    1/2` and :math:`q = 1/(e^\varepsilon + 1)`. Symmetric encoding has :math:`q = 1 - p = 1/(e^{\varepsilon/2} + 1)`.
+    The error does not depend on the number of categories, but the number of bits of a report does.
 
-    **Privacy.** Each row's report is epsilon-DP with respect to that row: with any fixed row in its place,
-    no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
-    there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
-    charged, within a pipeline as well. Probabilities are rational numbers that are drawn from exactly.
+    **Privacy.** The report of each row is epsilon-DP with respect to that row (:ref:`local privacy, theorem 1
+    <local-theorem-1>`). With any other row in its place, no report is more than :math:`e^\varepsilon` times as likely.
+    The number of rows is public. `fit` learns nothing. Each call of `transform` is a release of its rows and is
+    charged, also within a pipeline. Draws are exact.
 
-    The index of a data frame is not randomised, and goes with the reports if output is pandas. Do not use a
-    ``Pipeline`` with `memory`: it would hand out the same report again for an equal row.
+    The index of a data frame is not randomised, and is part of the output if the output is pandas. Do not use a
+    ``Pipeline`` with `memory`, because it would return the same report again for an equal row.
 
     References
     ----------
@@ -324,9 +326,9 @@ class UnaryEncoder(CategoryTransformer):
         return released
 
     def encode(self, X: Any) -> NDArray[np.int8]:
-        """Return the bits without noise: not private, for rows that stay where they are.
+        """Return the bits without noise. They are not private, and are for rows that stay with their owner.
 
-        A model that learned from reports can be handed to those who have a row, who apply it to these bits.
+        The owners of rows can apply a model that was fitted to reports to these bits.
 
         Parameters
         ----------
@@ -336,7 +338,7 @@ class UnaryEncoder(CategoryTransformer):
         Returns
         -------
         bits : ndarray of int8, of shape (n_samples, n_features_out)
-            One 1 for each column; none for what is no category.
+            A single 1 for each column, and no 1 for a value in no category.
         """
         X = self._rows(X, reset=False)
         sizes = [column.size for column in self._categories(X.shape[1])]
@@ -347,17 +349,17 @@ class UnaryEncoder(CategoryTransformer):
         return out
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray:
-        """Return names of the bits.
+        """Return the names of the bits.
 
         Parameters
         ----------
         input_features : array-like of str, default=None
-            Names of the columns; those seen in `fit` by default.
+            Names of the columns. If None, those seen in `fit`.
 
         Returns
         -------
         names : ndarray of str objects
-            The column's name and the category.
+            Name of the column and category of each bit.
         """
         names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
         columns = self._categories(len(names))
@@ -366,58 +368,58 @@ class UnaryEncoder(CategoryTransformer):
 
 
 class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
-    r"""Reports one number for a category, as precise as a bit for each would be.
+    r"""Report one number for a category, with about the error of a bit for each category.
 
     Parameters
     ----------
     categories : int, array-like or list of array-like
-        The public categories, from the code book: how many there are, if they are coded 0, 1, ...; or a list of them,
-        numbers or text; or a list with one of these for each column. Required. A value that is none of them, or
-        missing, is not refused, and not dropped: it is reported like any other, and says nothing.
+        Public categories: their number, if they are coded 0, 1, ...; or a list of numbers or texts; or a list with one
+        of these for each column. Required. Other and missing values are neither refused nor dropped. They are reported
+        like any other value, and do not affect the estimates.
     epsilon : float, default=1.0
-        Privacy budget of one row, over all of its columns, for each call of `transform`; positive. ``inf`` adds no
-        noise and gives no privacy. More than about 40 for one column is no different from 40.
+        Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
+        Smaller values add more noise. ``inf`` gives no privacy. Above about 40 for one column, it has the effect of 40.
     n_reported : "all", "auto" or int, default="all"
-        How many columns each row reports, with an equal part of `epsilon` for each. Fewer than all are drawn at random
-        for each row; the others are missing (-1). For estimates it is better to report one column well than all
-        badly: "auto" takes the number with the least error.
+        Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, the
+        columns of each row are drawn at random, and its other columns are missing (-1). Estimates have less error if
+        each row reports few columns with more of `epsilon`. ``"auto"`` has the least error.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `categories`. X is then the table itself, of
-        which all columns must be declared as `Category`.
+        Public facts about the columns of a table, in place of `categories`. X is then the table. All of its columns
+        must be declared as `Category`.
     accountant : BudgetAccountant, default=None
-        Budget that each call of `transform` charges. ``clone`` shares it.
+        Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only. An int makes the same noise in each call.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. With an
+        int, each call draws the same noise.
 
     Attributes
     ----------
     privacy_ : PrivacyGuarantee
-        The guarantee of each row, for one call of `transform` with the parameters as they are set now.
+        Guarantee of each row, for one call of `transform` with the current parameters.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    RandomizedResponse : Better for few categories.
-    UnaryEncoder : About as good, and reports what a model can learn from.
+    RandomizedResponse : Less error for few categories.
+    UnaryEncoder : About the same error, with reports that a model can be fitted to.
 
     Notes
     -----
-    Each category has half a block of positions, where its row of a Hadamard matrix is 1; the report is one of these, or
-    any. Two categories of a block share half of theirs, which is what the estimate needs. The size of blocks is chosen
-    from epsilon and the number of categories. A report has a few bits, whatever the number of categories, and estimates
-    take a fast transform.
+    Each category has the half of a block of positions at which its row of a Hadamard matrix is 1. The report is one of
+    these positions, or any position. Two categories of a block share half of their positions, which makes the estimate
+    unbiased. The size of blocks follows from epsilon and the number of categories. A report has a few bits for any
+    number of categories, and estimates take a fast transform.
 
-    **Privacy.** Each row's report is epsilon-DP with respect to that row: with any fixed row in its place,
-    no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
-    there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
-    charged, within a pipeline as well. Probabilities are rational numbers that are drawn from exactly.
+    **Privacy.** The report of each row is epsilon-DP with respect to that row (:ref:`local privacy, theorems 1
+    <local-theorem-1>` and :ref:`2 <local-theorem-2>`). With any other row in its place, no report is more than
+    :math:`e^\varepsilon` times as likely. The number of rows is public. `fit` learns nothing. Each call of `transform`
+    is a release of its rows and is charged, also within a pipeline. Draws are exact.
 
-    The index of a data frame is not randomised, and goes with the reports if output is pandas. Do not use a
-    ``Pipeline`` with `memory`: it would hand out the same report again for an equal row.
+    The index of a data frame is not randomised, and is part of the output if the output is pandas. Do not use a
+    ``Pipeline`` with `memory`, because it would return the same report again for an equal row.
 
     References
     ----------

@@ -1,8 +1,8 @@
-r"""Naive Bayes from randomised reports: label and features of each row are randomised before anyone sees them.
+r"""Naive Bayes from randomised reports. Label and features of each row are randomised before anyone else sees them.
 
-Naive Bayes needs how often each label occurs with each category of each feature. A row reports one table out of these,
-drawn at random, or a few: for each a *pair* of label and category, as one symbol, through one channel. That takes the
-whole budget once. Reports of label and feature apart would have half of it each, and their errors would multiply.
+Naive Bayes needs the joint frequencies of each label with each category of each feature. A row reports one of these
+tables, drawn at random, or a few. For each table, it reports the *pair* of label and category as one symbol through one
+channel, with the whole budget. Separate reports of label and feature would have half of the budget each.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ class Parameters:
 
 
 def best_channel(epsilon: Any, n_categories: int) -> CategoryChannel:
-    """Return the channel with the least error, of those that report one symbol."""
+    """Return the channel with the least error, of the channels that report one symbol."""
     options: list[CategoryChannel] = [KaryChannel(epsilon, n_categories), HadamardChannel.best(epsilon, n_categories)]
     return min(options, key=lambda channel: channel.mean_square)
 
 
 def tables_mechanism(epsilon: float, columns: Columns, n_classes: int, n_reported: Any) -> LocalMechanism:
-    """Return the mechanism: one column for each table of label and feature, and a last one for the label alone."""
+    """Return the mechanism: one column for each table of label and feature, and a last one for the label only."""
     sizes = [int(size) * n_classes for size in columns.table_sizes] + [n_classes]
     return mechanism_for(epsilon, sizes, n_reported, best_channel)
 
 
 def pair_codes(X: NDArray, codes: NDArray[np.integer], columns: Columns) -> Integers:
-    """Return the code of each row in each table; -1 for a label that is not declared."""
+    """Return the code of each row in each table, or -1 for a label that is not declared."""
     out = np.empty((len(X), len(columns.table_sizes) + 1), dtype=np.int64)
     encoder = Encoder(columns)
     for start in range(0, len(X), 4096):
@@ -65,7 +65,7 @@ def pair_codes(X: NDArray, codes: NDArray[np.integer], columns: Columns) -> Inte
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What is estimated from reports."""
+    """The model that is estimated from reports."""
 
     counts: Array
     log_probabilities: list[Array]
@@ -75,7 +75,7 @@ class Model:
 def _postprocess_reports(
     reports: NDArray, mechanism: LocalMechanism, columns: Columns, n_classes: int, parameters: Parameters
 ) -> Model:
-    """Return the model for reports, which are public, as their number is."""
+    """Return the model for reports, which are public, as is their number."""
     n = len(reports)
     estimates, noises = [], []
     for channel, column in zip(mechanism.channels, reports.T, strict=True):
@@ -83,11 +83,11 @@ def _postprocess_reports(
         reported = column[column != UNKNOWN]
         n_reports = max(len(reported), 1)
         scores = channel.scores(channel.counts(reported), len(reported))
-        # Of as many rows as there are.
+        # The estimates are for the number of rows.
         estimates.append((scores * (n / n_reports)).reshape(n_classes, -1))
         spread = channel.mean_square
         if mechanism.n_reported == len(mechanism.channels):
-            # Rows are not drawn: what is left is noise.
+            # The rows are fixed, so that only noise remains.
             spread = max(spread - 1 / channel.n_categories, 0.0)
         noises.append(n * (spread / n_reports) ** 0.5)
     noise = np.array(noises)
@@ -103,7 +103,7 @@ def _postprocess_reports(
 
 
 def _label_counts(estimates: list[Array], noise: Array) -> Array:
-    """Combine what all tables say about the labels, by the variances of their noise."""
+    """Combine the estimates of the labels from all tables, by the variances of their noise."""
     variances = noise**2 * [estimate.shape[1] for estimate in estimates]
     if not np.all(variances > 0):
         return np.maximum(estimates[-1][:, 0], 1.0)
@@ -114,54 +114,54 @@ def _label_counts(estimates: list[Array], noise: Array) -> Array:
 
 
 class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin, BaseEstimator):
-    r"""Naive Bayes that learns from randomised reports, with no one who has to be trusted with the rows.
+    r"""Naive Bayes from randomised reports (local differential privacy).
 
-    Each row, its label included, is randomised by itself, where it is: by `randomize`. Reports are collected, and
-    `fit_reports` learns from them. `fit` does both, for rows that are in one place.
+    Each row, with its label, is randomised by its owner with `randomize`. The reports are collected, and `fit_reports`
+    learns from them, so that nobody has to be trusted with the rows. `fit` does both, for rows in one place.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one row, with its label; positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one row with its label. Must be strictly positive. Smaller values add more noise. ``inf``
+        gives no privacy.
     bounds : tuple (lower, upper)
-        Bounds of the numeric features, from public knowledge, as in :class:`skdp.naive_bayes.DPNaiveBayes`. Values
-        beyond are clipped, silently.
+        Public bounds of the numeric features, as in :class:`skdp.naive_bayes.DPNaiveBayes`. Values beyond are clipped,
+        without a warning.
     categorical_features : array-like, default=None
-        Categorical columns: positions, names, or a mask. None for none.
+        Categorical columns, given by positions, names, or a mask. If None, there are none.
     n_categories : int or array-like of int, default=None
-        Numbers of categories of these columns, coded 0, 1, ...; required with them. Any other value is unknown, which
-        is reported like a category.
+        Numbers of categories of these columns, coded 0, 1, ... Required with `categorical_features`. Any other value is
+        unknown, and is reported like a category.
     n_bins : int, default=8
         Number of bins of numeric columns, of equal width within the bounds.
     bin_edges : dict, default=None
-        Edges of bins for columns that are to have their own, by position or name.
+        Edges of the bins of single columns, by position or name.
     n_reported : "all", "auto" or int, default="auto"
-        How many tables each row reports, out of one for each feature, of label and feature, and one of the label alone,
-        with an equal part of `epsilon` for each. "auto" takes the number with the least error.
+        Number of tables that each row reports, with an equal part of `epsilon` for each. There is one table of the
+        label and each feature, and one of the label only. ``"auto"`` has the least error.
     alpha : float, default=1.0
-        Records that are added to each category and bin of each class.
+        Number of records that are added to each category and bin of each class.
     dependence : float, default=0.15
-        Assumed correlation of features' evidence within a class, in [0, 1]; see ``exponent_``.
+        Assumed correlation of the features' evidence within a class, in [0, 1] (see ``exponent_``).
     priors : array-like of shape (n_classes,), default=None
-        Public probabilities of the classes, in sorted order. None estimates them.
+        Public probabilities of the classes, in sorted order. If None, they are estimated.
     classes : array-like, default=None
-        The public label set, of at least two labels; required by `randomize` and `fit_reports`. Rows with other
-        labels, with none, or with labels of another kind are reported as well, and say nothing. With None, `fit` takes
-        the labels in `y` to be public, with a warning.
+        Public label set, of at least two labels. Required by `randomize` and `fit_reports`. Rows with other labels,
+        with missing labels, or with labels of another type are reported as well, and do not affect the estimates. If
+        None, `fit` declares the labels in `y` public, with a `PrivacyAssumptionWarning`.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `classes`, `categorical_features` and
-        `n_categories`. A value that is given for `bounds` or `classes` counts instead of the schema's. X is
-        then the table itself, with text and missing values.
+        `n_categories`. A parameter that is set takes precedence over the schema. X is then the table, with text and
+        missing values.
     accountant : BudgetAccountant, default=None
-        Budget that each call of `fit` or `randomize` charges. ``clone`` shares it.
+        Accountant that each call of `fit` or `randomize` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted.
+        Label set, sorted.
     class_count_ : ndarray of shape (n_classes,)
         Estimates of the numbers of rows.
     class_prior_ : ndarray of shape (n_classes,)
@@ -170,33 +170,33 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         For each column, logarithms of estimated probabilities of its categories or bins, of shape (n_classes,
         n_categories).
     bin_edges_ : list of length n_features
-        For each binned column, its public edges; None for others.
+        Public edges of the bins of each binned column. None for other columns.
     exponent_ : float
-        The power to which the joint evidence of the features is raised, in (0, 1].
+        Power to which the joint evidence of the features is raised, in (0, 1].
     privacy_ : PrivacyGuarantee
-        The guarantee of each row's report.
+        Guarantee of the report of each row.
     feature_importances_ : ndarray of shape (n_features,)
-        Mutual information of each column and the label by the model, divided by the sum.
+        Mutual information of each column and the label under the model, divided by the sum over columns.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    skdp.naive_bayes.DPNaiveBayes : Far more accurate, where rows may be collected as they are.
+    skdp.naive_bayes.DPNaiveBayes : Far more accurate, if the rows may be collected without noise.
     RandomizedResponse : Reports for any other purpose.
 
     Notes
     -----
-    **Privacy.** The report of a row is epsilon-DP with respect to that row and its label: with any fixed
-    row in its place, no report is more than :math:`e^\varepsilon` times as likely. How many rows there are is
-    public. Everything else is computed from reports. Labels are never refused, whatever they are: for a row that is by
-    itself, the error would be the answer. Features that are not finite numbers are.
+    **Privacy.** The report of a row is epsilon-DP with respect to that row and its label (:ref:`local privacy, theorem
+    1 <local-theorem-1>`). With any other row in its place, no report is more than :math:`e^\varepsilon` times as
+    likely. The number of rows is public. The rest is post-processing of reports. A label is never refused, because an
+    error for a single row would disclose its label. Features that are not finite numbers are refused.
 
-    The pair of a label and a feature's category is reported as one symbol, by randomised response or Hadamard response,
-    whichever has less error. Counts of pairs are estimated without bias, by the law of the channel; what follows is
-    that of :class:`skdp.naive_bayes.DPNaiveBayes`.
+    The pair of a label and a feature's category is reported as one symbol, by the one of randomised response and
+    Hadamard response with less error. Counts of pairs are estimated without bias from the probabilities of the channel.
+    The model is then that of :class:`skdp.naive_bayes.DPNaiveBayes`.
 
     References
     ----------
@@ -259,7 +259,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Randomise rows, learn from the reports alone, and spend epsilon.
+        """Randomise rows, learn from the reports only, and spend epsilon.
 
         Parameters
         ----------
@@ -282,30 +282,30 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         return self._learn(reports, classes, columns)
 
     def randomize(self, X: Any, y: Any) -> Integers:
-        """Randomise rows, each by itself, and spend epsilon: each call is a further release of the rows it is given.
+        """Randomise rows separately, and spend epsilon. Each call is a further release of its rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite features; one row, where each is by itself.
+            Finite features. There is a single row if each owner calls this method.
         y : array-like of shape (n_samples,)
             Labels.
 
         Returns
         -------
         reports : ndarray of int64, of shape (n_samples, n_tables)
-            For `fit_reports`, together with those of others; -1 for what a row does not report.
+            Reports for `fit_reports`, which accepts those of several calls together. -1 if a table is not reported.
         """
         reset = not hasattr(self, "classes_")
         return self._randomize(X, y, self._declared_classes(), "randomize", reset=reset)[0]
 
     def fit_reports(self, reports: Any) -> Self:
-        """Learn from reports. They are public from here on: that costs nothing.
+        """Learn from reports, which are public. This is post-processing and does not use any budget.
 
         Parameters
         ----------
         reports : array-like of shape (n_samples, n_tables)
-            What `randomize` returned, of this estimator or of others with the same parameters.
+            Output of `randomize`, of this estimator or of others with the same parameters.
 
         Returns
         -------
@@ -357,7 +357,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         return reports.astype(np.int64, copy=False), classes, columns
 
     def _rows(self, X: Any, y: Any, classes: NDArray, reset: bool) -> tuple[NDArray, Integers]:
-        """Validate rows, but for their labels: where a row is by itself, an exception would tell its label."""
+        """Validate rows, but not their labels, because an exception for a single row would disclose its label."""
         if y is None:
             validate_quietly(self, X, y)
         X = validate_quietly(self, X, dtype=list(NUMBERS), ensure_min_samples=0, reset=reset)
@@ -395,7 +395,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         n_features : int, optional
             Number of columns of X. Ignored if `schema` is set.
         n_classes : int, optional
-            Number of labels; needed unless `classes` is set.
+            Number of labels. Required unless `classes` is set.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Bounded numbers, reported locally: Laplace noise, and the piecewise mechanism."""
+"""Local reports of bounded numbers: Laplace noise, and the piecewise mechanism."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..checks.params import check_bounds, columns_of
 from ..mechanisms import LatticeLaplaceChannel, LocalMechanism, NumberChannel, WindowChannel
 from ._base import Array, Integers, LocalTransformer, check_n_reported, portion
 
-# Bounds are so many steps of a lattice apart, fewer where noise is wide.
+# Number of steps of a lattice between the bounds. There are fewer steps if the noise is large.
 _BITS = 20
 _SCALE_BITS = 44
 
@@ -25,7 +25,7 @@ _ROWS = 2**14
 
 
 class NumberTransformer(OneToOneFeatureMixin, LocalTransformer):
-    """Randomises numbers between public bounds, and estimates their means."""
+    """Randomise numbers between public bounds, and estimate their means."""
 
     _schema_form = "values"
 
@@ -48,7 +48,7 @@ class NumberTransformer(OneToOneFeatureMixin, LocalTransformer):
 
         def error(part: float) -> list[float]:
             largest = _largest(part)
-            # Where a column is not reported, the middle is; a report counts for that many more.
+            # A column that is not reported has the middle of its bounds. The weight of a report makes up for this.
             return [(self._channel(part, largest).deviation / (largest / 2)) ** 2 + 1]
 
         k = check_n_reported(self.n_reported, n_features, epsilon, error)
@@ -81,22 +81,22 @@ class NumberTransformer(OneToOneFeatureMixin, LocalTransformer):
         return out
 
     def means(self, Z: Any, *, return_std: bool = False) -> Any:
-        """Estimate from reports the means of the columns, clipped to their bounds as values are.
+        """Estimate the means of the columns from reports, for values that are clipped to the bounds.
 
         Parameters
         ----------
         Z : array-like of shape (n_samples, n_features)
-            Reports, of this transformer or of others with the bounds that are set now.
+            Reports of this transformer, or of others with the current bounds.
         return_std : bool, default=False
             Whether to return standard errors as well.
 
         Returns
         -------
         means : ndarray of shape (n_features,)
-            Unbiased estimates; the middle of the bounds without any report.
+            Unbiased estimates. Without any report, the middle of the bounds.
         std : ndarray of shape (n_features,)
-            Their standard errors, as estimates of a population that the rows are drawn from: for noise and draw
-            together. Only if `return_std` is True.
+            Standard errors of the estimates for the population that the rows are drawn from. They cover noise and
+            sampling. Only if `return_std` is True.
         """
         check_is_fitted(self, "n_features_in_")
         n_features = self._n_columns
@@ -111,63 +111,62 @@ class NumberTransformer(OneToOneFeatureMixin, LocalTransformer):
 
 
 def _largest(epsilon: Any) -> int:
-    """Return how many steps of the lattice bounds are apart, from public numbers."""
+    """Return the number of steps of the lattice between the bounds, from public numbers."""
     if epsilon == math.inf:
         return 2**_BITS
     return 2 ** min(_BITS, _SCALE_BITS + math.frexp(float(epsilon))[1])
 
 
 class LocalLaplace(NumberTransformer):
-    r"""Adds Laplace noise to each row's numbers, before anyone sees them.
+    r"""Add Laplace noise to the numbers of each row.
 
     Parameters
     ----------
     bounds : tuple (lower, upper)
-        Bounds of the columns, from public knowledge: numbers, or one for each column. Required. Values beyond are
-        clipped, silently.
+        Public bounds of the columns: numbers, or one for each column. Values beyond are clipped, without a warning.
     epsilon : float, default=1.0
-        Privacy budget of one row, over all of its columns, for each call of `transform`; positive. ``inf`` adds no
-        noise and gives no privacy.
+        Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
+        Smaller values add more noise. ``inf`` gives no privacy.
     n_reported : "all", "auto" or int, default="auto"
-        How many columns each row reports, with an equal part of `epsilon` for each. Fewer than all are drawn at random
-        for each row; in place of the others stands the middle of their bounds, and what is reported is moved away from
-        it by as much, so that each number is unbiased. "auto" takes the number with the least error.
+        Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, the
+        columns of each row are drawn at random. The other columns have the middle of their bounds, and the reported
+        numbers are moved away from the middle by a factor that keeps each number unbiased. ``"auto"`` has the least
+        error.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`. A value that is given for `bounds`
-        counts instead of the schema's. X is then the table itself, of which all columns must be declared as
-        `Number`, with ``missing="error"``.
+        Public facts about the columns of a table, in place of `bounds`. A parameter that is set takes precedence over
+        the schema. X is then the table. All of its columns must be declared as `Number`, with ``missing="error"``.
     accountant : BudgetAccountant, default=None
-        Budget that each call of `transform` charges. ``clone`` shares it.
+        Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only. An int makes the same noise in each call.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. With an
+        int, each call draws the same noise.
 
     Attributes
     ----------
     privacy_ : PrivacyGuarantee
-        The guarantee of each row, for one call of `transform` with the parameters as they are set now.
+        Guarantee of each row, for one call of `transform` with the current parameters.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    PiecewiseMechanism : Less error, and reports that are bounded.
+    PiecewiseMechanism : Less error, and bounded reports.
 
     Notes
     -----
-    The noise has the scale of the bounds' distance over epsilon: discrete Laplace noise on a lattice of
-    :math:`2^{20}` steps between the bounds. Its standard deviation is public, and the same for all values.
+    The scale of the noise is the distance of the bounds over epsilon. It is discrete Laplace noise on a lattice of
+    :math:`2^{20}` steps between the bounds. Its standard deviation is public, and is the same for all values.
 
-    **Privacy.** Each row's report is epsilon-DP with respect to that row: with any fixed row in its place,
-    no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
-    there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
-    charged, within a pipeline as well. Values are rounded to a lattice between the bounds, and reports lie on another,
-    so that low-order bits tell nothing.
+    **Privacy.** The report of each row is epsilon-DP with respect to that row (:ref:`local privacy, theorem 1
+    <local-theorem-1>`). With any other row in its place, no report is more than :math:`e^\varepsilon` times as likely.
+    The number of rows is public. `fit` learns nothing. Each call of `transform` is a release of its rows and is
+    charged, also within a pipeline. Values are rounded to a lattice between the bounds, and reports lie on another
+    lattice, so that low-order bits disclose nothing.
 
-    The index of a data frame is not randomised, and goes with the reports if output is pandas. Do not use a
-    ``Pipeline`` with `memory`: it would hand out the same report again for an equal row.
+    The index of a data frame is not randomised, and is part of the output if the output is pandas. Do not use a
+    ``Pipeline`` with `memory`, because it would return the same report again for an equal row.
 
     References
     ----------
@@ -208,58 +207,57 @@ class LocalLaplace(NumberTransformer):
 
 
 class PiecewiseMechanism(NumberTransformer):
-    r"""Reports a number near each row's own, or anywhere in a bounded range.
+    r"""Report a number near the row's own number, or anywhere in a bounded range.
 
     Parameters
     ----------
     bounds : tuple (lower, upper)
-        Bounds of the columns, from public knowledge: numbers, or one for each column. Required. Values beyond are
-        clipped, silently.
+        Public bounds of the columns: numbers, or one for each column. Values beyond are clipped, without a warning.
     epsilon : float, default=1.0
-        Privacy budget of one row, over all of its columns, for each call of `transform`; positive. ``inf`` adds no
-        noise and gives no privacy.
+        Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
+        Smaller values add more noise. ``inf`` gives no privacy.
     n_reported : "all", "auto" or int, default="auto"
-        How many columns each row reports, with an equal part of `epsilon` for each. Fewer than all are drawn at random
-        for each row; in place of the others stands the middle of their bounds, and what is reported is moved away from
-        it by as much, so that each number is unbiased. "auto" takes the number with the least error.
+        Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, the
+        columns of each row are drawn at random. The other columns have the middle of their bounds, and the reported
+        numbers are moved away from the middle by a factor that keeps each number unbiased. ``"auto"`` has the least
+        error.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`. A value that is given for `bounds`
-        counts instead of the schema's. X is then the table itself, of which all columns must be declared as
-        `Number`, with ``missing="error"``.
+        Public facts about the columns of a table, in place of `bounds`. A parameter that is set takes precedence over
+        the schema. X is then the table. All of its columns must be declared as `Number`, with ``missing="error"``.
     accountant : BudgetAccountant, default=None
-        Budget that each call of `transform` charges. ``clone`` shares it.
+        Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only. An int makes the same noise in each call.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. With an
+        int, each call draws the same noise.
 
     Attributes
     ----------
     privacy_ : PrivacyGuarantee
-        The guarantee of each row, for one call of `transform` with the parameters as they are set now.
+        Guarantee of each row, for one call of `transform` with the current parameters.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    LocalLaplace : Noise of the same law for all values.
+    LocalLaplace : Noise with the same distribution for all values.
 
     Notes
     -----
     For values scaled to [-1, 1], reports lie in :math:`[-C, C]`, :math:`C =
-    (e^{\varepsilon/2}+1)/(e^{\varepsilon/2}-1)`. They come from a window of length :math:`C - 1` that moves with the
-    value, with probability :math:`e^{\varepsilon/2}/ (e^{\varepsilon/2}+1)`, and from the rest otherwise. The variance
-    is smallest for values in the middle of the bounds.
+    (e^{\varepsilon/2}+1)/(e^{\varepsilon/2}-1)`. With probability :math:`e^{\varepsilon/2}/ (e^{\varepsilon/2}+1)`, a
+    report comes from a window of length :math:`C - 1` that moves with the value. Otherwise, it comes from the rest. The
+    variance is smallest for values in the middle of the bounds.
 
-    **Privacy.** Each row's report is epsilon-DP with respect to that row: with any fixed row in its place,
-    no report is more than :math:`e^\varepsilon` times as likely. No one has to be trusted with the rows. How many rows
-    there are is public. `fit` learns nothing; each call of `transform` is a release of the rows it is given, and is
-    charged, within a pipeline as well. Values are rounded to a lattice between the bounds, and reports lie on another,
-    so that low-order bits tell nothing.
+    **Privacy.** The report of each row is epsilon-DP with respect to that row (:ref:`local privacy, theorem 1
+    <local-theorem-1>`). With any other row in its place, no report is more than :math:`e^\varepsilon` times as likely.
+    The number of rows is public. `fit` learns nothing. Each call of `transform` is a release of its rows and is
+    charged, also within a pipeline. Values are rounded to a lattice between the bounds, and reports lie on another
+    lattice, so that low-order bits disclose nothing.
 
-    The index of a data frame is not randomised, and goes with the reports if output is pandas. Do not use a
-    ``Pipeline`` with `memory`: it would hand out the same report again for an equal row.
+    The index of a data frame is not randomised, and is part of the output if the output is pandas. Do not use a
+    ``Pipeline`` with `memory`, because it would return the same report again for an equal row.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Private mechanisms: the only package that draws noise. One mechanism a file, with its theorem."""
+"""Private mechanisms, each in a file with its theorem. This is the only package that draws noise."""
 
 from ._base import Mechanism, NoNoise
 from ._bits import GENERATORS, BitStream, NoiseSource, OneStream, global_generators

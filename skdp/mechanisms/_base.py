@@ -11,29 +11,29 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._bits import BitStream
 
-# A coordinate beyond this many steps is moved back to it: a contraction, so that no sensitivity grows.
+# A coordinate beyond this many steps is clipped to it. Clipping is a contraction, so that no sensitivity grows.
 _LATTICE_LIMIT = 2.0**61
 
 
 def lattice_step(scale: float, bits: int) -> float:
-    """Largest power of two that is at most ``scale * 2**-bits``."""
+    """Return the largest power of two that is at most ``scale * 2**-bits``."""
     return math.ldexp(1.0, math.frexp(scale)[1] - 1 - bits)
 
 
 def to_lattice(value: ArrayLike, step: float) -> NDArray[np.int64]:
-    """Round to the nearest lattice point, counted in steps; each coordinate moves by at most half a step."""
+    """Round to the nearest lattice point, counted in steps. Each coordinate moves by at most half a step."""
     with np.errstate(over="ignore"):
         scaled = np.asarray(value, dtype=np.float64) / step
     return np.rint(np.clip(scaled, -_LATTICE_LIMIT, _LATTICE_LIMIT)).astype(np.int64)
 
 
 def from_lattice(points: NDArray[np.int64], step: float) -> NDArray[np.float64]:
-    """Return lattice points as doubles: a function of the integers alone, hence post-processing."""
+    """Return lattice points as doubles. This is post-processing, as a function of the integers only."""
     return points.astype(np.float64) * step
 
 
 class Mechanism(ABC):
-    """A private release with its parameters fixed before the data are seen."""
+    """A private release whose parameters are fixed before the data are seen."""
 
     name: ClassVar[str]
     norm: ClassVar[str]
@@ -51,24 +51,24 @@ class Mechanism(ABC):
         Parameters
         ----------
         value : array-like
-            The query's value.
+            Value of the query.
         stream : BitStream
             Source of bits.
 
         Returns
         -------
         released : ndarray
-            In the shape of `value`.
+            Released value, in the shape of `value`.
         """
 
 
 class NoNoise(Mechanism):
-    """The release of epsilon = inf: the value itself, with no guarantee at all.
+    """The release for epsilon = inf: the value itself, without any guarantee.
 
     Parameters
     ----------
     sensitivity : float
-        What one record can change, for the record.
+        Largest change by one record, for information only.
     """
 
     name = "none (epsilon=inf)"
@@ -88,9 +88,9 @@ class NoNoise(Mechanism):
         Parameters
         ----------
         value : array-like
-            The query's value.
+            Value of the query.
         stream : BitStream
-            Not used.
+            Ignored.
 
         Returns
         -------

@@ -17,7 +17,7 @@ from ..checks.values import shown
 
 __all__ = ["GENERATORS", "BitStream", "NoiseSource", "OneStream", "global_generators"]
 
-# What a user may have drawn noise from.
+# Types of random_state.
 GENERATORS = (
     np.random.Generator,
     np.random.RandomState,
@@ -30,7 +30,7 @@ GENERATORS = (
 class OneStream(np.random.RandomState):
     """A generator that `clone` does not copy.
 
-    An estimator that fits several copies of another must not give all of them the same noise.
+    If an estimator fits several copies of another, these copies must not have the same noise.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class BitStream(Protocol):
         Parameters
         ----------
         n : int
-            How many.
+            Number of words.
 
         Returns
         -------
@@ -62,14 +62,14 @@ class BitStream(Protocol):
 
 
 class _SystemStream:
-    """Words from the operating system's cryptographic generator; nothing is buffered, so nothing is forked."""
+    """Words from the operating system's cryptographic generator. Nothing is buffered, so that a fork copies nothing."""
 
     def words(self, n: int) -> NDArray[np.uint64]:
         return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
 
 
 class _SeededStream:
-    """Words from a counter-based generator: reproducible, and therefore not private."""
+    """Words from a counter-based generator, which are reproducible and therefore not private."""
 
     def __init__(self, seed: np.random.SeedSequence) -> None:
         self._generator = np.random.Philox(seed)
@@ -79,13 +79,13 @@ class _SeededStream:
 
 
 class NoiseSource:
-    """Hands every release a stream of its own.
+    """Give every release its own stream.
 
     Parameters
     ----------
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
-        None takes bits from the operating system. Anything else makes the noise reproducible, for tests and
-        examples: who knows the seed can subtract the noise. A generator object is advanced once, here.
+        If None, bits come from the operating system. Use other values for tests and examples only, because noise that
+        can be reproduced can be subtracted. A generator object is advanced once, here.
     """
 
     def __init__(self, random_state: object = None) -> None:
@@ -112,7 +112,7 @@ class NoiseSource:
         return self._entropy is not None
 
     def stream(self, label: str) -> BitStream:
-        """Return the stream of one release; the same seed and label give the same words.
+        """Return the stream of one release. The same seed and label give the same words.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class NoiseSource:
         Returns
         -------
         stream : BitStream
-            Independent of those of other labels.
+            Independent of the streams of other labels.
         """
         if self._entropy is None:
             return _SystemStream()
@@ -131,26 +131,26 @@ class NoiseSource:
         return _SeededStream(np.random.SeedSequence(self._entropy, spawn_key=key))
 
     def simulator(self, label: str) -> np.random.Generator:
-        """Make a generator to simulate laws that are public, and never noise of a release: its numbers are not exact.
+        """Make a generator for simulations of public distributions. Its numbers are inexact, so not for releases.
 
         Parameters
         ----------
         label : str
-            What is simulated.
+            Name of the simulation.
 
         Returns
         -------
         generator : Generator
-            With a seed from the stream of this label.
+            Generator with a seed from the stream of this label.
         """
         return np.random.default_rng(self.stream(label).words(4))
 
 
 @contextmanager
 def global_generators(seed: int) -> Iterator[None]:
-    """Give code that draws from NumPy's and Python's global generators others to draw from, for a while.
+    """Replace NumPy's and Python's global generators for a while.
 
-    How much it draws then says nothing to what draws after it.
+    The number of draws in this time does not affect later draws.
 
     Parameters
     ----------
@@ -160,10 +160,10 @@ def global_generators(seed: int) -> Iterator[None]:
     Yields
     ------
     None
-        While they are exchanged.
+        While the generators are replaced.
     """
     numpy_generator = np.random.get_bit_generator()  # type: ignore[attr-defined]
-    # With the second normal number of a pair, which is forgotten when generators are exchanged.
+    # The state includes the second normal number of a pair, which is lost when generators are replaced.
     numpy_state = np.random.get_state(legacy=False)  # noqa: NPY002
     python_state = random.getstate()
     np.random.set_bit_generator(np.random.MT19937(seed))  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Mechanisms for a share of a budget, chosen and calibrated from public numbers."""
+"""Mechanisms for a share of a budget, chosen and calibrated by public numbers."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from .quantiles import ExactQuantiles, GridQuantiles, quantile_depth
 #: Rounding of the totals adds less than 2**-13 to the sensitivity.
 TOTAL_BITS = 14
 
-# What is released is clipped to so many steps of the noise's lattice first: a contraction. Below, the two roundings of
-# a weighted total to a double come to 2**-52 of it, an eighth of a step.
+# Values are clipped to so many steps of the noise's lattice before the release, which is a contraction. Below this
+# limit, the two roundings of a weighted total to a double are 2**-52 of it, an eighth of a step.
 _MOST_STEPS = 2.0**49
 
-# More than the rounding of a product, and of shares that are added up or divided further.
+# This is more than the rounding of a product, and of shares that are added up or divided further.
 _SHARE_MARGIN = 1 - 2.0**-50
 
 
 def pure_share(epsilon: float, share: float) -> float:
-    """Return a part of a pure epsilon, so that parts together are never more than the whole, not even by rounding.
+    """Return a part of a pure epsilon. Parts together never exceed the whole, not even by rounding.
 
     Parameters
     ----------
     epsilon : float
-        The whole.
+        Whole epsilon.
     share : float
-        In (0, 1]; shares add up to 1.
+        Fraction in (0, 1]. The shares add up to 1.
 
     Returns
     -------
@@ -49,12 +49,12 @@ def l2_mechanism(
 ) -> tuple[Mechanism, PrivacyEvent]:
     """Return the mechanism by L2 sensitivity for a share of the budget, and its event.
 
-    Its lattice is as much finer than the noise as keeps the rounding of a long vector small.
+    The lattice is so much finer than the noise that the rounding of a long vector stays small.
 
     Parameters
     ----------
     epsilon, delta : float
-        The whole budget, finite.
+        Whole budget, finite.
     share : float
         Part of the square of the GDP parameter, or of epsilon if delta is 0.
     sensitivity : float
@@ -67,9 +67,9 @@ def l2_mechanism(
     mechanism : GaussianMechanism or GammaMechanism
         Gaussian for a positive delta.
     event : PrivacyEvent
-        What it costs.
+        Cost of the release.
     """
-    # The mechanism allows for its own rounding, by half a step; a quarter more is for the rounding to doubles.
+    # The mechanism includes its own rounding, by half a step. A quarter more is for the rounding to doubles.
     if delta > 0:
         mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
         bits = _bits(1 / mu, size)
@@ -102,7 +102,7 @@ def quantile_mechanism(
     Parameters
     ----------
     epsilon, delta : float
-        The whole budget; an epsilon of infinity is for quantiles without noise.
+        Whole budget. If epsilon is infinite, the quantiles have no noise.
     share : float
         Part of the square of the GDP parameter, or of epsilon if delta is 0.
     levels : tuple of int
@@ -110,18 +110,18 @@ def quantile_mechanism(
     whole : int
         Quantiles have levels ``levels / whole``.
     n_columns : int
-        Number of columns, each of which has these quantiles.
+        Number of columns, each with these quantiles.
     weights : tuple of float, default=()
-        Logarithms of public weights of the edges; empty for none.
+        Logarithms of public weights of the edges. Empty for no weights.
     rows : int, default=1
-        How many records are added or removed at most, together.
+        Largest number of records that are added or removed together.
 
     Returns
     -------
     mechanism : GridQuantiles or ExactQuantiles
         Without noise if epsilon is infinite.
     event : PrivacyEvent
-        What it costs.
+        Cost of the release.
     """
     if epsilon == math.inf:
         return ExactQuantiles(levels, whole, weights, rows), PureEvent(epsilon)
@@ -135,19 +135,19 @@ def quantile_mechanism(
 
 
 def within_reach(mechanism: Mechanism, values: ArrayLike) -> NDArray[np.float64]:
-    """Clip values to what doubles hold to a fraction of the noise's lattice step.
+    """Clip values to the range in which doubles hold fractions of the noise's lattice step.
 
     Parameters
     ----------
     mechanism : Mechanism
-        That is going to release them.
+        Mechanism of the later release.
     values : array-like
-        The query's value.
+        Value of the query.
 
     Returns
     -------
     values : ndarray
-        Clipped, a contraction.
+        Clipped values. Clipping is a contraction.
     """
     values = np.asarray(values, dtype=np.float64)
     if isinstance(mechanism, GaussianMechanism | GammaMechanism | DiscreteLaplaceMechanism):
@@ -157,7 +157,7 @@ def within_reach(mechanism: Mechanism, values: ArrayLike) -> NDArray[np.float64]
 
 
 def coordinate_variance(mechanism: Mechanism) -> float:
-    """Variance of the noise in one coordinate.
+    """Return the variance of the noise in one coordinate.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def coordinate_variance(mechanism: Mechanism) -> float:
     Returns
     -------
     variance : float
-        Of the law without rounding.
+        Variance without rounding.
     """
     if isinstance(mechanism, GammaMechanism):
         return (mechanism.size + 1) * mechanism.scale**2
@@ -175,7 +175,7 @@ def coordinate_variance(mechanism: Mechanism) -> float:
 
 
 def l1_mechanism(epsilon: float, sensitivity: float, size: int) -> DiscreteLaplaceMechanism:
-    """Return discrete Laplace noise for real values, on a lattice that is fine for a long vector.
+    """Return discrete Laplace noise for real values, on a lattice that is fine enough for a long vector.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def l1_mechanism(epsilon: float, sensitivity: float, size: int) -> DiscreteLapla
     Returns
     -------
     mechanism : DiscreteLaplaceMechanism
-        Its sensitivity allows for rounding, to doubles and to the lattice, by three quarters of a step on either side.
+        Its sensitivity includes rounding, to doubles and to the lattice, by three quarters of a step on either side.
     """
     bits = min(TOTAL_BITS + math.ceil(math.log2(size)), 44 + math.floor(math.log2(min(epsilon, 1.0))))
     step = math.ldexp(1.0, math.ceil(math.log2(sensitivity)) - bits)

@@ -1,4 +1,4 @@
-"""Coins and integers with exact probabilities, and the probabilities that local privacy allows, as rational numbers."""
+"""Coins and integers with exact rational probabilities, and the probabilities that local privacy admits."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ Integers = NDArray[np.int64]
 #: Probabilities of coins are multiples of one over this.
 ONE = 2**64
 
-#: Beyond, no coin does better.
+#: Larger values do not improve a coin.
 MOST_EPSILON = 64
 
 
 def exp_below(exponent: Fraction) -> Fraction:
-    """Return a number that is at most exp(exponent), and less by a relative 1e-50 or so; exponents end at 64."""
+    """Return a number slightly below exp(exponent), by about a relative 1e-50. Exponents end at 64."""
     with decimal.localcontext(decimal.Context(prec=70)):
         power = to_decimal(min(exponent, Fraction(MOST_EPSILON))).exp()
         return Fraction(power * (1 - Decimal(10) ** -50))
 
 
 def mixture_weight(epsilon: Fraction | float, parts: Fraction) -> int:
-    """Return the largest weight of a value's own set, in units of 2**-64, where all reports are `parts` sets."""
+    """Return the largest weight of a value's own set, in units of 2**-64, if there are `parts` sets of reports."""
     if epsilon == math.inf:
         return ONE
     excess = exp_below(Fraction(epsilon)) - 1
@@ -48,7 +48,7 @@ def coins(heads: int, n: int, stream: BitStream) -> NDArray[np.bool_]:
     """Draw booleans that are true with probability ``heads / 2**64``, exactly."""
     if heads >= ONE:
         return np.ones(n, dtype=bool)
-    # The first 16 bits of a uniform decide, except with probability 2**-16.
+    # The first 16 bits of a uniform are enough, except with probability 2**-16.
     prefixes = stream.words(-(-n // 4)).view(np.uint16)[:n]
     first, rest = divmod(heads, 2**48)
     outcome = prefixes < np.uint16(first)

@@ -1,11 +1,11 @@
 r"""Exact sampling from floating-point filters.
 
-A decision such as :math:`U < e^{-\gamma}` is taken in double precision whenever the error bound of the double
-lets it be taken with certainty. Otherwise (about once in :math:`2^{40}` decisions) further bits of the same
-:math:`U` are drawn and the threshold is recomputed in decimal arithmetic, until the two intervals part. The law
-of the outcome is therefore exact, while all but a few decisions are vectorised.
+A decision such as :math:`U < e^{-\gamma}` is taken in double precision if the error bound of the double leaves no
+doubt. Otherwise (about once in :math:`2^{40}` decisions), further bits of the same :math:`U` are drawn and the
+threshold is recomputed in decimal arithmetic, until the two intervals are disjoint. Therefore the law of the outcome is
+exact, while almost all decisions are vectorised.
 
-The one assumption is that NumPy's ``exp`` and ``log`` are within :math:`2^{-46}`, relatively (the libraries behind
+The only assumption is that NumPy's ``exp`` and ``log`` are within :math:`2^{-46}`, relatively (the libraries behind
 them promise 4 units in the last place, :math:`2^{-50}`).
 """
 
@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 from ._bits import BitStream
 
-#: Relative error granted to a double-precision exp or log.
+#: Assumed relative error of a double-precision exp or log.
 ELEMENTARY = 2.0**-46
 
 
 def digits_for(bits: int) -> int:
-    """Decimal digits that leave the error of decimal arithmetic far below ``2**-bits``."""
+    """Return the number of decimal digits whose error is far below ``2**-bits``."""
     return int(bits * 0.30103) + 25
 
 
@@ -46,7 +46,7 @@ def _bernoulli_exp_scalar(prefix: int, gamma: Fraction, stream: BitStream) -> bo
     bits = 53
     while True:
         prefix, bits = extend(prefix, stream), bits + 64
-        # gamma has up to log10(gamma) digits before the point: they cost as many digits of exp(-gamma).
+        # gamma has up to log10(gamma) digits before the point, and exp(-gamma) loses as many digits.
         precision = digits_for(bits) + len(str(int(gamma)))
         with decimal.localcontext(decimal.Context(prec=precision, Emin=decimal.MIN_EMIN)):
             scaled = (-to_decimal(gamma)).exp() * 2**bits
@@ -64,8 +64,8 @@ def bernoulli_exp(
     stream: BitStream,
 ) -> NDArray[np.bool_]:
     """Draw independent booleans that are true with probability exp(-gamma), exactly."""
-    # `error` bounds the absolute error of `gamma`. `exact` maps an index to the exact exponent, and is called only
-    # where the double does not decide.
+    # `error` bounds the absolute error of `gamma`. `exact` maps an index to the exact exponent, and is called only if
+    # the double does not decide.
     return filtered_bernoulli_exp(
         gamma, error, lambda i, prefix: _bernoulli_exp_scalar(prefix, exact(i), stream), stream
     )
@@ -78,14 +78,14 @@ def filtered_bernoulli_exp(
     stream: BitStream,
 ) -> NDArray[np.bool_]:
     """Draw booleans that are true with probability exp(-gamma), for exponents that are known to within `error`."""
-    # Where doubles do not decide, `decide` maps an index and the first 53 bits of its uniform to the outcome.
+    # If doubles do not decide, `decide` maps an index and the first 53 bits of its uniform to the outcome.
     prefix = stream.words(gamma.size) >> np.uint64(11)
     uniform = prefix.astype(np.float64)
     scaled = np.exp(-gamma)
     scaled *= 2.0**53
-    # The least number keeps a threshold that underflows in doubt.
+    # With the smallest positive number, a threshold that underflows stays undecided.
     slack = scaled * (2 * np.asarray(error) + ELEMENTARY) + 1e-300
-    # How far the threshold lies above the interval of width 1 that is known of the uniform, or below it.
+    # Distance of the threshold from the interval of width 1 that contains the uniform, above or below.
     scaled -= uniform
     outcome = scaled >= slack + 1
     doubtful = scaled > -slack
@@ -104,7 +104,7 @@ def uniform_below(bound: int, n: int, stream: BitStream) -> tuple[NDArray[np.int
     return value[keep], (words >> np.uint64(63)).astype(bool)[keep]
 
 
-# exp(-v) 2^64, rounded down, for v = 44, ..., 1: ascending, as searchsorted wants it, with a 0 in front.
+# exp(-v) 2^64, rounded down, for v = 44, ..., 1. The order is ascending, as searchsorted needs it, with a 0 in front.
 with decimal.localcontext(decimal.Context(prec=60)):
     _GEOMETRIC = np.array([0] + [int(Decimal(-v).exp() * 2**64) for v in range(44, 0, -1)], dtype=np.uint64)
 
@@ -114,7 +114,7 @@ def geometric(n: int, stream: BitStream) -> NDArray[np.int64]:
     words = stream.words(n)
     rank = np.searchsorted(_GEOMETRIC, words, side="right")
     count = (len(_GEOMETRIC) - rank).astype(np.int64)
-    # A word equal to a threshold agrees with it in all of its 64 bits; a zero may hide a larger value.
+    # If a word equals a threshold, further bits would decide. A zero may hide a larger value.
     for i in np.flatnonzero(_GEOMETRIC.take(rank - 1) == words):
         count[i] = _geometric_scalar(int(words[i]), stream)
     return count
@@ -133,7 +133,7 @@ def _geometric_scalar(prefix: int, stream: BitStream) -> int:
 
 
 def random_permutation(n: int, stream: BitStream) -> NDArray[np.intp]:
-    """Draw a uniformly distributed permutation; words that collide are drawn anew, all of them."""
+    """Draw a uniformly distributed permutation. If words are equal, all words are drawn again."""
     while True:
         words = stream.words(n)
         order = np.argsort(words)

@@ -1,15 +1,16 @@
 r"""Ideal real-valued noise, rounded to a lattice exactly.
 
-A real random variable is a function of uniforms with infinitely many bits. Here the first 53 bits of each uniform
-are drawn, the function is evaluated in double precision with an error bound, and the nearest lattice point is taken
-if the bound leaves no doubt. If it does, further bits *of the same uniforms* are drawn and the function is evaluated
-in decimal interval arithmetic until both ends round alike.
+A real random variable is a function of uniforms with infinitely many bits. The first 53 bits of each uniform are drawn,
+and the function is evaluated in double precision with an error bound. If the bound leaves no doubt, the nearest lattice
+point is taken. Otherwise, further bits *of the same uniforms* are drawn, and the function is evaluated in decimal
+interval arithmetic until both ends round to the same point.
 
-The result has exactly the law of ideal noise, rounded. Rounding is post-processing, so that a theorem about
-continuous noise holds as it stands for what a computer releases: no low-order bits to read (Mironov 2012), and no
-allowance for a discrete law that differs from the continuous one.
+The result has exactly the law of ideal noise, rounded. Rounding is post-processing. Therefore a theorem about
+continuous noise holds without a change for the output of a computer. There are no low-order bits to read (Mironov
+2012), and a discrete law needs no correction.
 
-Normals are their own first bits (:mod:`skdp.mechanisms._normals`), so that without a factor the function is a product.
+Normals are given by their own first bits (:mod:`skdp.mechanisms._normals`), so that without a factor, the function is a
+product.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ._exact import ELEMENTARY, digits_for
 from ._intervals import Interval, pad, product, squared
 from ._normals import LazyNormals
 
-# Normals drawn at a time: few enough to stay in the processor's cache.
+# Number of normals that are drawn at a time, few enough to stay in the processor's cache.
 _BLOCK = 2**13
 
 
@@ -48,7 +49,7 @@ class LazyGamma:
         uniform = (words.astype(np.float64) + 0.5) * 2.0**-53
         logs = -np.log(uniform)
         total = 2 * math.fsum(logs)
-        # The midpoint is off by up to half of the first bit not drawn.
+        # The midpoint is off by at most half of the first bit that is not drawn.
         error = 2 * (2.0**-53 / uniform).sum() + total * (ELEMENTARY + 2.0**-51)
         if np.any(words == 0):
             error = np.inf
@@ -67,7 +68,7 @@ class LazyGamma:
             words = self._stream.words(len(self._prefixes)).tolist()
             self._prefixes = [(p << 64) | word for p, word in zip(self._prefixes, words, strict=True)]
             self._bits += 64
-        # One logarithm of the product; each multiplication is off by a unit in the last digit at most.
+        # There is one logarithm, of the product. Each multiplication is off by at most a unit in the last digit.
         unit = Decimal(2) ** -self._bits
         least = most = Decimal(1)
         for prefix in self._prefixes:
@@ -85,10 +86,10 @@ class LazyGamma:
 
 
 def round_to_integers(scale: float, normals: LazyNormals, factor: LazyGamma | None = None) -> NDArray[np.int64]:
-    """Round ``scale * factor * normals`` to the nearest integers, exactly; all coordinates share `factor`."""
-    # `scale` is positive, and stands for the exact dyadic number that it is.
+    """Round ``scale * factor * normals`` to the nearest integers, exactly. All coordinates share `factor`."""
+    # `scale` is positive, and represents an exact dyadic number.
     value = normals.value * scale
-    # That of the normal, and of the product.
+    # The error of the normal, and of the product.
     error: NDArray[np.float64] | float = scale * (normals.error + normals.largest * 2.0**-52)
     if factor is not None:
         with np.errstate(invalid="ignore"):
@@ -122,7 +123,7 @@ def _round_scalar(scale: float, i: int, normals: LazyNormals, factor: LazyGamma 
 
 
 def rounded_normals(scale: float, size: int, stream: BitStream, factor: LazyGamma | None = None) -> NDArray[np.int64]:
-    """Draw ``rint(scale * factor * N)`` for independent standard normals N, exactly; see `round_to_integers`."""
+    """Draw ``rint(scale * factor * N)`` for independent standard normals N, exactly (see `round_to_integers`)."""
     if size <= _BLOCK:
         return round_to_integers(scale, LazyNormals(size, stream), factor)
     rounded = np.empty(size, dtype=np.int64)

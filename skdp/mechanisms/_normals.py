@@ -1,19 +1,20 @@
 r"""Ideal standard normals, from points under the curve (Marsaglia, MacLaren and Bray 1964: rectangles, wedges, a tail).
 
 If :math:`(x, y)` is uniform in the region :math:`0 \le y < c\,e^{-x^2/2}`, then :math:`x` is a standard normal. A point
-of a larger region is drawn, and drawn anew if it is above the curve. For :math:`x \ge 0`, and by a fair sign for both
-sides, the larger region consists of :math:`2^{16}` pieces of one area, :math:`2^{-6}`, so that 16 bits choose a piece:
+of a larger region is drawn, and drawn again if it is above the curve. For :math:`x \ge 0`, and by a fair sign for both
+sides, the larger region consists of :math:`2^{16}` pieces of equal area, :math:`2^{-6}`, so that 16 bits choose a
+piece:
 
-- Rectangles :math:`[j 2^{-6}, (j+1) 2^{-6}) \times [r, r+1)`, for each strip :math:`j` as many as cover the curve, and
-  some more above it, so that the number is right.
+- Rectangles :math:`[j 2^{-6}, (j+1) 2^{-6}) \times [r, r+1)`. Each strip :math:`j` has as many as cover the curve, and
+  some more above it, so that the number of pieces is right.
 - The tail: stairs :math:`[e + k/4, e + (k+1)/4) \times [0, 2^{-5-k})` for :math:`k = 0, 1, \ldots` from the edge
   :math:`e` of the strips, which cover the curve there. Stair :math:`k` has the part :math:`2^{-1-k}` of the piece.
 
-The other bits of the word are 47 of :math:`x` within its strip, so that 53 bits behind the point are known, and the
-sign. Rectangles below the curve, 98 % of all, need nothing else. In the others, 53 bits of :math:`y` are drawn. Where
-doubles do not tell the point from the curve (once in :math:`2^{30}`), and in the tail, further bits of the same x and y
-are, until decimal arithmetic does. So the law is exact, and every normal is known as closely as one asks: its bits
-beyond those drawn are independent and fair.
+The other bits of the word are the sign and 47 bits of :math:`x` within its strip, so that 53 bits after the point are
+known. Rectangles below the curve, 98 % of all, need no further bits. In the other rectangles, 53 bits of :math:`y` are
+drawn. If doubles do not decide whether the point is below the curve (once in :math:`2^{30}`), and in the tail, further
+bits of the same x and y are drawn, until decimal arithmetic decides. Therefore the law is exact, and every normal can
+be computed to any precision, because its bits beyond the drawn ones are independent and fair.
 """
 
 from __future__ import annotations
@@ -29,29 +30,29 @@ from ._bits import BitStream
 from ._exact import digits_for, extend
 from ._intervals import Interval, pad
 
-#: Bits of a normal behind the point that are drawn at first.
+#: Number of bits of a normal after the point that are drawn at first.
 UNIT_BITS = 53
 
-# Strips have a width of 2**-6. The rectangles that cover the curve must be less than 2**16 for this height at 0.
+# Strips have a width of 2**-6. For this height at 0, the rectangles that cover the curve must be fewer than 2**16.
 _STRIP_BITS, _STRIPS, _PEAK = 6, 292, 809
 _HEAD_BITS = 16
 _TAIL = 2**_HEAD_BITS - 1
 
-# More than the error of the height of the curve in doubles: for |x| < 8, x**2 / 2 is off by less than 2**-47, the
-# exponential by 2**-46 relatively (see _exact), and y, below 2**10, by 2**-42.
+# This is more than the error of the height of the curve in doubles. For |x| < 8, x**2 / 2 is off by less than 2**-47,
+# the exponential by 2**-46 relatively (see _exact), and y, below 2**10, by 2**-42.
 _SLACK = 2.0**-32
 
 
 def _pieces() -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """Return the shifted strips and the ranks of all pieces, and the number of pieces below the curve."""
-    # The margin exceeds all rounding, so that no piece is wrongly taken to be below the curve, or to cover it.
+    # The margin exceeds all rounding, so that no piece is wrongly classified as below the curve, or as covering it.
     curve = _PEAK * np.exp(-((np.arange(_STRIPS + 1) * 2.0**-_STRIP_BITS) ** 2) / 2)
     cover = np.ceil(curve[:-1] * (1 + 2.0**-40)).astype(np.int64)
     below = np.floor(curve[1:] * (1 - 2.0**-40)).astype(np.int64)
     cover[0] += _TAIL - cover.sum()
     strips = np.repeat(np.arange(_STRIPS), cover)
     ranks = np.arange(_TAIL) - np.repeat(np.cumsum(cover) - cover, cover)
-    # Those below the curve come first. The tail is the last.
+    # Pieces below the curve come first. The tail is the last.
     order = np.argsort(ranks >= below[strips], kind="stable")
     strips, ranks = np.append(strips[order], 0), np.append(ranks[order], 0)
     return strips << (UNIT_BITS - _STRIP_BITS), ranks, int(below.sum())
@@ -72,17 +73,18 @@ class LazyNormals:
         while waiting.size:
             self._prefixes[waiting], rejected = self._draw(waiting)
             waiting = waiting[rejected]
-        # Conversion to doubles rounds by 2**-53, relatively, and the normal lies less than a unit above its prefix.
+        # The conversion to doubles rounds by 2**-53, relatively, and the normal is less than a unit above its prefix.
         self.value = self._prefixes.astype(np.float64)
         self.value *= 2.0**-UNIT_BITS
         self.error = (1 + self.largest) * 2.0**-UNIT_BITS
 
     def _draw(self, slots: Sequence[int] | NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-        """Draw a point for each slot; return the first bits of their x, and which points are above the curve."""
+        """Draw a point for each slot. Return the first bits of their x, and which points are above the curve."""
         # A normal lies between its prefix and the next integer, in units of 2**-53.
         words = self._stream.words(len(slots)).view(np.int64)
         heads = words & (2**_HEAD_BITS - 1)
-        # The strip above 47 bits. A negative word makes it all negative: exclusive or with -1 is a reflection.
+        # The strip is above 47 bits. A negative word makes all of it negative, because exclusive or with -1 is a
+        # reflection.
         prefixes = _SHIFTED_STRIP.take(heads)
         prefixes ^= words >> _HEAD_BITS
         open_ = np.flatnonzero(heads >= _BELOW)
@@ -103,7 +105,7 @@ class LazyNormals:
         return prefixes, open_[~under]
 
     def _tail(self, negative: bool) -> tuple[int, int]:
-        """Draw an x of the tail; return its prefix, and the logarithm of the height of its stair, negated."""
+        """Draw an x of the tail. Return its prefix, and the negated logarithm of the height of its stair."""
         stair = 0
         while not (word := int(self._stream.words(1)[0])):
             stair += 64
@@ -122,7 +124,7 @@ class LazyNormals:
             with decimal.localcontext(decimal.Context(prec=precision, Emin=decimal.MIN_EMIN)):
                 unit, height = Decimal(2) ** -bits, Decimal(2) ** exponent
                 near, far = sorted(abs(p * unit) for p in (prefix, prefix + 1))
-                # Ten digits are for rounding, the others for the size of the exponent.
+                # Ten digits are for rounding, and the others for the size of the exponent.
                 slack = Decimal(10) ** (25 - precision)
                 if base + height * ((y + 1) * unit) <= _PEAK * (-far * far / 2).exp() * (1 - slack):
                     self._refined[slot] = (prefix, bits)
@@ -131,7 +133,7 @@ class LazyNormals:
                     return False
 
     def interval(self, i: int, bits: int) -> Interval:
-        """Enclose normal `i`, from at least `bits` bits behind the point, in the current decimal context."""
+        """Enclose normal `i`, from at least `bits` bits after the point, in the current decimal context."""
         prefix, have = self._refined.get(i, (int(self._prefixes[i]), UNIT_BITS))
         while have < bits:
             prefix, have = extend(prefix, self._stream), have + 64

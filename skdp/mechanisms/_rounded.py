@@ -1,10 +1,9 @@
 r"""Release of real vectors by ideal noise that is rounded to a lattice.
 
-What is released is :math:`g \cdot (\mathrm{rint}(f/g) + \mathrm{rint}(Z/g))` for ideal noise :math:`Z` and a step
-:math:`g` that is a power of two, far below the scale of the noise. Rounding :math:`f` moves each of two neighbouring
-values by at most :math:`g\sqrt{p}/2`, so that the sensitivity of what is noised is :math:`\Delta + g\sqrt{p}`;
-rounding the sum of a lattice point and :math:`Z` is post-processing. Both integers are exact, and so is the theorem
-about :math:`Z`.
+The release is :math:`g \cdot (\mathrm{rint}(f/g) + \mathrm{rint}(Z/g))` for ideal noise :math:`Z` and a step :math:`g`,
+a power of two far below the scale of the noise. Rounding :math:`f` moves each of two neighbouring values by at most
+:math:`g\sqrt{p}/2`. Therefore the sensitivity of the rounded value is :math:`\Delta + g\sqrt{p}`. Rounding the sum of a
+lattice point and :math:`Z` is post-processing. Both integers are exact, and so is the theorem about :math:`Z`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from ._bits import BitStream
 
 LATTICE_BITS = 30
 
-# Lattice steps from here on are normal doubles, as are their multiples and inverses.
+# From here on, lattice steps, their multiples and their inverses are normal doubles.
 _LEAST_STEP = 2.0**-900
 
 
@@ -38,7 +37,7 @@ class RoundedMechanism(Mechanism):
     @property
     @abstractmethod
     def parameter(self) -> float:
-        """The privacy parameter: noise scale one is one sensitivity over it."""
+        """The privacy parameter: the sensitivity over the scale of the noise."""
 
     @abstractmethod
     def _draw(self, scale: float, size: int, stream: BitStream) -> NDArray[np.int64]:
@@ -51,7 +50,7 @@ class RoundedMechanism(Mechanism):
 
     @property
     def rounding(self) -> float:
-        """Bound on the L2 norm of what rounding to the lattice changes."""
+        """Bound on the L2 norm of the change by rounding to the lattice."""
         return self.step * math.sqrt(self.size) / 2
 
     @property
@@ -65,7 +64,7 @@ class RoundedMechanism(Mechanism):
         Parameters
         ----------
         value : array-like
-            The query's value.
+            Value of the query.
         stream : BitStream
             Source of bits.
 

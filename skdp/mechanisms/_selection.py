@@ -1,4 +1,4 @@
-"""What the two selection mechanisms share: scores, their range under neighbours, and exact acceptance."""
+"""The base of the two selection mechanisms: scores, their range for neighbouring data sets, and exact acceptance."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SelectionMechanism:
     sensitivity : float
         Largest change of one candidate's score between neighbouring data sets.
     monotone : bool, default=False
-        Whether adding a record never lowers any score (or never raises any), as with counts.
+        Whether adding a record never lowers any score (or never raises any), as for counts.
     """
 
     epsilon: float
@@ -35,7 +35,7 @@ class SelectionMechanism:
 
     @property
     def score_range(self) -> float:
-        """Spread over the candidates of the change that one record makes: the denominator of the exponent."""
+        """Largest spread over the candidates of the change by one record, which is the denominator of the exponent."""
         return self.sensitivity if self.monotone else 2 * self.sensitivity
 
     def _accept(self, scores: NDArray[np.float64], drawn: NDArray[np.intp], stream: BitStream) -> NDArray[np.bool_]:
@@ -48,13 +48,13 @@ class SelectionMechanism:
         def exact(i: int) -> Fraction:
             return exact_rate * (Fraction(float(best)) - Fraction(float(scores[drawn[i]])))
 
-        # Past 1000, acceptance has probability below 2^-1442, and the first 53 bits decide it all but always.
+        # Beyond 1000, acceptance has probability below 2^-1442, and the first 53 bits almost always decide.
         error = np.minimum(gamma, 1000.0) * 2.0**-50 + 2.0**-60
         return bernoulli_exp(gamma, error, exact, stream)
 
 
 def check_scores(scores: ArrayLike) -> NDArray[np.float64]:
-    """Return scores as a non-empty finite vector; their values are never part of a message."""
+    """Return scores as a non-empty finite vector. Messages never hold their values."""
     array = np.asarray(scores, dtype=np.float64)
     if array.ndim != 1 or array.size == 0:
         raise ValueError("scores must be a one-dimensional array with at least one element")

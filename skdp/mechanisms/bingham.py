@@ -1,27 +1,27 @@
-r"""The exponential mechanism on the unit sphere with a quadratic score: directions of much variance.
+r"""The exponential mechanism on the unit sphere with a quadratic score, for directions of large variance.
 
 Theorem. Let a record add :math:`h(v) \ge 0` to the score :math:`v^\top S v` of every unit vector, at most
 :math:`\Delta`; for second moments of rows of norm at most :math:`R`, :math:`h(v) = (x^\top v)^2 \le R^2 = \Delta`.
 Drawing :math:`v` with density proportional to :math:`e^{(\varepsilon/\Delta)\, v^\top S v}` is
-:math:`\varepsilon`-DP and :math:`\varepsilon`-bounded-range (Chaudhuri, Sarwate and Sinha 2013; see
-:mod:`skdp.mechanisms.exponential` for the proof, which holds for densities as it stands). All scores move in one
-direction, so that the exponent is twice that of the textbook form, which is for replaced records.
+:math:`\varepsilon`-DP and :math:`\varepsilon`-bounded-range (Chaudhuri, Sarwate and Sinha 2013). The proof is in
+:mod:`skdp.mechanisms.exponential`, and holds for densities as well. All scores move in one direction. Therefore the
+exponent is twice that of the textbook form, which is for replaced records.
 
 That density is a Bingham distribution. It is sampled by rejection from an angular central Gaussian envelope (Kent,
-Ganeiber and Mardia 2013): no Markov chain, and a law that is exact.
+Ganeiber and Mardia 2013), with an exact law and without a Markov chain.
 
 The sampler. Let :math:`A = (\varepsilon/\Delta) S`, let :math:`Q = t I - 2A` be positive definite, and let
 :math:`M M^\top = Q^{-1}`. For standard normal :math:`z`, the direction :math:`v` of :math:`y = M z` has density
 proportional to :math:`w^{-m/2}` with :math:`w = v^\top Q v = \|z\|^2/\|y\|^2`. The target is proportional to
 :math:`e^{-w/2}`. Their ratio is largest at :math:`w = m`, so that with :math:`r = w/m`, :math:`v` is accepted with
-probability :math:`e^{-(m/2)(r - 1 - \log r)}`. The number :math:`t` only decides how often that is; the best one has
-:math:`\mathrm{tr}\,Q^{-1} = 1`.
+probability :math:`e^{-(m/2)(r - 1 - \log r)}`. The number :math:`t` only affects the rate of acceptance. The best value
+has :math:`\mathrm{tr}\,Q^{-1} = 1`.
 
-Doubles. The law of what is accepted depends on the matrix :math:`M` alone. It is taken to be the matrix of doubles that
-was computed, and from there on nothing is approximate: the normals are ideal, known as closely as needed, acceptance
-is decided exactly, and :math:`v` is rounded to a lattice exactly (see :mod:`skdp.mechanisms._lazy`). What remains is
-that :math:`-\frac12 v^\top (M M^\top)^{-1} v` differs from the exponent for the exact :math:`S`, by no more than some
-:math:`10\, m\, 2^{-52} \|A\|`. One part in 1024 of the exponent is left unused to cover that.
+Doubles. The law of the accepted direction depends on the matrix :math:`M` only, which is defined as the computed matrix
+of doubles. All later steps are exact: the normals are ideal and can be computed to any precision, acceptance is decided
+exactly, and :math:`v` is rounded to a lattice exactly (see :mod:`skdp.mechanisms._lazy`). The remaining error is that
+:math:`-\frac12 v^\top (M M^\top)^{-1} v` differs from the exponent for the exact :math:`S`, by at most about
+:math:`10\, m\, 2^{-52} \|A\|`. One part in 1024 of the exponent is left unused to cover this error.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from ._normals import LazyNormals
 #: Directions are rounded to multiples of ``2**-LATTICE_BITS``.
 LATTICE_BITS = 24
 
-#: Part of the exponent that is left for the rounding errors of the matrix.
+#: Part of the exponent that is reserved for the rounding errors of the matrix.
 MARGIN = 2.0**-10
 
-# Relative distance between |M z|^2 and the sum of squares in the coordinates of the eigenvectors, for each of these:
-# computed eigenvectors are orthogonal to a few units in the last place.
+# Relative distance between |M z|^2 and the sum of squares in the coordinates of the eigenvectors, for each of these.
+# Computed eigenvectors are orthogonal to a few units in the last place.
 _ORTHOGONALITY = 2.0**-46
 
 
@@ -66,7 +66,7 @@ def bingham_direction(matrix: NDArray[np.float64], bits: int, stream: BitStream)
     Returns
     -------
     points : ndarray of int64, of shape (m,)
-        The direction, in lattice steps.
+        Direction in lattice steps.
     """
     size = len(matrix)
     if size == 1:
@@ -82,7 +82,7 @@ def bingham_direction(matrix: NDArray[np.float64], bits: int, stream: BitStream)
 
 
 def _envelope(gaps: NDArray[np.float64]) -> float:
-    """Solve sum(1 / (b + gaps)) = 1 for b, between 1 and the number of gaps, roughly."""
+    """Solve sum(1 / (b + gaps)) = 1 for b, which is between 1 and about the number of gaps."""
     # The sum is convex and decreases, so that Newton's steps from the left end stay left of the root.
     b = 1.0
     for _ in range(50):
@@ -127,7 +127,7 @@ class _Proposals:
             log = np.log1p(excess)
             gamma = m / 2 * (excess - log)
             error = m * ((np.abs(excess) + relative) * relative + (np.abs(excess) + np.abs(log) + 1e-6) * ELEMENTARY)
-        # The bound is of first order: where it is not small, the double says nothing.
+        # The bound is of first order. If it is not small, the double is of no use.
         lost = ~((relative < 2.0**-10) & (error < 1) & np.isfinite(gamma))
         gamma[lost], error[lost] = 0.0, 1e9
         return np.maximum(gamma, 0.0), error
@@ -191,7 +191,7 @@ class _Proposals:
     def _round_exactly(
         self, candidate: int, precision: int, bits: int, waiting: list[int], rounded: NDArray[np.int64]
     ) -> list[int]:
-        """Round these coordinates if their enclosures let them be; return those that have to wait."""
+        """Round coordinates whose enclosures are small enough, and return the others."""
         _, y, square = self._enclose(candidate, precision)
         if square[0] <= 0:
             return waiting
@@ -218,14 +218,14 @@ def _sum_of_squares(x: list[Interval]) -> Interval:
 
 @dataclass(frozen=True)
 class BinghamMechanism(Mechanism):
-    """Epsilon-DP release of a direction in which a quadratic score is large.
+    """Epsilon-DP release of a direction with a large quadratic score.
 
     Parameters
     ----------
     epsilon : float
         Pure and bounded-range guarantee, positive and finite.
     sensitivity : float
-        Largest score that one record adds to a unit vector; it subtracts from none.
+        Largest score that one record adds to a unit vector. A record never subtracts.
     """
 
     epsilon: float
@@ -236,7 +236,7 @@ class BinghamMechanism(Mechanism):
 
     @property
     def scale(self) -> float:
-        """Score that a factor of e in the density stands for."""
+        """Score that corresponds to a factor of e in the density."""
         return self.sensitivity / self.epsilon * (1 + MARGIN)
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
@@ -252,7 +252,7 @@ class BinghamMechanism(Mechanism):
         Returns
         -------
         released : ndarray of shape (m,)
-            Of length one, but for its rounding to a lattice.
+            Vector of norm one, except for its rounding to a lattice.
         """
         matrix = np.asarray(value, dtype=np.float64) / self.scale
         return from_lattice(bingham_direction(matrix, LATTICE_BITS, stream), 2.0**-LATTICE_BITS)

@@ -1,17 +1,17 @@
-r"""Channels of local privacy: what is reported of one value is drawn by a law that hardly depends on the value.
+r"""Channels of local privacy: the distribution of a report hardly depends on the reported value.
 
 A channel is :math:`\varepsilon`-DP if no report is more than :math:`e^\varepsilon` times as likely for one value than
-for any other. All probabilities are rational: coins have a probability of :math:`m/2^{64}`, and integers are uniform,
-so that a report's law is exact. Each :math:`m` is rounded to the side of privacy, by rational arithmetic: the ratio
-that is reached is at most :math:`e^\varepsilon`, and not an ulp above.
+for any other. All probabilities are rational, because coins have a probability of :math:`m/2^{64}`, and integers are
+uniform. Therefore the law of a report is exact. Each :math:`m` is rounded to the side of privacy, by rational
+arithmetic, so that the ratio never exceeds :math:`e^\varepsilon`.
 
 Theorem (mixtures). Let :math:`S_x` be sets of :math:`s` out of :math:`K` reports. With probability :math:`\lambda`,
 report a uniform element of :math:`S_x`, else one of all :math:`K`. That is :math:`\varepsilon`-DP if :math:`\lambda
 \le (e^\varepsilon - 1)/(e^\varepsilon - 1 + K/s)`. Proof: a report has probability :math:`\lambda/s + (1-\lambda)/K`
 or :math:`(1-\lambda)/K`, in the ratio :math:`1 + \lambda K/((1-\lambda)s)`.
 
-Randomised response, Hadamard response and the piecewise mechanism are such mixtures. The others are unary encoding,
-which reports a bit for each category, and the Laplace mechanism on a lattice.
+Randomised response, Hadamard response and the piecewise mechanism are such mixtures. Unary encoding, which reports a
+bit for each category, and the Laplace mechanism on a lattice are not.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from .discrete_laplace import DiscreteLaplaceMechanism, discrete_laplace
 
 Integers = NDArray[np.int64]
 
-# Bits that are drawn at a time.
+# Number of bits that are drawn at a time.
 _MOST_BITS = 2**22
 
-#: Code of a value that is none of the categories, and report of a column that is not reported.
+#: Code of an unknown category, and report of a column that is not reported.
 UNKNOWN = -1
 
 
@@ -45,7 +45,7 @@ class Channel(ABC):
     name: ClassVar[str]
     epsilon: Any
 
-    #: Columns that a report takes, and their type.
+    #: Number of columns of a report, and their type.
     width: int = 1
     dtype: Any = np.int64
 
@@ -61,22 +61,22 @@ class Channel(ABC):
         codes : ndarray of int64, of shape (n,)
             Codes of the values.
         stream : BitStream
-            Source of bits. How many are used does not depend on the codes.
+            Source of bits. The number of used bits does not depend on the codes.
 
         Returns
         -------
         reports : ndarray of shape (n,) or (n, width)
-            Independent of each other.
+            Independent reports.
         """
 
     @property
     @abstractmethod
     def deviation(self) -> float:
-        """Standard deviation of what one report says about its value, at worst, in units of the code."""
+        """Largest standard deviation of the information of one report about its value, in units of the code."""
 
 
 class Mixture(Channel):
-    """With some weight a uniform report out of the value's own set, otherwise out of all."""
+    """Report a uniform element of the value's own set with some weight, and otherwise any report."""
 
     @property
     @abstractmethod
@@ -95,12 +95,12 @@ class Mixture(Channel):
         Parameters
         ----------
         code : int
-            Code of the value.
+            Code of a value.
 
         Returns
         -------
         reports : list of int
-            As many as `own_size`.
+            List of `own_size` reports.
         """
 
     @abstractmethod
@@ -138,16 +138,16 @@ class Mixture(Channel):
 
     def draw(self, codes: Integers, stream: BitStream) -> Integers:
         own = coins(self.heads, len(codes), stream)
-        # All are drawn for all, so that how many bits are used does not depend on the codes.
+        # All draws are made for all values, so that the number of used bits does not depend on the codes.
         anywhere = uniform_integers(self.n_reports, len(codes), stream)
         inside = self._draw_own(np.maximum(codes, 0), stream)
         return np.where(own & (codes != UNKNOWN), inside, anywhere)
 
 
 class CategoryChannel(Channel):
-    """A channel for categories, with an unbiased estimate of how often each occurs.
+    """A channel for categories, with an unbiased estimate of their frequencies.
 
-    The score of category x, a function of one report, has expectation 1 if the value is x, else 0.
+    The score of category x, a function of one report, has expectation 1 if the value is x, and 0 otherwise.
     """
 
     n_categories: int
@@ -155,7 +155,7 @@ class CategoryChannel(Channel):
     @property
     @abstractmethod
     def n_counts(self) -> int:
-        """How many numbers sum up reports: how often each one occurs, or each bit is set."""
+        """Length of the summary of reports, which counts each report or each bit."""
 
     @abstractmethod
     def counts(self, reports: NDArray) -> NDArray[np.float64]:
@@ -169,12 +169,12 @@ class CategoryChannel(Channel):
         Returns
         -------
         counts : ndarray of shape (n_counts,)
-            How often each report occurs, or each bit is set.
+            Number of times that each report occurs, or that each bit is set.
         """
 
     @property
     def mean_square(self) -> float:
-        """Mean squared score of a category where all reports are equally likely."""
+        """Mean squared score of a category if all reports are equally likely."""
         return float(self.squares(np.full(self.n_counts, 1 / self.n_counts), 1.0).mean())
 
     @abstractmethod
@@ -191,7 +191,7 @@ class CategoryChannel(Channel):
         Returns
         -------
         sums : ndarray of shape (..., n_categories)
-            Unbiased estimates of how many values are of each category.
+            Unbiased estimates of the number of values of each category.
         """
 
     @abstractmethod
@@ -208,26 +208,26 @@ class CategoryChannel(Channel):
         Returns
         -------
         sums : ndarray of shape (..., n_categories)
-            By category.
+            Sums by category.
         """
 
 
 def _by_rates(
     hits: NDArray[np.float64], n: NDArray | float, miss: float, weight: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Sums of (hit - miss) / weight, and of its square."""
+    """Return the sums of (hit - miss) / weight, and of its square."""
     n = np.asarray(n, dtype=np.float64)[..., None]
     return (hits - n * miss) / weight, (hits * (1 - 2 * miss) + n * miss**2) / weight**2
 
 
 @dataclass(frozen=True)
 class KaryChannel(Mixture, CategoryChannel):
-    """Randomised response (Warner 1965; Kairouz, Oh and Viswanath 2016): the value itself, or any.
+    """Randomised response (Warner 1965; Kairouz, Oh and Viswanath 2016): the value itself, or any value.
 
     Parameters
     ----------
     epsilon : Fraction or float
-        Its guarantee.
+        Guarantee of the channel.
     n_categories : int
         Number of categories.
     """
@@ -270,16 +270,16 @@ class KaryChannel(Mixture, CategoryChannel):
 
 @dataclass(frozen=True)
 class HadamardChannel(Mixture, CategoryChannel):
-    r"""Hadamard response (Acharya, Sun and Zhang 2019): where a row of a Hadamard matrix is 1, or anywhere.
+    r"""Hadamard response (Acharya, Sun and Zhang 2019): a position where a Hadamard row is 1, or any position.
 
     Reports are positions in blocks of a power of two, b. Category :math:`x` belongs to block :math:`x \div (b - 1)`
-    and has a row of the Hadamard matrix of order b there, other than the first: :math:`S_x` are the positions in which
-    it is 1.
+    and has a row of the Hadamard matrix of order b there, other than the first. :math:`S_x` are the positions at which
+    this row is 1.
 
     Parameters
     ----------
     epsilon : Fraction or float
-        Its guarantee.
+        Guarantee of the channel.
     n_categories : int
         Number of categories.
     block : int
@@ -294,19 +294,19 @@ class HadamardChannel(Mixture, CategoryChannel):
 
     @classmethod
     def best(cls, epsilon: Any, n_categories: int) -> HadamardChannel:
-        """Return the one with the least mean squared score where the categories are equally frequent.
+        """Return the channel with the smallest mean squared score for equally frequent categories.
 
         Parameters
         ----------
         epsilon : Fraction or float
-            Its guarantee.
+            Guarantee of the channel.
         n_categories : int
             Number of categories.
 
         Returns
         -------
         channel : HadamardChannel
-            With the best size of blocks.
+            Channel with the best size of blocks.
         """
         limit = 1 << n_categories.bit_length()
         sizes = [1 << i for i in range(1, limit.bit_length())]
@@ -349,7 +349,7 @@ class HadamardChannel(Mixture, CategoryChannel):
         blocks, rows = np.divmod(codes, self.block - 1)
         rows += 1
         position = (stream.words(len(codes)) & np.uint64(self.block - 1)).astype(np.int64)
-        # Half of all positions have a -1, and flipping one bit of the row's maps these onto the others.
+        # Half of all positions have a -1, and flipping one bit of the row's number maps these onto the others.
         odd = _parity(position & rows)
         position ^= odd * (rows & -rows)
         return blocks * self.block + position
@@ -368,7 +368,7 @@ class HadamardChannel(Mixture, CategoryChannel):
 
 
 def _parity(values: Integers) -> Integers:
-    """Whether the number of set bits is odd."""
+    """Tell whether the number of set bits is odd."""
     values = values ^ (values >> 32)
     for shift in (16, 8, 4, 2, 1):
         values ^= values >> shift
@@ -379,13 +379,14 @@ def _parity(values: Integers) -> Integers:
 class UnaryChannel(CategoryChannel):
     r"""Unary encoding (Erlingsson, Pihur and Korolova 2014; Wang, Blocki, Li and Jha 2017): a bit for each category.
 
-    The value's own bit is set with probability p, the others with q, independently. Two values differ in two bits: the
-    ratio is at most :math:`p(1-q)/((1-p)q)`. Symmetric is p = 1 - q, optimised p = 1/2.
+    The value's own bit is set with probability p, and the others with probability q, independently. Two values differ
+    in two bits. Therefore the ratio is at most :math:`p(1-q)/((1-p)q)`. Symmetric encoding has p = 1 - q, and optimised
+    encoding has p = 1/2.
 
     Parameters
     ----------
     epsilon : Fraction or float
-        Its guarantee.
+        Guarantee of the channel.
     n_categories : int
         Number of categories.
     optimized : bool
@@ -435,7 +436,7 @@ class UnaryChannel(CategoryChannel):
         bit : {0, 1}
             The bit.
         own : bool
-            Whether it is the value's own.
+            Whether it is the value's own bit.
 
         Returns
         -------
@@ -492,14 +493,14 @@ class NumberChannel(Channel):
 
 @dataclass(frozen=True)
 class WindowChannel(Mixture, NumberChannel):
-    r"""The piecewise mechanism (Wang et al. 2019) on a lattice: a window of reports around the value, or anywhere.
+    r"""The piecewise mechanism (Wang et al. 2019) on a lattice: a window of reports around the value, or any report.
 
     Codes are 0, ..., M, and the window of code i are the w reports from i on.
 
     Parameters
     ----------
     epsilon : Fraction or float
-        Its guarantee.
+        Guarantee of the channel.
     largest : int
         The largest code M.
     window : int
@@ -514,19 +515,19 @@ class WindowChannel(Mixture, NumberChannel):
 
     @classmethod
     def best(cls, epsilon: Any, largest: int) -> WindowChannel:
-        r"""Return the one with the paper's window, :math:`M e^{-\varepsilon/2}`.
+        r"""Return the channel with the window of the paper, :math:`M e^{-\varepsilon/2}`.
 
         Parameters
         ----------
         epsilon : Fraction or float
-            Its guarantee.
+            Guarantee of the channel.
         largest : int
             The largest code M.
 
         Returns
         -------
         channel : WindowChannel
-            With that window.
+            Channel with that window.
         """
         return cls(epsilon, largest, max(1, round(largest * math.exp(-float(epsilon) / 2))))
 
@@ -549,7 +550,7 @@ class WindowChannel(Mixture, NumberChannel):
 
     @property
     def deviation(self) -> float:
-        # At an end of the range.
+        # The variance is largest at an end of the range.
         weight, half = self.weight, self.largest / 2
         spread = weight * ((self.window**2 - 1) / 12 + half**2) + (1 - weight) * (self.n_reports**2 - 1) / 12
         return math.sqrt(max(spread - (weight * half) ** 2, 0.0)) / weight
@@ -557,12 +558,12 @@ class WindowChannel(Mixture, NumberChannel):
 
 @dataclass(frozen=True)
 class LatticeLaplaceChannel(NumberChannel):
-    r"""Discrete Laplace noise on integers from 0 to M, any two of which are M apart at most.
+    r"""Discrete Laplace noise on integers from 0 to M, of which any two are at most M apart.
 
     Parameters
     ----------
     epsilon : Fraction or float
-        Its guarantee.
+        Guarantee of the channel.
     largest : int
         The largest code M.
     """

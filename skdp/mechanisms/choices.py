@@ -1,17 +1,16 @@
-r"""One private choice for each of several disjoint groups of records, at the price of one.
+r"""One private choice for each of several disjoint groups of records, with the cost of one choice.
 
 Theorem. Let every record belong to one of several groups, by a rule that is public or was released, and let the scores
 of a group's candidates depend on its records only. A choice by the exponential mechanism, or by permute-and-flip, in
 each group, with parameter :math:`\varepsilon`, is together :math:`\varepsilon`-DP, and with the exponential mechanism
 :math:`\varepsilon`-bounded-range.
 
-Proof. Choices are independent. One record changes the law of one of them only, the other factors of the joint
+Proof. Choices are independent. One record changes the law of one of them only, and the other factors of the joint
 probability cancel in the ratio.
 
-Where one record may change the scores of several groups, the parameters of their choices add up instead, as those of
-any releases do.
+If one record may change the scores of several groups, the parameters of their choices add up.
 
-For score ranges, and for what monotone scores are worth, see :mod:`skdp.mechanisms.exponential`.
+Score ranges and monotone scores are defined in :mod:`skdp.mechanisms.exponential`.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ class GroupChoices(Mechanism):
     monotone : bool, default=False
         Whether adding a record never lowers any score (or never raises any).
     bounded_range : bool, default=False
-        Whether the choice has to be bounded-range, as composition under Gaussian DP asks for: then it is by the
-        exponential mechanism, otherwise by permute-and-flip, which is better at the same epsilon.
+        Whether the choice must be bounded-range, for composition under Gaussian DP. If True, it is by the exponential
+        mechanism. Otherwise, it is by permute-and-flip, which is better at the same epsilon.
     """
 
     epsilon: float
@@ -53,7 +52,7 @@ class GroupChoices(Mechanism):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """Which of the two it is."""
+        """Name of the mechanism of the choices."""
         return ExponentialMechanism.name if self.bounded_range else PermuteAndFlip.name
 
     @property
@@ -67,14 +66,14 @@ class GroupChoices(Mechanism):
         Parameters
         ----------
         value : array-like of shape (n_groups, n_candidates)
-            Finite scores; larger is better.
+            Finite scores. Larger is better.
         stream : BitStream
             Source of bits.
 
         Returns
         -------
         chosen : ndarray of shape (n_groups,)
-            Positions of candidates.
+            Positions of the chosen candidates.
         """
         kind = ExponentialMechanism if self.bounded_range else PermuteAndFlip
         mechanism = kind(self.epsilon, self.sensitivity, self.monotone)

@@ -4,9 +4,9 @@ Theorem (Canonne, Kamath and Steinke 2020, theorem 4). If neighbouring data sets
 at most :math:`\Delta` in L2 norm, then :math:`f + K` with independent :math:`P(K_j = k) \propto e^{-k^2/2\sigma^2}` is
 :math:`\Delta^2/2\sigma^2`-zCDP, as with continuous noise.
 
-It is *not* exactly :math:`\Delta/\sigma`-GDP: its :math:`\delta(\varepsilon)` may exceed the continuous one by a
-relative :math:`O(\sigma^{-2})`. A release that is to be booked as Gaussian uses :mod:`skdp.mechanisms.gaussian`,
-which rounds ideal continuous noise, exactly, and so needs no such allowance.
+It is *not* exactly :math:`\Delta/\sigma`-GDP, because its :math:`\delta(\varepsilon)` may exceed the continuous one by
+a relative :math:`O(\sigma^{-2})`. A release that is charged as Gaussian uses :mod:`skdp.mechanisms.gaussian`, which
+rounds ideal continuous noise exactly, and needs no such correction.
 
 The sampler is algorithm 3 of the paper, vectorised. Its law is exact.
 """
@@ -30,9 +30,9 @@ def discrete_gaussian(sigma: Fraction | float, size: int, stream: BitStream) -> 
     Parameters
     ----------
     sigma : Fraction or float
-        Scale, in (0, 2**44]. A float stands for the exact dyadic number that it is.
+        Scale, in (0, 2**44]. A float represents an exact dyadic number.
     size : int
-        How many.
+        Number of draws.
     stream : BitStream
         Source of bits.
 
@@ -50,18 +50,18 @@ def discrete_gaussian(sigma: Fraction | float, size: int, stream: BitStream) -> 
         raise ValueError(f"sigma must lie in (0, 2**44], got {sigma}")
     sigma = Fraction(sigma)
     variance = sigma**2
-    # Any scale is right for the proposal; one near sigma wastes least, and for a power of two every word serves.
+    # Any scale is valid for the proposal. One near sigma is the fastest, and for a power of two, every word is used.
     t = 2 ** max(0, round(math.log2(sigma)))
     centre = variance / t
-    # One over the rate of acceptance, which a fine lattice determines, and a little; below sigma = 1, the worst case.
+    # Slightly more than one over the rate of acceptance for a fine lattice. Below sigma = 1, the worst case.
     ratio = max(1.0, float(sigma)) / t
     spare = 2.4 if sigma < 1 else 1.03 * math.sqrt(2 / math.pi) / ratio * math.exp(ratio**2 / 2)
     parts: list[NDArray[np.int64]] = []
     missing = size
     while missing > 0:
         candidate = discrete_laplace(t, int(missing * spare) + 64, stream)
-        # In units of sigma, to a few units in the last place of the sum; its square accordingly. Where the exponent
-        # is beyond 1000, acceptance has probability below 2^-1442, and the first 53 bits decide it all but always.
+        # In units of sigma, to a few units in the last place of the sum, and its square accordingly. If the exponent is
+        # beyond 1000, acceptance has probability below 2^-1442, and the first 53 bits almost always decide.
         with np.errstate(over="ignore"):
             place = np.minimum(np.abs(candidate) / float(sigma), 1e150)
         middle = float(sigma) / t

@@ -31,7 +31,7 @@ def discrete_laplace(scale: Fraction | int, size: int, stream: BitStream) -> NDA
     scale : Fraction or int
         The scale :math:`t`, positive, with a numerator of at most ``2**46``.
     size : int
-        How many.
+        Number of draws.
     stream : BitStream
         Source of bits.
 
@@ -81,7 +81,7 @@ class DiscreteLaplaceMechanism(Mechanism):
     size : int
         Length of the vector.
     step : float, default=1.0
-        Lattice step, a power of two. The values must lie on the lattice; 1 is for counts.
+        Lattice step, a power of two. The values must lie on the lattice. Use 1 for counts.
     """
 
     epsilon: float
@@ -94,7 +94,7 @@ class DiscreteLaplaceMechanism(Mechanism):
 
     @property
     def lattice_scale(self) -> Fraction:
-        """Scale in lattice steps, rounded up to a fraction that the sampler takes."""
+        """Scale in lattice steps, rounded up to a fraction that the sampler accepts."""
         wanted = Fraction(self.sensitivity) / Fraction(self.epsilon) / Fraction(self.step)
         # Keep 40 bits of the scale: the noise grows by less than 2**-39.
         exponent = max(0, 40 - max(0, int(wanted).bit_length()))
@@ -112,7 +112,7 @@ class DiscreteLaplaceMechanism(Mechanism):
         Parameters
         ----------
         value : array-like
-            The query's value.
+            Value of the query.
         stream : BitStream
             Source of bits.
 

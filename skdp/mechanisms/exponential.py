@@ -9,8 +9,8 @@ Proof. :math:`P_{D'}(o)/P_D(o) = e^{\varepsilon h(o)/\rho} / \mathbb{E}_{P_D}[e^
 denominator lies between the smallest and the largest value of the numerator, whose ratio is at most
 :math:`e^\varepsilon`.
 
-For scores of sensitivity :math:`\Delta`, :math:`\rho = 2\Delta` in general, and :math:`\rho = \Delta` if a further
-record moves all scores in one direction: twice the exponent that the textbook form allows (McSherry and Talwar 2007).
+For scores of sensitivity :math:`\Delta`, :math:`\rho = 2\Delta` in general. If one more record moves all scores in one
+direction, :math:`\rho = \Delta`, which is twice the exponent of the textbook form (McSherry and Talwar 2007).
 
 Drawing is exact: a uniform candidate is accepted with probability :math:`e^{-\varepsilon(q^* - q)/\rho}`.
 """
@@ -39,7 +39,7 @@ class ExponentialMechanism(SelectionMechanism):
         Parameters
         ----------
         scores : array-like of shape (n_candidates,)
-            Finite scores; larger is better.
+            Finite scores. Larger is better.
         stream : BitStream
             Source of bits.
 

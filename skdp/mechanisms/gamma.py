@@ -5,10 +5,10 @@ Theorem (Chaudhuri, Monteleoni and Sarwate 2011; Hardt and Talwar 2010). If neig
 :math:`e^{-\varepsilon\|z\|_2/\Delta}` is :math:`\varepsilon`-DP. Proof: the normaliser does not depend on :math:`f`,
 and :math:`\|o - f'\| - \|o - f\| \le \|f - f'\|`.
 
-The norm of the noise is Gamma(:math:`p`) distributed, hence the name; each coordinate has variance
-:math:`(p+1)\Delta^2/\varepsilon^2`. Independent Laplace noise for the same query needs twice the variance, once
-:math:`p` is large. The noise is drawn as a scale mixture of normals, and rounded to a lattice
-(see ``skdp.mechanisms._rounded``).
+The norm of the noise is Gamma(:math:`p`) distributed, which gives the class its name. Each coordinate has variance
+:math:`(p+1)\Delta^2/\varepsilon^2`. Independent Laplace noise for the same query needs twice the variance for large
+:math:`p`. The noise is drawn as a scale mixture of normals, and rounded to a lattice (see
+``skdp.mechanisms._rounded``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def rounded_gamma_vector(scale: float, size: int, stream: BitStream) -> NDArray[
     Parameters
     ----------
     scale : float
-        Positive.
+        Scale of the noise. Must be strictly positive.
     size : int
         Dimension of the vector.
     stream : BitStream
@@ -56,7 +56,7 @@ class GammaMechanism(RoundedMechanism):
     size : int
         Length of the vector.
     lattice_bits : int, default=30
-        How much finer the lattice is than the noise.
+        Bits by which the lattice is finer than the noise.
     """
 
     epsilon: float

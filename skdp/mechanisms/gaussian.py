@@ -28,7 +28,7 @@ def rounded_normal(scale: float, size: int, stream: BitStream) -> NDArray[np.int
     scale : float
         Positive, at most ``2**44``.
     size : int
-        How many.
+        Number of draws.
     stream : BitStream
         Source of bits.
 
@@ -53,7 +53,7 @@ class GaussianMechanism(RoundedMechanism):
     size : int
         Length of the vector.
     lattice_bits : int, default=30
-        How much finer the lattice is than the noise.
+        Bits by which the lattice is finer than the noise.
     """
 
     mu: float

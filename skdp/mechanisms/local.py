@@ -1,10 +1,10 @@
-r"""The local model: each record is randomised by itself, before anyone else sees it.
+r"""The local model: each record is randomised separately, before anyone else sees it.
 
-Theorem. Let each row report :math:`k` of its :math:`d` columns, drawn without looking at the row, each through a
-channel that is :math:`\varepsilon/k`-DP, all independently. Then the report of a row is :math:`\varepsilon`-DP for any
-change of that row, and says nothing about other rows. Proof: given which columns are drawn, which has the same law for
-all rows, the probability of the reports is the product of :math:`k` factors, each of which changes by
-:math:`e^{\varepsilon/k}` at most.
+Theorem. Let each row report :math:`k` of its :math:`d` columns, drawn independently of the row, each through a channel
+that is :math:`\varepsilon/k`-DP, all independently. Then the report of a row is :math:`\varepsilon`-DP for any change
+of that row, and does not depend on other rows. Proof: the draw of the columns has the same law for all rows. Given the
+drawn columns, the probability of the reports is the product of :math:`k` factors, each of which changes by at most
+:math:`e^{\varepsilon/k}`.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from ._base import Mechanism
 from ._bits import BitStream
 from .channels import Channel
 
-# Rows whose columns are drawn at once.
+# Number of rows whose columns are drawn at once.
 _ROWS = 2**16
 
 
 @dataclass(frozen=True)
 class LocalMechanism(Mechanism):
-    """Reports of rows, each of which is randomised by itself.
+    """Reports of rows that are randomised separately.
 
     Parameters
     ----------
     channels : tuple of Channel
-        One for each column.
+        Channel of each column.
     n_reported : int
-        How many columns each row reports, drawn at random if they are not all.
+        Number of columns that each row reports, drawn at random if it is less than all.
     """
 
     channels: tuple[Channel, ...]
@@ -42,17 +42,17 @@ class LocalMechanism(Mechanism):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """The channel's name."""
+        """Name of the channel."""
         return " and ".join(sorted({channel.name for channel in self.channels}))
 
     @property
     def scale(self) -> float:
-        """The largest standard deviation of what a report says about a value, in units of its code."""
+        """Largest standard deviation of the information of a report about a value, in units of its code."""
         return max(channel.deviation for channel in self.channels)
 
     @property
     def starts(self) -> list[int]:
-        """Where the report of each column begins, and where the last one ends."""
+        """Positions at which the reports of the columns begin, and at which the last one ends."""
         return np.cumsum([0, *(channel.width for channel in self.channels)]).tolist()
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray:
@@ -61,14 +61,14 @@ class LocalMechanism(Mechanism):
         Parameters
         ----------
         value : array-like of shape (n_rows, n_columns)
-            Codes of the values: integers from 0; -1 for what is no category.
+            Codes of the values: integers from 0, and -1 for unknown categories.
         stream : BitStream
             Source of bits.
 
         Returns
         -------
         reports : ndarray of shape (n_rows, width)
-            Integers; the channel's code for missing ones where a column is not reported.
+            Integers. Columns that are not reported have the channel's code for missing reports.
         """
         codes = np.asarray(value, dtype=np.int64)
         n_rows, n_columns = len(codes), len(self.channels)
@@ -86,7 +86,7 @@ class LocalMechanism(Mechanism):
         return out
 
     def _choose(self, n_rows: int, stream: BitStream) -> NDArray[np.bool_]:
-        """Draw which columns each row reports."""
+        """Draw the reported columns of each row."""
         chosen = np.zeros((n_rows, len(self.channels)), dtype=bool)
         for start in range(0, n_rows, _ROWS):
             block = chosen[start : start + _ROWS]

@@ -1,15 +1,16 @@
 r"""Permute-and-flip: never worse in expected score than the exponential mechanism, at the same epsilon.
 
-Theorem (McKenna and Sheldon 2020). Visit the candidates in uniformly random order and stop at the first for which a
-coin of bias :math:`e^{-\varepsilon(q^* - q)/\rho}` shows heads. With :math:`\rho` as in
-:mod:`skdp.mechanisms.exponential` this is :math:`\varepsilon`-DP. Proof: it has the law of adding
+Theorem (McKenna and Sheldon 2020). Visit the candidates in uniformly random order, and stop at the first one for which
+a coin of bias :math:`e^{-\varepsilon(q^* - q)/\rho}` shows heads. With :math:`\rho` as in
+:mod:`skdp.mechanisms.exponential`, this is :math:`\varepsilon`-DP. Proof: it has the law of adding
 Exponential(:math:`\rho/\varepsilon`) noise to each score and reporting the largest (Ding and others 2021). For general
-scores, :math:`\rho = 2\Delta` is theirs. If adding a record raises every score by between 0 and :math:`\Delta`, fix all
-noises but that of :math:`o`: under either data set :math:`o` wins when its noise exceeds a threshold, the two
-thresholds differ by at most :math:`\Delta`, and exponential noise of scale :math:`\Delta/\varepsilon` has tail
-:math:`e^{-\varepsilon t/\Delta}` above 0 and 1 below, whose ratio over that distance is at most :math:`e^\varepsilon`.
+scores, :math:`\rho = 2\Delta` is theirs. For monotone scores, let adding a record raise every score by between 0 and
+:math:`\Delta`, and fix all noises except that of :math:`o`. Under either data set, :math:`o` wins if its noise exceeds
+a threshold, and the two thresholds differ by at most :math:`\Delta`. Exponential noise of scale
+:math:`\Delta/\varepsilon` has tail :math:`e^{-\varepsilon t/\Delta}` above 0 and 1 below, whose ratio over that
+distance is at most :math:`e^\varepsilon`.
 
-It is not bounded-range: the only zCDP bound is the generic one of an :math:`\varepsilon`-DP mechanism.
+The mechanism is not bounded-range. The only zCDP bound is the generic one of an :math:`\varepsilon`-DP mechanism.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class PermuteAndFlip(SelectionMechanism):
         Parameters
         ----------
         scores : array-like of shape (n_candidates,)
-            Finite scores; larger is better.
+            Finite scores. Larger is better.
         stream : BitStream
             Source of bits.
 
@@ -47,5 +48,5 @@ class PermuteAndFlip(SelectionMechanism):
         """
         values = check_scores(scores)
         order = random_permutation(values.size, stream)
-        # The best candidate's coin always shows heads, so that one is found.
+        # The coin of the best candidate always shows heads. Therefore one candidate is always found.
         return int(order[np.argmax(self._accept(values, order, stream))])

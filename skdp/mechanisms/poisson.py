@@ -1,12 +1,12 @@
 r"""Poisson samples of rows: each row is drawn with the same probability, independently of all others.
 
 Membership of rows in samples is a sequence of Bernoulli(q) trials, row after row and sample after sample. The failures
-between two successes are geometric: :math:`P(G \ge k) = (1-q)^k`, so that :math:`G = k` exactly when
-:math:`(1-q)^{k+1} \le U < (1-q)^k` for a uniform :math:`U`. The work is then that of the rows that are drawn.
+between two successes are geometric, with :math:`P(G \ge k) = (1-q)^k`. Therefore :math:`G = k` exactly when
+:math:`(1-q)^{k+1} \le U < (1-q)^k` for a uniform :math:`U`. The work is proportional to the number of drawn rows.
 
-:math:`U` is known as closely as the decision needs. Its first 16 bits decide for most, through a table. Where they do
-not, 48 more do, in doubles with an error bound; in the rare rest, further bits in decimal arithmetic. The law is exact,
-which matters: a probability that is off changes the privacy loss of every step.
+:math:`U` is computed as precisely as the decision needs. Its first 16 bits are enough for most decisions, by a table.
+Otherwise, 48 more bits decide in doubles with an error bound, and rarely, further bits decide in decimal arithmetic.
+The law is exact, because an error of a probability would change the privacy loss of every step.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from ._bits import BitStream
 from ._exact import ELEMENTARY, digits_for, extend
 
-#: The least rate: below, gaps would not fit into an integer.
+#: The smallest rate. For smaller ones, gaps would not fit into an integer.
 LEAST_RATE = 2.0**-48
 
-# Rows drawn at a time, about: enough to spread the cost of a call, a few megabytes.
+# Approximate number of rows that are drawn at a time: many enough for few calls, and a few megabytes.
 _CHUNK_ROWS = 2**17
 
 _UNDECIDED = -1
@@ -35,13 +35,12 @@ _UNDECIDED = -1
 
 @dataclass(frozen=True)
 class PoissonSampler:
-    """Draws samples of rows.
+    """Draw Poisson samples of rows.
 
     Parameters
     ----------
     rate : float
-        Probability of a row to be in a sample, at least ``LEAST_RATE`` and below 1; stands for the exact dyadic number
-        that it is.
+        Probability that a row is in a sample, at least ``LEAST_RATE`` and below 1. It is an exact dyadic number.
     """
 
     rate: float
@@ -65,7 +64,7 @@ class PoissonSampler:
         Yields
         ------
         rows : ndarray of intp
-            Positions of the rows in one sample, increasing. Private, as is their number.
+            Positions of the rows in one sample, increasing. They are private, and so is their number.
         """
         if n_rows == 0:
             for _ in range(n_samples):
@@ -82,14 +81,14 @@ class PoissonSampler:
                 begin = end
 
     def _successes(self, n_trials: int, stream: BitStream) -> NDArray[np.intp]:
-        """Positions of the successes in a sequence of trials."""
+        """Return the positions of the successes in a sequence of trials."""
         expected = n_trials * self.rate
         parts, last = [], -1
         while last < n_trials:
             gaps = self.gaps(int(expected + 4 * math.sqrt(expected)) + 16, stream, n_trials)
             gaps += 1
             gaps[0] += last
-            # A sum of gaps that would leave the range of integers ends far beyond the trials anyway.
+            # A sum of gaps that would overflow ends far beyond the trials in any case.
             np.minimum(gaps, n_trials + 1, out=gaps)
             hits = np.cumsum(gaps, out=gaps)
             parts.append(hits)
@@ -104,17 +103,17 @@ class PoissonSampler:
         Parameters
         ----------
         size : int
-            How many.
+            Number of gaps.
         stream : BitStream
             Source of bits.
         most : int, optional
-            Gaps that exceed this number may be returned as any larger number. With a small rate, exact values are slow
-            to compute, and a caller does not need those beyond its trials.
+            Gaps above this number may be returned as any larger number. With a small rate, exact values are slow to
+            compute, and a caller does not need values beyond its trials.
 
         Returns
         -------
         gaps : ndarray of intp, of shape (size,)
-            At least 0.
+            Gaps, at least 0.
         """
         heads = stream.words(-(-size // 4)).view(np.uint16)[:size]
         gaps = self._table.take(heads)
@@ -129,7 +128,7 @@ class PoissonSampler:
 
     @cached_property
     def _table(self) -> NDArray[np.intp]:
-        """For each 16 bits, the gap of all uniforms that begin with them, or that there are several."""
+        """Return, for each 16 bits, the gap of all uniforms that begin with them, or a mark if there are several."""
         edges = np.arange(2**16 + 1) * 2.0**-16
         with np.errstate(divide="ignore"):
             counts = np.log(edges) / self._log_failure
@@ -143,12 +142,12 @@ class PoissonSampler:
         prefixes = (heads.astype(np.uint64) << np.uint64(48)) | tails
         uniform = (prefixes.astype(np.float64) + 0.5) * 2.0**-64
         counts = np.log(uniform) / self._log_failure
-        # The bits that are not drawn yet, the rounding of the prefix, and that of the logarithms.
+        # The error of bits that are not drawn yet, of the rounding of the prefix, and of the logarithms.
         error = (2.0**-64 / uniform + 2.0**-52) / -self._log_failure + counts * 4 * ELEMENTARY
         gaps = np.floor(counts)
         doubtful = ~((np.floor(counts - error) == gaps) & (np.floor(counts + error) == gaps))
         doubtful |= prefixes < 2**32
-        # That a gap exceeds the limit is certain long before the gap itself is.
+        # It is certain that a gap exceeds the limit long before the gap itself is known.
         doubtful &= counts - error <= most + 1
         result = np.where(doubtful, 0, gaps).astype(np.intp)
         for i in np.flatnonzero(doubtful):
@@ -156,10 +155,10 @@ class PoissonSampler:
         return result
 
     def _by_decimals(self, prefix: int, stream: BitStream) -> int:
-        """The gap of a uniform of which 64 bits are known."""
+        """Return the gap of a uniform whose first 64 bits are known."""
         bits = 64
         while True:
-            # A small rate costs digits of the logarithm, and the quotient is that much larger.
+            # A small rate cancels digits of the logarithm, and the quotient is larger by the same factor.
             precision = 2 * digits_for(bits) + 40
             with decimal.localcontext(decimal.Context(prec=precision, Emin=decimal.MIN_EMIN)):
                 log_failure = (1 - Decimal(self.rate)).ln()

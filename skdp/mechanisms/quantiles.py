@@ -6,26 +6,26 @@ Choosing :math:`o` with probability proportional to
 :math:`\exp(-\varepsilon\,|m r(o) - k n| / (2 \max(k, m - k)))` is :math:`\varepsilon`-DP and
 :math:`\varepsilon`-bounded-range. For the median, the exponent is :math:`-\varepsilon\,|r(o) - n/2|`.
 
-Proof. One more record raises :math:`k n` by :math:`k`, and :math:`m r(o)` by 0 or :math:`m`, so that every score moves
-by :math:`\max(k, m - k)` at most, up or down; see :mod:`skdp.mechanisms.exponential`. The scores are integers, and what
-is computed is exact. Public weights, by which probabilities are multiplied, change nothing of that.
+Proof. One more record raises :math:`k n` by :math:`k`, and :math:`m r(o)` by 0 or :math:`m`. Therefore every score
+moves by at most :math:`\max(k, m - k)`, up or down (see :mod:`skdp.mechanisms.exponential`). The scores are integers,
+and are computed exactly. Public weights, by which probabilities are multiplied, do not change this.
 
-Further quantiles are found on both sides of one that was found, each with its level among the records of its side, and
-so on. The sides of one depth are disjoint: one record changes the law of one cut only, so that a depth, given those
-before it, costs what one cut costs (Kaplan, Schnapp and Stemmer 2022); depths add up, and there are
-:math:`\lceil\log_2(p + 1)\rceil` of them for :math:`p` quantiles. Each side uses its own number of records. Where many
-records share one value, cuts gather around it, and later ones divide what is left.
+Further quantiles are drawn on both sides of an earlier one, each with its level among the records of its side. The
+sides of one depth are disjoint, so that one record changes the law of one cut only. Given the cuts before, a depth
+costs as much as one cut (Kaplan, Schnapp and Stemmer 2022). The costs of the depths add up, and there are
+:math:`\lceil\log_2(p + 1)\rceil` depths for :math:`p` quantiles. Each side uses its own number of records. If many
+records share one value, cuts gather around it, and later ones divide the rest.
 
-Where up to :math:`s` records are added at a time, all of one group, the exponent is divided by :math:`s`, and the same
-holds. With :math:`a` of them in its part, the scores of a cut move by :math:`a\max(k, m - k)` at most, and its choice
-is :math:`a\varepsilon/s`-DP and -bounded-range. Given the cuts before, the parts of one depth are disjoint and their
-choices independent: ratios multiply, ranges of their logarithms add up, and so do the :math:`a`, to :math:`s` at most.
-So a depth still costs :math:`\varepsilon`, in whichever parts the records of a group are.
+Groups. If up to :math:`s` records of one group are added at a time, the exponent is divided by :math:`s`, and the same
+bounds hold. With :math:`a` of them in its part, the scores of a cut move by at most :math:`a\max(k, m - k)`, and its
+choice is :math:`a\varepsilon/s`-DP and -bounded-range. Given the cuts before, the parts of one depth are disjoint and
+their choices independent. Therefore ratios multiply, ranges of their logarithms add up, and the sum of the :math:`a` is
+at most :math:`s`. A depth still costs :math:`\varepsilon`, for every distribution of these records.
 
-A record may also count by shares in several cells, as :func:`skdp.sensitivity.spread_counts` has it: shares are not
+Shares. A record may also count by shares in several cells, as in :func:`skdp.sensitivity.spread_counts`. Shares are not
 negative, and their sum is 1. With a share :math:`a` of the record in a part, :math:`m r(o) - k n` moves by between
-:math:`-ak` and :math:`a(m - k)`, and the proof for groups holds as it stands, with the shares of one record in place of
-the records of one group. Shares are multiples of a power of two, so that scores are exact.
+:math:`-ak` and :math:`a(m - k)`. The proof for groups holds with the shares of one record in place of the records of
+one group. Shares are multiples of a power of two, so that scores are exact.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from .exponential import ExponentialMechanism
 
 Levels = tuple[int, ...]
 
-# Penalties of weights stay below, and with them all scores below 2**53, where doubles are exact: the ranks of 4e11
-# records have room.
+# Penalties of weights stay below this, and all scores stay below 2**53, where doubles are exact. This leaves room for
+# the ranks of 4e11 records.
 _MOST_PENALTY = 2.0**52
 
 
 def even_levels(depth: int) -> tuple[Levels, int]:
-    """Return the levels of bisection, and the whole that they are parts of.
+    """Return the levels of bisection, and their common denominator.
 
     Parameters
     ----------
     depth : int
-        How often parts are halved.
+        Number of times that parts are halved.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def even_levels(depth: int) -> tuple[Levels, int]:
 
 
 def quantile_depth(n_levels: int) -> int:
-    """Return how many cuts one record can have a part in.
+    """Return the number of cuts that one record can affect.
 
     Parameters
     ----------
@@ -76,26 +76,26 @@ def quantile_depth(n_levels: int) -> int:
     Returns
     -------
     depth : int
-        Of the balanced tree of cuts.
+        Depth of the balanced tree of cuts.
     """
     return n_levels.bit_length()
 
 
 def quantile_scores(counts: NDArray[np.float64], level: int, whole: int) -> NDArray[np.float64]:
-    """Return the scores of all edges of a part of the grid, its ends included.
+    """Return the scores of all edges of a part of the grid, including its ends.
 
     Parameters
     ----------
     counts : ndarray of shape (n_cells,)
         Number of records in each cell.
     level, whole : int
-        The quantile's level is their ratio.
+        The level of the quantile is their ratio.
 
     Returns
     -------
     scores : ndarray of shape (n_cells + 1,)
-        Integers: minus the distance of the rank from that of the quantile, times `whole`. One record moves them by
-        ``max(level, whole - level)`` at most.
+        Integers: minus the distance of the rank from that of the quantile, times `whole`. One record moves them by at
+        most ``max(level, whole - level)``.
     """
     below = np.concatenate([[0.0], np.cumsum(counts)])
     scores: NDArray[np.float64] = -np.abs(whole * below - level * below[-1])
@@ -103,22 +103,22 @@ def quantile_scores(counts: NDArray[np.float64], level: int, whole: int) -> NDAr
 
 
 def weight_penalties(weights: NDArray[np.float64], change: int, epsilon: float) -> NDArray[np.float64]:
-    """Return what scores lose by public weights.
+    """Return the penalties of scores for public weights.
 
     Parameters
     ----------
     weights : ndarray of shape (n_edges,)
         Logarithms of the weights.
     change : int
-        How far one record can move a score.
+        Largest change of a score by one record.
     epsilon : float
-        Of the cut.
+        Guarantee of the cut.
 
     Returns
     -------
     penalties : ndarray of shape (n_edges,)
-        Integers from 0 to ``2**52``, in the proportions of the weights. A smaller weight loses 1 more at least, however
-        large epsilon is, where weights are evenly spaced.
+        Integers from 0 to ``2**52``, in the proportions of the weights. If weights are evenly spaced, a smaller weight
+        has a penalty that is larger by at least 1, for every epsilon.
     """
     below = weights.max() - weights
     if not below.any():
@@ -141,7 +141,7 @@ def _cuts(
     out = [0] * len(levels)
     preference = np.array(weights) if weights else np.zeros(len(column) + 1)
     ends = (0, *levels, whole)
-    # Of each part: the quantiles that are sought in it, and its cells.
+    # Each part has the quantiles that are drawn in it, and its cells.
     parts = [(0, len(levels), 0, len(column))]
     while parts:
         smaller = []
@@ -164,17 +164,17 @@ class GridQuantiles(Mechanism):
     Parameters
     ----------
     epsilon : float
-        Of one cut, positive and finite. A column costs ``quantile_depth(len(levels))`` times as much, and columns add
-        up.
+        Guarantee of one cut, positive and finite. A column costs ``quantile_depth(len(levels))`` times as much, and the
+        costs of columns add up.
     levels : tuple of int
         Increasing, between 0 and `whole`, exclusive.
     whole : int
         Quantiles have levels ``levels / whole``.
     weights : tuple of float, default=()
-        Logarithms of public weights of the edges, both ends included, as much as `n_cells` and one; empty for none.
-        They are rounded to scores, which are integers: see `weight_penalties`.
+        Logarithms of public weights of the edges, including both ends, `n_cells` plus one in all. Empty for no weights.
+        They are rounded to scores, which are integers (see `weight_penalties`).
     rows : int, default=1
-        How many records are added or removed at most, together.
+        Largest number of records that are added or removed together.
     """
 
     epsilon: float
@@ -188,12 +188,12 @@ class GridQuantiles(Mechanism):
 
     @property
     def sensitivity(self) -> float:  # type: ignore[override]
-        """Number of records that are added or removed at most."""
+        """Largest number of records that are added or removed together."""
         return float(self.rows)
 
     @property
     def scale(self) -> float:
-        """Number of records that count as one in the exponent, at the median."""
+        """Number of records that changes the exponent at the median by one."""
         return self.rows / self.epsilon
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
@@ -209,11 +209,11 @@ class GridQuantiles(Mechanism):
         Returns
         -------
         edges : ndarray of shape (n_columns, n_levels)
-            Positions on the grid, between 0 and `n_cells`; none is below the one before.
+            Positions on the grid, between 0 and `n_cells`, in increasing order.
         """
 
         def choose(scores: NDArray[np.float64], weights: NDArray[np.float64], change: int) -> int:
-            # A whole number below 2**53: exact.
+            # A whole number below 2**53 is exact.
             change *= self.rows
             scores = scores - weight_penalties(weights, change, self.epsilon)
             return ExponentialMechanism(self.epsilon, float(change)).select(scores, stream)
@@ -224,7 +224,7 @@ class GridQuantiles(Mechanism):
 
 
 class ExactQuantiles(NoNoise):
-    """The same without noise: the best edges.
+    """Quantiles without noise: the best edges of a public grid.
 
     Parameters
     ----------
@@ -233,9 +233,9 @@ class ExactQuantiles(NoNoise):
     whole : int
         Quantiles have levels ``levels / whole``.
     weights : tuple of float, default=()
-        Logarithms of public weights of the edges, which decide between equal scores; empty for none.
+        Logarithms of public weights of the edges, which decide between equal scores. Empty for no weights.
     rows : int, default=1
-        How many records are added or removed at most, together.
+        Largest number of records that are added or removed together.
     """
 
     def __init__(self, levels: Levels, whole: int, weights: tuple[float, ...] = (), rows: int = 1) -> None:
@@ -252,12 +252,12 @@ class ExactQuantiles(NoNoise):
         value : array-like of shape (n_columns, n_cells)
             Number of records in each cell of each column's grid.
         stream : BitStream
-            Not used.
+            Ignored.
 
         Returns
         -------
         edges : ndarray of shape (n_columns, n_levels)
-            Positions on the grid, between 0 and `n_cells`; none is below the one before.
+            Positions on the grid, between 0 and `n_cells`, in increasing order.
         """
 
         def choose(scores: NDArray[np.float64], weights: NDArray[np.float64], change: int) -> int:

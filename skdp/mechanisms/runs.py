@@ -1,13 +1,13 @@
 r"""The best of a random number of runs, by noisy scores.
 
 The number of runs is drawn from the truncated negative binomial law of
-:class:`~skdp.accounting.RepeatedSelectionEvent`, by inversion of its distribution function in double precision. It
-looks at no data; rounding moves the law by a relative :math:`10^{-12}`, and what it costs by as little. It stays
-hidden, as do all runs but the best.
+:class:`~skdp.accounting.RepeatedSelectionEvent`, by inversion of its distribution function in double precision. It does
+not depend on data. Rounding changes the law, and therefore the cost, by a relative :math:`10^{-12}`. The number stays
+hidden, and so do all runs except the best.
 
-Scores are integers; each gets noise of its own, as a part of its run. The best run is the one of the largest noisy
-score. Among equal ones it is the first: since runs are independent and alike, that is the order by the score and by a
-uniform number that each run draws besides, which is an order on the runs' outputs as the theorem asks for.
+Scores are integers. Each gets its own noise, as a part of its run. The best run has the largest noisy score. Among
+equal scores, it is the first run. Because runs are independent and identically distributed, this is the order by the
+score and by a uniform number of each run. It is an order on the outputs of the runs, as the theorem requires.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def number_of_runs(mean: float, shape: float, stream: BitStream) -> int:
     mean : float
         Mean number, at least 1.
     shape : float
-        The law's shape, at least 0.
+        Shape of the law, at least 0.
     stream : BitStream
         Source of bits.
 
     Returns
     -------
     runs : int
-        At least 1. Not to be released.
+        At least 1. It must not be released.
     """
     gamma = runs_parameter(mean, shape)
     if gamma == 1:
@@ -61,9 +61,9 @@ class BestOfRuns(Mechanism):
     Parameters
     ----------
     noise : Mechanism
-        What adds noise to one run's score.
+        Mechanism that adds noise to the score of one run.
     mean, shape : float
-        The law of the number of runs.
+        Parameters of the law of the number of runs.
     """
 
     noise: Mechanism
@@ -74,12 +74,12 @@ class BestOfRuns(Mechanism):
 
     @property
     def norm(self) -> str:  # type: ignore[override]
-        """Norm of the score's sensitivity."""
+        """Norm of the sensitivity of the score."""
         return self.noise.norm
 
     @property
     def sensitivity(self) -> float:  # type: ignore[override]
-        """What one record can change in one run's score."""
+        """Largest change of the score of one run by one record."""
         return self.noise.sensitivity
 
     @property
@@ -88,7 +88,7 @@ class BestOfRuns(Mechanism):
         return self.noise.scale
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return which run is the best. What may be seen is the run's output, not its position.
+        """Return the position of the best run. Only the output of the run is public, not its position.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class BestOfRuns(Mechanism):
         best : ndarray of shape ()
             Position of the run.
         """
-        # Independent noise for each run, as its mechanism adds it to one score.
+        # Each run has independent noise.
         return np.array(float(np.argmax(self.noise.release(value, stream))))
 
 
@@ -112,7 +112,7 @@ def draw_parts(probabilities: tuple[float, ...], n_rows: int, stream: BitStream)
     Parameters
     ----------
     probabilities : tuple of float
-        Of each part; they add up to 1.
+        Probability of each part. They add up to 1.
     n_rows : int
         Number of rows.
     stream : BitStream
@@ -121,7 +121,7 @@ def draw_parts(probabilities: tuple[float, ...], n_rows: int, stream: BitStream)
     Returns
     -------
     parts : ndarray of shape (n_rows,)
-        Private, since their number is.
+        Parts of the rows. They are private, because the number of rows is private.
     """
     whole = sum(Fraction(p) for p in probabilities)
     ends, total = [], Fraction(0)

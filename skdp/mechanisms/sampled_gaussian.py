@@ -1,13 +1,13 @@
-r"""Sums over Poisson samples with Gaussian noise, step after step: the mechanism of noisy gradient descent.
+r"""Repeated sums over Poisson samples with Gaussian noise: the mechanism of noisy gradient descent.
 
-In each step every record is in the sample with probability ``rate``, independently, and a sum over the sample is
-released, to which a record adds at most ``sensitivity`` in L2 norm. What is added may depend on all that was released
-before. The theorem is that of :class:`~skdp.accounting.SampledGaussianEvent`.
+In each step, every record is in the sample with probability ``rate``, independently. A sum over the sample is released,
+to which a record adds at most ``sensitivity`` in L2 norm. The contribution of a record may depend on earlier releases.
+The theorem is that of :class:`~skdp.accounting.SampledGaussianEvent`.
 
-Samples are exact (:mod:`skdp.mechanisms.poisson`), and noise is ideal noise rounded to a lattice
-(:mod:`skdp.mechanisms._rounded`), drawn for many steps at once, since it does not depend on the data. A step of the
-lattice is :math:`2^{-26}` of the noise, so that doubles hold all points within :math:`2^{26}` standard deviations;
-coordinates beyond are moved back, which is a contraction.
+Samples are exact (:mod:`skdp.mechanisms.poisson`). The noise is ideal noise rounded to a lattice
+(:mod:`skdp.mechanisms._rounded`). It is drawn for many steps at once, because it does not depend on the data. A step of
+the lattice is :math:`2^{-26}` of the noise, so that doubles hold all points within :math:`2^{26}` standard deviations.
+Coordinates beyond are clipped, which is a contraction.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .poisson import PoissonSampler
 
 Array = NDArray[np.float64]
 
-# Numbers of noise drawn at a time.
+# Number of noise values that are drawn at a time.
 _CHUNK_NUMBERS = 2**16
 
 _LARGEST = 2.0**52
@@ -35,22 +35,22 @@ _LARGEST = 2.0**52
 
 @dataclass(frozen=True)
 class SampledGaussianMechanism(RoundedMechanism):
-    """Release of `n_steps` sums over Poisson samples of rows, each of which may depend on those before.
+    """Release of `n_steps` sums over Poisson samples of rows. Each sum may depend on earlier releases.
 
     Parameters
     ----------
     mu : float
-        GDP parameter of one step without sampling; infinity adds no noise.
+        GDP parameter of one step without sampling. If infinite, no noise is added.
     sensitivity : float
-        Largest L2 norm of what a record adds to a sum.
+        Largest L2 norm of the contribution of a record to a sum.
     size : int
         Length of a sum.
     n_steps : int
         Number of sums.
     rate : float, default=1.0
-        Probability of a record to be in a sample; 1 takes them all.
+        Probability that a record is in a sample. If 1, all records are in each sample.
     lattice_bits : int, default=26
-        How much finer the lattice is than the noise.
+        Bits by which the lattice is finer than the noise.
     """
 
     mu: float
@@ -64,7 +64,7 @@ class SampledGaussianMechanism(RoundedMechanism):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """What it is, in words: with the number of steps, and the rate."""
+        """Name of the mechanism, with the number of steps and the rate."""
         rows = "all rows" if self.rate == 1 else f"samples at rate {self.rate:.3g}"
         return f"Gaussian in {self.n_steps} steps on {rows}"
 
@@ -82,14 +82,14 @@ class SampledGaussianMechanism(RoundedMechanism):
         return rounded_normal(scale, size, stream)
 
     def release(self, value: ArrayLike, stream: BitStream) -> Array:
-        """Not available: the sums are released one after the other, see `steps`.
+        """Not available, because the sums are released one after the other by `steps`.
 
         Parameters
         ----------
         value : array-like
-            Not used.
+            Ignored.
         stream : BitStream
-            Not used.
+            Ignored.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class SampledGaussianMechanism(RoundedMechanism):
     def steps(
         self, n_rows: int, sampling: BitStream, noise: BitStream
     ) -> Iterator[tuple[NDArray[np.intp] | None, Callable[[Array], Array]]]:
-        """Go through the steps.
+        """Iterate over the steps.
 
         Parameters
         ----------
@@ -113,9 +113,9 @@ class SampledGaussianMechanism(RoundedMechanism):
         Yields
         ------
         rows : ndarray of intp or None
-            The sample, as increasing positions; None for all rows. Private, as is its size.
+            Sample, as increasing positions, or None for all rows. It is private, and so is its size.
         release : callable
-            Maps the sum over the sample to what is public of it.
+            Function that maps the sum over the sample to the released sum.
         """
         noises = self._noises(noise)
         samples: Iterator[NDArray[np.intp] | None] = repeat(None, self.n_steps)
@@ -145,7 +145,7 @@ class SampledGaussianMechanism(RoundedMechanism):
                 return np.array(total, dtype=np.float64)
             if np.size(total) != self.size:
                 raise ValueError(f"a sum of {self.size} numbers is planned, got {np.size(total)}")
-            # Powers of two, and integers below 2**53: nothing is rounded but by rint.
+            # These are powers of two, and integers below 2**53. Therefore only rint rounds.
             with np.errstate(all="ignore"):
                 points = np.multiply(total, 1 / step)
             np.rint(points, out=points)

@@ -1,4 +1,4 @@
-r"""Which of unboundedly many labels occur, by truncated noise and a threshold.
+r"""Release of the labels that occur, among unboundedly many, by truncated noise and a threshold.
 
 Theorem (Desfontaines and others 2022). Let every record have one label. Let :math:`K` be discrete Laplace noise,
 :math:`P(j) \propto e^{-a|j|}` with :math:`a \le \varepsilon`, truncated to :math:`|j| \le k`, where :math:`k` is so
@@ -13,9 +13,8 @@ occur need not be known. One record changes the count of one label, from :math:`
 :math:`1 - \pi`: :math:`1 - \pi(n) \le \delta + e^\varepsilon (1 - \pi(n+1))`. The two other inequalities hold because
 :math:`\pi` does not decrease. An event of all labels together is a mixture of events of this one.
 
-No rule reports a label with higher probability for all :math:`n` where :math:`P(k) = \delta` and
-:math:`a = \varepsilon`; with :math:`\delta = 0`, no rule
-reports any label.
+If :math:`P(k) = \delta` and :math:`a = \varepsilon`, no rule reports a label with higher probability for all :math:`n`.
+With :math:`\delta = 0`, no rule reports any label.
 """
 
 from __future__ import annotations
@@ -62,9 +61,9 @@ class StabilityThreshold(Mechanism):
 
     @property
     def threshold(self) -> int:
-        """Labels are reported if their noisy counts exceed it. The noise is at most this large."""
+        """Labels are reported if their noisy counts exceed this number, which is also the largest noise."""
         a = 1 / self.scale
-        # Where P(k) = delta, but for rounding; the margin below is far more than that does to either side.
+        # This is the solution of P(k) = delta, except for rounding. The margin below is far larger than the rounding.
         solution = (math.log(2 * self.delta * math.exp(-a) - math.expm1(-a)) - math.log1p(math.exp(-a))) / a
         k = max(1, math.floor(solution - math.log(self.delta) / a) - 2)
         while self._tail(k, a) > math.log(self.delta) - 1e-9:
@@ -73,8 +72,8 @@ class StabilityThreshold(Mechanism):
 
     @staticmethod
     def _tail(k: int, a: float) -> float:
-        """Logarithm of the probability of the largest noise."""
-        # 1 + exp(-a) - 2 exp(-a (k + 1)), by differences from 1, which cancel nothing.
+        """Return the logarithm of the probability of the largest noise."""
+        # 1 + exp(-a) - 2 exp(-a (k + 1)), by differences from 1, which avoid cancellation.
         total = 2 * -math.expm1(-a * (k + 1)) + math.expm1(-a)
         return math.log(-math.expm1(-a)) - a * k - math.log(total)
 
@@ -124,7 +123,7 @@ class StabilityCounts(StabilityThreshold):
     delta : float
         Of one record, in (0, 1).
     rows : int, default=1
-        How many records are added or removed at most, together.
+        Largest number of records that are added or removed together.
     """
 
     rows: int = 1
@@ -133,7 +132,7 @@ class StabilityCounts(StabilityThreshold):
 
     @property
     def sensitivity(self) -> float:  # type: ignore[override]
-        """Number of records that are added or removed at most."""
+        """Largest number of records that are added or removed."""
         return float(self.rows)
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:

@@ -2,29 +2,29 @@ r"""The exponential mechanism over a ball with a convex sum of losses as its sco
 
 Theorem. Let a record add :math:`h(w)` to a score, with :math:`\sup_w h - \inf_w h \le \Delta` over a ball :math:`W`.
 Drawing :math:`w \in W` with density proportional to :math:`e^{-(\varepsilon/\Delta) F(w)}`, where :math:`F` is the sum
-of what records add, is :math:`\varepsilon`-DP and :math:`\varepsilon`-bounded-range; see
-:mod:`skdp.mechanisms.exponential` for the proof, which holds for densities as it stands. There is no factor of 2 in the
-exponent: a record is added or removed, not replaced.
+over all records, is :math:`\varepsilon`-DP and :math:`\varepsilon`-bounded-range. The proof is in
+:mod:`skdp.mechanisms.exponential`, and holds for densities as well. The exponent has no factor of 2, because a record
+is added or removed, not replaced.
 
-The sampler. A convex function lies above its tangent planes. On a box, the plane at the centre makes an envelope that
-is a product of truncated exponentials: its mass is known in closed form, and drawing from it is easy. The ball is cut
-into boxes; a box is chosen by mass, a point is drawn in it and is accepted with probability
-:math:`e^{-(\text{target} - \text{plane})}`. Boxes of refused points are halved, along the axis on which their plane
-wastes most mass, and those outside of the ball are dropped. An envelope is fixed before a point is drawn from it, so
-that the law of what is accepted is exact, however far the boxes were refined: no Markov chain, no delta. The number of
-boxes grows exponentially with the dimension. Boxes lie along the axes of a frame that depends on the data; a good one
-saves work, and any one is right.
+The sampler. A convex function lies above its tangent planes. On a box, the plane at the centre gives an envelope that
+is a product of truncated exponentials. Its mass has a closed form, and drawing from it is easy. The ball is divided
+into boxes. A box is chosen by mass, a point is drawn in it, and is accepted with probability :math:`e^{-(\text{target}
+- \text{plane})}`. Boxes of rejected points are halved, along the axis on which their plane wastes most mass, and boxes
+outside of the ball are dropped. An envelope is fixed before a point is drawn from it. Therefore the law of the accepted
+point is exact for every refinement of the boxes, without a Markov chain and without delta. The number of boxes grows
+exponentially with the dimension. Boxes lie along the axes of a frame that depends on the data. A good frame is faster,
+but every frame gives the same law.
 
-Nothing is limited: a limit on refusals could be met with some data and not with others. The search ends with
-probability one, because every refusal makes the envelope tighter. How long it takes depends on the data.
+The number of rejections has no limit, because the data would determine whether a limit is reached. The search ends with
+probability one, because every rejection makes the envelope tighter. Its duration depends on the data.
 
 Doubles. Points are dyadic: each coordinate in the frame is one of :math:`2^{51}`. On them, the envelope of a box is a
 product of truncated geometric distributions, whose binary digits are independent. Digits, boxes (which have integer
-weights) and acceptance are drawn exactly, for probabilities that are doubles. Within the small cube that a point stands
-for, the position is uniform, and has 50 further binary digits. What is released is that position, rounded exactly to a
-public lattice in the original axes. The outcomes are the lattice points whose cubes lie within the ball, whatever the
-data and the frame. The probability of every outcome is within a factor :math:`e^{\pm\eta}` of that of the ideal law,
-where, for :math:`n` records, :math:`\eta` is at most the sum of
+weights) and acceptance are drawn exactly, for probabilities that are doubles. A point represents a small cube. The
+position within the cube is uniform, and has 50 further binary digits. This position is released, rounded exactly to a
+public lattice in the original axes. The outcomes are the lattice points whose cubes lie within the ball, for all data
+and frames. The probability of every outcome is within a factor :math:`e^{\pm\eta}` of that of the ideal law, where, for
+:math:`n` records, :math:`\eta` is at most the sum of
 
 - :math:`\varepsilon n 2^{-42} s`, for scores, planes and steps between points in doubles, where a record adds at
   most :math:`s\Delta`, with :math:`s \le 2^4`;
@@ -32,9 +32,9 @@ where, for :math:`n` records, :math:`\eta` is at most the sum of
 - :math:`2^{-56}`, for cubes that are cut out of a point set in another frame: a cube of the lattice has :math:`2^{70}`
   positions along an edge, and those next to its surface may be on either side.
 
-How a sum is rounded may depend on the points that it is computed together with; the bounds hold whatever it depends on.
-For two data sets, :math:`4\eta` has to be paid for. One part in 512 of the exponent is left unused. It covers this for
-up to :math:`2^{26}` records, at every epsilon of at least :math:`2^{-30}`; below that, the data are not looked at.
+How a sum is rounded may depend on the points that it is computed together with, but the bounds hold in any case. For
+two data sets, the error is :math:`4\eta`. One part in 512 of the exponent is left unused. It covers this error for up
+to :math:`2^{26}` records, at every epsilon of at least :math:`2^{-30}`. For smaller epsilons, the data are not used.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ from ._exact import bernoulli_exp, uniform_below
 
 Array = NDArray[np.float64]
 
-#: Dimensions that the sampler is for.
+#: Largest number of dimensions of the sampler.
 MOST_PARAMETERS = 4
 
-#: Part of the exponent that is left for rounding errors.
+#: Part of the exponent that is reserved for rounding errors.
 MARGIN = 2.0**-9
 
-#: What is released is a multiple of ``2**-LATTICE_BITS`` radii.
+#: The release is a multiple of ``2**-LATTICE_BITS`` radii.
 LATTICE_BITS = 30
 
-# The least epsilon with which the data have a part in the release, and the most of it that is used: beyond, the density
-# would be as narrow as the lattice.
+# The smallest epsilon for which the release depends on the data, and the largest epsilon that is used. Beyond that, the
+# density would be as narrow as the lattice.
 _LEAST_EPSILON = 2.0**-30
 _MOST_EPSILON = 1000.0
 
@@ -72,19 +72,19 @@ _MOST_EPSILON = 1000.0
 _POINT_BITS = 50
 _FRAME_BITS = 53
 
-# Weights of boxes are integers of this many bits; lighter boxes have weight 1.
+# Weights of boxes are integers of this many bits. Lighter boxes have weight 1.
 _WEIGHT_BITS = 40
 
-# Where a slope is below this, the law of an axis of 2**51 points is uniform to 2**-61.
+# If a slope is below this, the law of an axis of 2**51 points is uniform to 2**-61.
 _FLAT = 2.0**-112
 
-# Every so many times that a box is halved, it is its longest side.
+# At this interval, a box is halved along its longest side.
 _TURN = 8
 
-# A box that wastes less than this, in logarithms of its mass, along any axis was refused for other reasons.
+# A box that wastes less than this, in logarithms of its mass, along any axis was rejected for other reasons.
 _LITTLE_WASTE = 0.01
 
-# Proposals at a time: few while there are few boxes, which all have the same fate.
+# Number of proposals at a time. It is small while there are few boxes.
 _MOST_PROPOSALS = 48
 
 
@@ -94,7 +94,7 @@ class Potential(Protocol):  # numpydoc ignore=PR01
     frame: Array
 
     def values(self, points: Array) -> Array:
-        """Return its values.
+        """Return the values of the function.
 
         Parameters
         ----------
@@ -104,12 +104,12 @@ class Potential(Protocol):  # numpydoc ignore=PR01
         Returns
         -------
         values : ndarray of shape (n_points,)
-            One per point.
+            One value for each point.
         """
         ...
 
     def slopes(self, points: Array) -> tuple[Array, Array]:
-        """Return its values and subgradients.
+        """Return the values and subgradients of the function.
 
         Parameters
         ----------
@@ -119,9 +119,9 @@ class Potential(Protocol):  # numpydoc ignore=PR01
         Returns
         -------
         values : ndarray of shape (n_points,)
-            One per point.
+            One value for each point.
         gradients : ndarray of shape (n_points, size)
-            A subgradient per point.
+            A subgradient for each point.
         """
         ...
 
@@ -142,17 +142,17 @@ class _Zero:
 class _Boxes:
     """Divide the ball into boxes, each with the tangent plane of `rate` times the potential at its centre."""
 
-    # What there is of each box: rows of arrays.
+    # The arrays have one row for each box.
     _COLUMNS = ("_low", "_bits", "_slope", "_falls", "_height", "_mass")
 
     def __init__(self, potential: Potential, rate: float, radius: float, size: int) -> None:
         self._potential, self._rate, self._radius = potential, rate, radius
         self._unit = math.ldexp(radius, -_POINT_BITS)
-        # Half a diagonal beyond the last lattice point, and a little.
+        # Slightly more than half a diagonal beyond the last lattice point.
         self._farthest = radius * (1 - 2.0 ** -(LATTICE_BITS + 1))
         self._low = np.empty((0, size), dtype=np.int64)
         self._bits = np.empty((0, size), dtype=np.int64)
-        # Fall of the exponent from one point to the next, and whether it falls as the coordinate grows.
+        # Decrease of the exponent from one point to the next, and whether it decreases as the coordinate grows.
         self._slope = np.empty((0, size))
         self._falls = np.empty((0, size), dtype=bool)
         # Logarithms of the envelope's height at its highest corner, and of its mass.
@@ -196,10 +196,10 @@ class _Boxes:
         self._append(np.concatenate([low, high]), np.concatenate([bits, bits]))
 
     def _axes(self, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the axes along which boxes are to be halved."""
-        # That is the axis along which the plane wastes most mass against the secants of the function. One curvature
-        # would not suit all boxes, because a sum of kinks is flat in one box and bends along another axis in the next.
-        # Where nothing is wasted, and at regular intervals, it is the longest side.
+        """Return the axes along which boxes will be halved."""
+        # This is the axis along which the plane wastes most mass against the secants of the function. A single
+        # curvature would not suit all boxes, because a sum of kinks is flat in one box and bends along another axis in
+        # the next. If nothing is wasted, and at regular intervals, it is the longest side.
         low, bits = self._low[chosen], self._bits[chosen]
         size = low.shape[1]
         side = np.ldexp(self._unit, bits)
@@ -214,9 +214,9 @@ class _Boxes:
         return np.where(bits > 0, np.where(longest[:, None], side, np.maximum(wasted, 0.0)), -1.0).argmax(axis=1)
 
     def propose(self, count: int, stream: BitStream) -> tuple[NDArray[np.intp], NDArray[np.int64], Array]:
-        """Draw about `count` points, at least one, from the envelope; return boxes, points and the log-envelope."""
+        """Draw about `count` points, at least one, from the envelope. Return boxes, points and the log-envelope."""
         top = self._mass.max()
-        # Their sum is to be below 2**62.
+        # The sum of the weights must be below 2**62.
         bits = min(_WEIGHT_BITS, 61 - len(self).bit_length())
         weight = np.maximum(np.ceil(np.exp(self._mass - top) * 2.0**bits), 1.0)
         # Rounding up raises the envelope of a box.
@@ -235,7 +235,7 @@ class _Boxes:
 
 def _log_geometric(slope: Array, bits: NDArray[np.int64]) -> Array:
     """Return log(1 + e^-s + ... + e^-((2^bits - 1) s))."""
-    # The logarithms of smaller numbers would be large, and so would be their rounding errors.
+    # The logarithms of smaller numbers would be large, with large rounding errors.
     flat = slope < _FLAT
     s = np.where(flat, 1.0, slope)
     sums = np.log(-np.expm1(-s * np.ldexp(1.0, bits))) - np.log(-np.expm1(-s))
@@ -262,7 +262,7 @@ def _geometric_digits(slope: Array, bits: NDArray[np.int64], stream: BitStream) 
 
 
 def _bernoulli(gamma: Array, stream: BitStream) -> NDArray[np.bool_]:
-    """Draw booleans that are true with probability exp(-gamma), for the doubles as they are."""
+    """Draw booleans that are true with probability exp(-gamma), for the exact values of these doubles."""
     return bernoulli_exp(gamma, 0.0, lambda i: Fraction(float(gamma[i])), stream)
 
 
@@ -273,13 +273,13 @@ class _Lattice:
     _DOUBT = 2.0**-12
 
     def __init__(self, frame: Array, stream: BitStream) -> None:
-        # The frame is rounded, because a linear map that is nearly a rotation serves as well.
+        # The frame is rounded, because a linear map that is nearly a rotation is sufficient.
         self._exact = np.rint(np.ldexp(frame, _FRAME_BITS)).astype(np.int64).tolist()
         self._frame = np.ldexp(np.array(self._exact, dtype=np.float64), -_FRAME_BITS)
         self._stream = stream
 
     def round(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return lattice points, in steps; those of doubtful positions from further digits of these."""
+        """Return lattice points, in steps. Positions near a border need further digits."""
         steps = np.ldexp((points + 0.5) @ self._frame.T, LATTICE_BITS - _POINT_BITS)
         rounded = np.rint(steps)
         doubtful = (np.abs(steps - rounded) > 0.5 - self._DOUBT).any(axis=1)
@@ -304,9 +304,9 @@ def sample_ball(potential: Potential, rate: float, radius: float, size: int, str
     potential : Potential
         The convex function F.
     rate : float
-        Non-negative.
+        Factor of the potential. Must be non-negative.
     radius : float
-        Of the ball, around the origin.
+        Radius of the ball around the origin.
     size : int
         Number of dimensions.
     stream : BitStream
@@ -315,11 +315,11 @@ def sample_ball(potential: Potential, rate: float, radius: float, size: int, str
     Returns
     -------
     point : ndarray of int64, of shape (size,)
-        In lattice steps of ``radius * 2**-LATTICE_BITS``; its cube lies within the ball.
+        Lattice point in steps of ``radius * 2**-LATTICE_BITS``. Its cube lies within the ball.
     """
     boxes = _Boxes(potential, rate, radius, size)
     lattice = _Lattice(potential.frame, stream)
-    # Half the diagonal of a cube is at most one step; the other one is for rounding.
+    # Half the diagonal of a cube is at most one step. The other step is for rounding.
     most = 2**LATTICE_BITS - 2
     while True:
         box, points, envelope = boxes.propose(min(4 + len(boxes) // 2, _MOST_PROPOSALS), stream)
@@ -343,11 +343,11 @@ class TangentPlaneMechanism(Mechanism):
     epsilon : float
         Pure and bounded-range guarantee, positive and finite.
     sensitivity : float
-        Largest spread over the ball of what one record adds to the sum.
+        Largest spread over the ball of one record's contribution to the sum.
     radius : float
-        Of the ball.
+        Radius of the ball.
     n_parameters : int
-        Its dimension, at most 4.
+        Dimension of the ball, at most 4.
     """
 
     epsilon: float
@@ -367,7 +367,7 @@ class TangentPlaneMechanism(Mechanism):
 
     @property
     def scale(self) -> float:
-        """Sum of losses that a factor of e in the density stands for; epsilons beyond 1000 count as that."""
+        """Sum of losses that corresponds to a factor of e in the density. Epsilons beyond 1000 count as 1000."""
         return self.sensitivity / min(self.epsilon, _MOST_EPSILON) * (1 + MARGIN)
 
     def release(self, value: Any, stream: BitStream) -> Array:
@@ -376,18 +376,18 @@ class TangentPlaneMechanism(Mechanism):
         Parameters
         ----------
         value : Potential
-            The sum of losses.
+            Sum of losses.
         stream : BitStream
             Source of bits.
 
         Returns
         -------
         released : ndarray of shape (n_parameters,)
-            On a public lattice, within the ball.
+            Point on a public lattice, within the ball.
         """
         looked_at = self.epsilon >= _LEAST_EPSILON
         rate, potential = (1 / self.scale, value) if looked_at else (0.0, _Zero(self.n_parameters))
-        # Whether a number underflows depends on the data, and is not to be heard of.
+        # Underflow depends on the data. Therefore NumPy must not report it.
         with np.errstate(all="ignore"):
             point = sample_ball(potential, rate, self.radius, self.n_parameters, stream)
         return from_lattice(point, math.ldexp(self.radius, -LATTICE_BITS))

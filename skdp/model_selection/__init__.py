@@ -1,4 +1,4 @@
-"""Choosing and judging models by private data, privately."""
+"""Private model selection and evaluation."""
 
 from ._allocation import allocate
 from ._evaluation import Evaluation, private_cross_val_score, private_score

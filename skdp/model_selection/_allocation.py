@@ -1,7 +1,7 @@
-"""One budget for a whole pipeline: each private step is given what it may spend.
+"""Division of one budget over the private steps of a pipeline.
 
-The list of private steps, and how often each is fitted, is public: it follows from the parameters of the pipeline and
-of scikit-learn's meta-estimators. The budget is split so that all these fits together cost no more than was given.
+The list of private steps, and the number of fits of each, are public, because they follow from the parameters of the
+pipeline and of scikit-learn's meta-estimators. The budget is split so that it covers all these fits.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from ._steps import Place, check_coded, check_units, inexact_before_bins, walk
 
 @dataclass(frozen=True)
 class Step:
-    """A private step, and what it got.
+    """A private step and its budget.
 
     Attributes
     ----------
     name : str
-        Its name, as in `get_params`; empty for the estimator itself.
+        Name of the step, as in `get_params`. Empty for the estimator itself.
     estimator : str
-        Its class.
+        Class of the step.
     n_fits : int
-        How often it is fitted when the whole is fitted once.
+        Number of fits of the step in one fit of the whole.
     weight : float
-        Its part of the budget, of all fits together.
+        Part of the budget for all fits of the step together.
     budget : Budget
-        What one fit of it may spend.
+        Budget of one fit of the step.
     """
 
     name: str
@@ -61,18 +61,18 @@ class Step:
 
 
 class Allocation(Mapping[str, Budget]):
-    """What each private step of a pipeline may spend in one fit of it.
+    """The budgets of the private steps of a pipeline for one fit of the pipeline.
 
-    A mapping from the steps' names to budgets.
+    A mapping from the names of the steps to budgets.
 
     Attributes
     ----------
     steps : tuple of Step
-        The private steps.
+        Private steps.
     total : Budget
-        What one fit of the whole costs at most.
+        Largest cost of one fit of the whole.
     not_private : tuple of str
-        What else depends on the data, and is not private: steps that learn from them, the choice that a search makes
+        Other parts that depend on the data and are not private: steps that learn from the data, the choice of a search
         by its scores, and folds by row numbers, in which one record moves others.
     """
 
@@ -118,54 +118,55 @@ def allocate(
     Parameters
     ----------
     estimator : estimator
-        A private estimator, or a Pipeline, ColumnTransformer, FeatureUnion or meta-estimator that holds some, nested
-        as deep as you like. The parameters `epsilon` and `delta` of its private steps are set.
+        A private estimator, or a Pipeline, ColumnTransformer, FeatureUnion or meta-estimator that contains private
+        estimators at any depth. The parameters `epsilon` and `delta` of its private steps are set.
     epsilon : float
-        What one fit of the whole may cost, positive.
+        Privacy budget of one fit of the whole. Must be strictly positive.
     delta : float, default=0.0
-        The same, in [0, 1). With 0, all steps are pure.
+        Privacy budget of one fit of the whole, in [0, 1). If 0, all steps are pure epsilon-DP.
     weights : dict of str to float, default=None
         Positive weights of the steps, by their names as in `get_params` (``"pca"``, ``"union__pca"``,
-        ``"estimator__clf"``). A step that is not named has weight 1.
+        ``"estimator__clf"``). Other steps have weight 1.
     accountant : BudgetAccountant, default=None
-        Set on all private steps, unless None. It has to admit the whole.
+        Accountant that is set on all private steps. It must admit the whole. If None, the steps keep theirs.
 
     Returns
     -------
     allocation : Allocation
-        What each step got, and which steps are not private.
+        Budget of each step, and the list of steps that are not private.
 
     Raises
     ------
     ValueError
-        If there is no private step, if a weight names none, if it cannot be told how often a step is fitted (or, in
-        the local model, handed rows), or if some steps count rows and others groups of rows.
+        If there is no private step, if a weight has the name of no private step, if the number of fits of a step is not
+        known (or, in the local model, how often the step receives rows), or if some steps count rows and others groups
+        of rows.
     BudgetError
-        If the accountant does not have as much left, or is about another unit. Nothing is set then.
+        If the accountant does not admit the whole, or is about another unit. Nothing is set then.
 
     Warns
     -----
     PrivacyAssumptionWarning
-        If anything else depends on the data: another step that learns from them, the choice that a search makes, or
-        folds by row numbers. The whole is private only if what these learn or choose is public. The warning names the
-        option with which a step learns nothing, if there is one: ``OneHotEncoder`` and ``OrdinalEncoder`` with given
-        `categories` and a `handle_unknown` other than ``"error"``, for instance. Also if a `Normalizer` comes before a
-        step with bins or trees, because its last bit can depend on how many rows there are.
+        If something else depends on the data: another step that learns from them, the choice of a search, or folds by
+        row numbers. The whole is private only if the results of these are public. The warning names an option that
+        makes a step learn nothing, if there is one, such as `categories` and a `handle_unknown` other than ``"error"``
+        for ``OneHotEncoder`` and ``OrdinalEncoder``. The warning is also raised if a `Normalizer` comes before a step
+        with bins or trees, because its last bit can depend on the number of rows.
 
     Notes
     -----
-    **Privacy.** One fit of the whole costs at most (epsilon, delta). With ``delta=0`` epsilon is split in proportion to
-    the weights. Otherwise it is split by the composition of the accountant, or the best one if that is open: in
-    proportion, or so that the squares of Gaussian-DP parameters or the Rényi divergences of all fits add up to those of
-    (epsilon, delta). Each step then has more than its proportional part, and the epsilons of all fits add up to more
-    than the whole. An accountant whose rule is open settles on the one of the split. A single step that is fitted once
-    gets the whole budget under every rule, and leaves the rule open. If the accountant does not admit the whole, the
-    step gets the largest part that is admitted.
+    **Privacy.** One fit of the whole costs at most (epsilon, delta). With ``delta=0``, epsilon is split in proportion
+    to the weights. Otherwise, it is split by the composition of the accountant, or by the best one if that is open. The
+    split is proportional, or such that the squares of Gaussian-DP parameters or the Rényi divergences of all fits add
+    up to those of (epsilon, delta). In the second case, each step has more than its proportional part, and the epsilons
+    of all fits add up to more than the whole. An accountant whose rule is open settles on the rule of the split. A
+    single step that is fitted once gets the whole budget under every rule, and leaves the rule open. If the accountant
+    does not admit the whole, the step gets the largest part that is admitted.
 
-    A transformer of the local model (:mod:`skdp.local`) charges what it transforms: once when the whole is fitted, and
-    again whenever the whole predicts. What comes after it in a pipeline, and has no use for labels, sees reports alone:
-    it is private, and gets no part. That is known of scikit-learn's clusterers, outlier detectors, densities and
-    transformers. Anything else may see labels as they are, and is named as not private.
+    A transformer of the local model (:mod:`skdp.local`) charges each transformation: once when the whole is fitted, and
+    again for each prediction. Later steps of the pipeline that do not use labels receive only its reports. They are
+    therefore private, and get no part of the budget. This is known of scikit-learn's clusterers, outlier detectors,
+    densities and transformers. Other steps may receive the original labels, and are listed as not private.
 
     Examples
     --------
@@ -181,7 +182,7 @@ def allocate(
 
 
 def _warn(message: str) -> None:
-    # The caller of `allocate`.
+    # The warning points to the caller of `allocate`.
     warnings.warn(message, PrivacyAssumptionWarning, stacklevel=4)
 
 
@@ -193,7 +194,7 @@ def allocation_of(
     accountant: BudgetAccountant | None,
     complain: Callable[[str], None],
 ) -> Allocation:
-    """Split a budget as `allocate` does, and call `complain` about anything else that depends on the data."""
+    """Split a budget as `allocate` does, and call `complain` about everything else that depends on the data."""
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     check_accountant(accountant)
     found = list(walk(estimator, "", 1, [{}]))
@@ -209,15 +210,16 @@ def allocation_of(
     budgets, rule = _split(private, parts, Budget(epsilon, delta), accountant)
     if not_private:
         complain(
-            f"not private, and a function of the data: {', '.join(not_private)}. The whole is private only if what "
-            f"these learn or choose is public{advice([place.estimator for place in found if place not in private])}"
+            f"not private, and a function of the data: {', '.join(not_private)}. The whole is private only if "
+            f"their results are public{advice([place.estimator for place in found if place not in private])}"
         )
     inexact = list(inexact_before_bins(estimator, ""))
     if inexact:
         complain(
-            f"not exact row by row, before bins: {', '.join(inexact)}. The last bit of what Normalizer makes of a row "
-            "can depend on how many rows there are, and move the row to another bin. Use NormClipper instead, or "
-            "put the pipeline into a DPGridSearchCV or a DPRandomizedSearchCV, which divide rows exactly"
+            f"not exact row by row, before bins: {', '.join(inexact)}. The last bit of a row that Normalizer "
+            "has divided can depend on the number of rows, and move the row to another bin. Use NormClipper "
+            "instead, or put the pipeline into a DPGridSearchCV or a DPRandomizedSearchCV, which divide rows "
+            "exactly"
         )
     if accountant is not None and rule is not None:
         accountant._settle(rule)
@@ -235,7 +237,7 @@ def allocation_of(
 
 def largest_budget(accountant: BudgetAccountant, estimator: Any, k: int, n_features: int | None) -> Budget:
     """Return the largest budget at which `accountant` admits `k` equal fits of `estimator`."""
-    # For a private estimator the result is an epsilon at its own delta; for others, `allocate` can be given the result.
+    # For a private estimator, the result is an epsilon at its own delta. For others, it is for `allocate`.
     weights = getattr(estimator, "weights", None)
     if isinstance(estimator, Pipeline):
         # A PrivatePipeline charges its steps one by one.
@@ -286,23 +288,23 @@ def largest_budget(accountant: BudgetAccountant, estimator: Any, k: int, n_featu
     largest = largest_epsilon(portion, accountant.epsilon, generic.epsilon)
     if largest is None:
         raise ValueError(
-            f"the cost of {type(estimator).__name__} depends on what is not known yet. Declare the classes of "
-            "classifiers and give what a search tries as lists; some estimators need n_features as well"
+            f"the cost of {type(estimator).__name__} is not known yet. Declare the classes of classifiers, "
+            "pass the settings of a search as lists, and pass n_features, which some estimators need"
         ) from (reasons[0] if reasons else None)
     return Budget(largest, delta)
 
 
-#: Steps of the search for the largest budgets.
+#: Number of steps of the search for the largest budgets.
 _HALVINGS = 14
 
 _NINE_DIGITS = Context(prec=9, rounding=ROUND_DOWN)
 
-#: A little more than the least epsilon that `check_epsilon` accepts.
+#: Slightly more than the smallest epsilon that `check_epsilon` accepts.
 _LEAST_EPSILON = 1e-6
 
 
 def _parts(private: list[Place], weights: Mapping[str, float] | None) -> list[Fraction]:
-    """Return each step's part of the budget; they add up to 1."""
+    """Return the part of the budget of each step. The parts add up to 1."""
     given = dict(weights or {})
     names = [place.name for place in private]
     unknown = sorted(set(given) - set(names))
@@ -318,7 +320,7 @@ def _parts(private: list[Place], weights: Mapping[str, float] | None) -> list[Fr
 def _split(
     private: list[Place], parts: list[Fraction], whole: Budget, accountant: BudgetAccountant | None
 ) -> tuple[list[Budget], str | None]:
-    """Return the budget of one fit of each step, and the rule that counts them, if that matters."""
+    """Return the budget of one fit of each step, and the rule that counts them, if it matters."""
     portions = [part / place.n_fits for place, part in zip(private, parts, strict=True)]
     proportional = [
         Budget(largest_share(whole.epsilon, portion), largest_share(whole.delta, portion)) for portion in portions
@@ -331,7 +333,7 @@ def _split(
     if len(private) == private[0].n_fits == 1:
         costs = None if accountant is None else _costs(private, proportional, accountant)
         if accountant is None or (costs is not None and accountant._after(costs) is not None):
-            # Nothing is split. The rule stays open, as for a fit without `allocate`.
+            # There is nothing to split. The rule stays open, as for a fit without `allocate`.
             return proportional, None
     pairs = _pairs(private, proportional)
     if whole.delta == 0 or whole.epsilon == math.inf:
@@ -340,14 +342,14 @@ def _split(
         return proportional, None
     rule = "auto" if accountant is None else accountant.composition
     if rule == "plan":
-        raise ValueError("the accountant has a declared plan: its entries say what each fit may spend")
+        raise ValueError("the accountant has a declared plan, whose entries determine the budget of each fit")
     counter = BudgetAccountant(*whole, composition=rule)
     if accountant is not None and rule != "basic" and _costs(private, proportional, counter) is None:
-        # Otherwise an open accountant would count by basic composition from then on.
+        # Otherwise, an open accountant would use basic composition from then on.
         raise ValueError(
-            f"under {rule!r} composition the cost of a step has to be known without the data, and it is not: declare "
-            "the classes of classifiers, and lists of what a search tries, or use "
-            'BudgetAccountant(..., composition="basic")'
+            f"under {rule!r} composition, the cost of each step must be known without the data. Declare the "
+            "classes of classifiers, pass the settings of a search as lists, or use BudgetAccountant(..., "
+            'composition="basic")'
         )
     found: list[tuple[float, list[Budget], str]] = []
     for candidate in ("gdp", "rdp", "basic") if rule == "auto" else (rule,):
@@ -360,7 +362,7 @@ def _split(
             mu = min(gaussian_mu(*b) / math.sqrt(portion) for b, portion in zip(budgets, portions, strict=True))
             price = 1.0
             if accountant is not None and rule == "auto":
-                # The rule stays, and decides how much the rest of the budget is worth.
+                # The rule stays, and determines how much the rest of the budget is worth.
                 costs = pairs if candidate == "basic" else _costs(private, budgets, accountant)
                 price = accountant._used(costs or pairs, candidate)
             found.append((mu**2 / price, budgets, candidate))
@@ -384,12 +386,12 @@ CountedCosts = list[tuple[PrivacyCost, int]]
 
 
 def _pairs(private: list[Place], budgets: list[Budget]) -> CountedCosts:
-    """What the steps charge if nothing but their budgets is known."""
+    """Return the charges of the steps if only their budgets are known."""
     return [(PrivacyCost.of_pair(*budget), place.n_fits) for place, budget in zip(private, budgets, strict=True)]
 
 
 def _costs(private: list[Place], budgets: list[Budget], counter: BudgetAccountant) -> CountedCosts | None:
-    """What the steps will charge at most, as `counter` counts; None if it depends on the data or on what is drawn."""
+    """Return the largest charges of the steps under the rule of `counter`, or None if they are not known in advance."""
     costs = []
     for place, budget in zip(private, budgets, strict=True):
         variants = place.variants or []
@@ -401,7 +403,7 @@ def _costs(private: list[Place], budgets: list[Budget], counter: BudgetAccountan
 
 
 def _cost(estimator: Any, variant: dict[str, Any], budget: Budget) -> PrivacyCost | None:
-    """What one fit with these parameters will charge."""
+    """Return the charge of one fit with these parameters."""
     if not hasattr(estimator, "_fixed_cost"):
         return None
     step = set_own(clone(estimator).set_params(**variant), epsilon=budget.epsilon, delta=budget.delta)
@@ -417,8 +419,8 @@ def _by_composition(
     accountant: BudgetAccountant | None,
 ) -> list[Budget] | None:
     """Return the largest budgets that compose to the whole, each with its portion of the squared GDP parameter."""
-    # They compose to the whole under the rule with the whole as its ceiling, and also by the count of the accountant if
-    # it is empty. (An accountant with a larger ceiling counts Rényi divergences at another order.)
+    # They compose to the whole under the rule with the whole as its ceiling, and also in an empty accountant. (An
+    # accountant with a larger ceiling counts Rényi divergences at another order.)
     mu = gaussian_mu(*whole)
     own = BudgetAccountant(*whole, composition=rule)
     ample = accountant is not None and accountant.total() == (0, 0) and _holds(accountant, whole)
@@ -441,7 +443,7 @@ def _by_composition(
 
     def counted(found: list[Budget]) -> Budget | None:
         assert accountant is not None
-        # Which setting costs most may depend on the order.
+        # The most expensive setting may depend on the order.
         costs = _costs(private, found, accountant)
         return None if costs is None else accountant._after(costs, rule)
 
@@ -461,5 +463,5 @@ def _holds(accountant: BudgetAccountant, whole: Budget) -> bool:
 
 
 def nine_digits(value: float) -> float:
-    """Round down to nine digits, which are enough to read."""
+    """Round down to nine digits, which are easy to read."""
     return float(_NINE_DIGITS.create_decimal(value))

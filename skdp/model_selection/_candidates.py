@@ -1,4 +1,4 @@
-"""The settings that a search tries: which private steps each has, and what it must not have."""
+"""The candidates of a search: the private steps of each setting, and checks of their estimators."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _BUDGET = frozenset({"epsilon", "delta", "accountant", "random_state"})
 
 @dataclass(frozen=True)
 class PrivateStep:
-    """A private step of a candidate, and how often it is fitted when the candidate is fitted once."""
+    """A private step of a candidate, and the number of its fits in one fit of the candidate."""
 
-    name: str  # As in `get_params`; empty for the estimator itself.
+    name: str  # As in `get_params`. Empty for the estimator itself.
     estimator: Any
     n_fits: int
 
     def cost(self, budget: Budget) -> PrivacyCost:
-        """Return the cost of one fit with this budget: a bare pair where the events depend on the data's shape."""
+        """Return the cost of one fit with this budget, as a bare pair if the events depend on the shape of the data."""
         if budget.epsilon == float("inf"):
             return PrivacyCost(budget.epsilon, budget.delta, (PureEvent(budget.epsilon),))
         known = None
@@ -41,7 +41,7 @@ class PrivateStep:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One setting: the parameters that distinguish it, an estimator that is never fitted, and its private steps."""
+    """One setting: its parameters, an estimator that is never fitted, and its private steps."""
 
     parameters: dict[str, Any]
     estimator: Any
@@ -53,7 +53,7 @@ class Candidate:
         return sum(step.n_fits for step in self.steps)
 
     def prepared(self, budgets: tuple[Budget, ...], seeds: Iterable[int | None]) -> Any:
-        """Return an unfitted copy that has these budgets, noise of its own and no accountant, by `without_records`."""
+        """Return an unfitted copy by `without_records`, with these budgets, its own noise and no accountant."""
         model = clone(self.estimator)
         for step, budget, seed in zip(self.steps, budgets, seeds, strict=True):
             values = {"epsilon": budget.epsilon, "delta": budget.delta}
@@ -64,7 +64,7 @@ class Candidate:
 
 
 def join(name: str, part: str) -> str:
-    """Return the name of a parameter of a step; the step's name may be empty."""
+    """Return the name of a parameter of a step. The name of the step may be empty."""
     return f"{name}__{part}" if name else part
 
 
@@ -72,33 +72,33 @@ def make_candidates(
     estimator: Any, settings: Iterable[Mapping[str, Any]], classes: NDArray | None, unit: Unit = ONE_RECORD
 ) -> tuple[Candidate, ...]:
     """Return the candidates, or raise an error that names the step that is not private."""
-    # `classes` is the label set for the steps that have none. Each private step has to count the unit of the search.
+    # `classes` is the label set for steps without one. Each private step must count the unit of the search.
     found = []
     for setting in settings:
         for name in setting:
             if name.split("__")[-1] in _BUDGET:
-                raise ValueError(f"a search cannot set {name!r}: budgets and noise are what it divides itself")
+                raise ValueError(f"a search cannot set {name!r}, because it divides the budget and the noise itself")
         model = clone(estimator).set_params(**clone(dict(setting), safe=False))
         check_steps(model)
         places = list(walk(model, "", 1, [{}]))
         learned = [place.name or type(place.estimator).__name__ for place in places if not is_private(place.estimator)]
         if learned:
             raise ValueError(
-                f"not private, and a function of the data: {', '.join(learned)}. A search takes estimators whose "
-                "every step is private or learns nothing; encoders need their categories, and handle_unknown other "
-                "than 'error'"
+                f"not private, and a function of the data: {', '.join(learned)}. Every step of a searched "
+                "estimator must be private or learn nothing. Encoders need their categories, and handle_unknown "
+                "other than 'error'"
             )
         for place in places:
             if not isinstance(place.estimator, DPEstimatorMixin) or isinstance(place.estimator, MetaEstimatorMixin):
                 kind = type(place.estimator).__name__
                 raise ValueError(
-                    f"a search cannot take {kind}: it is no private estimator of skdp, or a search itself, whose "
-                    "budget is divided elsewhere. Search the estimator inside"
+                    f"a search cannot take {kind}, which is no private estimator of skdp, or divides a budget itself. "
+                    "Search the estimator inside"
                 )
             if place.estimator._local:
                 raise ValueError(
-                    f"a search cannot take {type(place.estimator).__name__}: it protects the contents of each record, "
-                    "and not how many there are, which a search does"
+                    f"a search cannot take {type(place.estimator).__name__}, which protects the contents of each "
+                    "record and not the number of records. A search protects both"
                 )
         if not places:
             raise ValueError(f"{type(estimator).__name__} has no private step: none with epsilon, delta and accountant")
@@ -127,13 +127,15 @@ def _check_unit(step: Any, unit: Unit) -> None:
     by_group = declared(step, "rows_per_group") is not None
     if by_group and unit.rows_per_group is None:
         raise ValueError(
-            f"{kind} counts groups, and the search around it records: set rows_per_group of the search as well, which "
-            "is how many rows of a group are scored, and give groups to it"
+            f"{kind} counts groups, and the search around it counts records. Set rows_per_group of the search "
+            "as well, which is the number of rows of a group in a score, and pass groups to it"
         )
     if unit.rows_per_group is None or by_group:
         return
     if "rows_per_group" in parameters:
-        raise ValueError(f"rows_per_group is set, and has to be for {kind} as well: it would count records")
+        raise ValueError(
+            f"rows_per_group is set, and must be set for {kind} as well, which would count records otherwise"
+        )
     raise ValueError(
         f"rows_per_group is set, and {kind}, which counts records, has no such parameter. {GROUP_SUPPORT_HINT}"
     )

@@ -1,13 +1,13 @@
-r"""Judging a model by private records: counts with noise.
+r"""Evaluation of a model by private records, with noisy counts.
 
-Theorem. Let each record add 1 to one cell of a table, or a gain and what is missing of the largest gain to two cells.
-Adding a record changes the table by at most 1 in L1 norm, or by at most the largest gain :math:`G`. The table with
-discrete Laplace noise of scale :math:`G/\varepsilon`, or with Gaussian noise, has the stated guarantee; everything that
-is returned is computed from it. Proof: the record's cells depend on the record and on the model, which does not depend
-on the record, or was paid for.
+Theorem. Let each record add 1 to one cell of a table, or add its gain to one cell and the rest of the largest gain to
+another. Adding a record changes the table by at most 1 in L1 norm, or by at most the largest gain :math:`G`. The table
+with discrete Laplace noise of scale :math:`G/\varepsilon`, or with Gaussian noise, has the stated guarantee. All
+results are computed from it. Proof: the cells of the record depend on the record and on the model. The model does not
+depend on the record, or was charged.
 
-Where groups count, at most :math:`m` records of each do, and all of a group change the table by at most :math:`m`, or
-:math:`mG` (user guide, "Units", theorem 1).
+If groups count, at most :math:`m` records of each count, and all records of a group change the table by at most
+:math:`m`, or :math:`mG` (user guide, "Units", theorem 1).
 """
 
 from __future__ import annotations
@@ -58,28 +58,28 @@ from ._search import _numbers, encodes_tables, occurring_labels, rows_for_steps,
 from ._strategies import SearchContext, Task
 from ._tables import bounds_of, rows_of_table, schema_of, with_schema
 
-#: What the evaluation takes of a cross-validation's budget; the fits have the rest.
+#: Part of the budget of a cross-validation for the evaluation. The fits have the rest.
 _TABLE_PORTION = Fraction(1, 10)
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A private evaluation.
+    """The result of a private evaluation.
 
     Parameters
     ----------
     value : float or ndarray
-        The score, or the table: for ``"confusion_matrix"`` counts by true and predicted label, for ``"histogram"`` by
-        estimated probability (rows) and whether the label is the second one (columns).
+        Score or table. For ``"confusion_matrix"``, the table has counts by true and predicted label. For
+        ``"histogram"``, it has counts by estimated probability (rows) and by label (columns).
     counts : ndarray
-        The noisy table that it was computed from. For ``"f1"`` and ``"f1_macro"``, it is a confusion matrix with a
-        further column, for the records of which the model predicts none of the labels.
+        Noisy table from which the value was computed. For ``"f1"`` and ``"f1_macro"``, it is a confusion matrix with
+        one more column, for records without a predicted label.
     classes : ndarray or None
-        The label set.
+        Label set.
     edges : ndarray or None
-        Ends of a histogram's bins.
+        Edges of the bins of a histogram.
     privacy : PrivacyGuarantee
-        What it gives away.
+        Guarantee of the evaluation.
     """
 
     value: Any
@@ -90,7 +90,7 @@ class Evaluation:
 
 
 def _table_mechanism(whole: Budget, share: float, sensitivity: float, size: int) -> tuple[Mechanism, PrivacyEvent]:
-    """Integer noise for a table whose L1 sensitivity is `sensitivity`, or Gaussian noise, rounded."""
+    """Return integer noise for a table of this L1 sensitivity, or rounded Gaussian noise."""
     if whole.epsilon == math.inf:
         return NoNoise(sensitivity), PureEvent(math.inf)
     if whole.delta == 0:
@@ -120,52 +120,52 @@ def private_score(
     accountant: BudgetAccountant | None = None,
     random_state: Any = None,
 ) -> Evaluation:
-    """Judge a fitted model by private records that it was not trained on.
+    """Evaluate a fitted model by private records that it was not trained on.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted. It is public, or was paid for.
+        Fitted estimator. It must be public, or its fit must have been charged.
     X : array-like, DataFrame, Table or dict of shape (n_samples, n_features)
         Private features. A dict of columns or a Table of PyArrow needs a schema in the estimator or its first step.
     y : array-like of shape (n_samples,)
         Private labels or targets.
     metric : str, default="accuracy"
-        A score that a search takes (``"accuracy"``, ``"balanced_accuracy"``, ``"neg_log_loss"``,
-        ``"neg_mean_absolute_error"``, ``"neg_mean_squared_error"``), or ``"confusion_matrix"``, or ``"histogram"``: how
-        often the second of two labels occurs where its probability is estimated to be in each of `n_bins` bins. The
-        area under the ROC curve (``"roc_auc"``) and ``"average_precision"`` are computed from the released histogram,
-        ``"f1"`` (of the second of two labels) and ``"f1_macro"`` (the mean over all labels) from the released confusion
-        matrix. They depend on pairs of records, so that they are not released themselves.
+        Name of the metric. It can be a score of a search (``"accuracy"``, ``"balanced_accuracy"``, ``"neg_log_loss"``,
+        ``"neg_mean_absolute_error"``, ``"neg_mean_squared_error"``), ``"confusion_matrix"``, or ``"histogram"``, which
+        counts how often the second of two labels occurs in each of `n_bins` bins of its estimated probability. The area
+        under the ROC curve (``"roc_auc"``) and ``"average_precision"`` are computed from the released histogram.
+        ``"f1"`` (of the second of two labels) and ``"f1_macro"`` (the mean over all labels) are computed from the
+        released confusion matrix. These scores depend on pairs of records, and therefore have no release of their own.
     epsilon : float, default=1.0
-        Privacy budget of the evaluation, positive.
+        Privacy budget of the evaluation. Must be strictly positive.
     delta : float, default=0.0
-        The same, in [0, 1).
+        Privacy budget of the evaluation, in [0, 1).
     classes : array-like, default=None
-        Label set; None for the estimator's ``classes_``. Records with other labels count as wrong, or in no cell. A
-        record with one of these labels that the model refuses counts as an error of its label: as a false negative in
-        F1, and at the wrong end of the histogram for an area under a curve. The tables themselves leave it out.
+        Label set. If None, it is ``classes_`` of the estimator. Records with other labels count as wrong, or in no
+        cell. If the model refuses a record with one of these labels, the record counts as an error of its label: as a
+        false negative in F1, and at the wrong end of the histogram for an area under a curve. Tables leave it out.
     label_weights : dict, default=None
-        Public weights of labels, for balanced accuracy.
+        Public weights of the labels, for balanced accuracy.
     loss_bound : float, default=5.0
-        Log losses beyond are clipped.
+        Clipping bound of the log loss of a record.
     bounds_y : pair of float, default=None
-        Public range of targets.
+        Public bounds of the targets.
     n_bins : int, default=10
-        Number of bins of a histogram. For areas under curves, more bins tell more probabilities apart, and add more
+        Number of bins of a histogram. For areas under curves, more bins distinguish more probabilities, and add more
         noise.
     rows_per_group : int, default=None
-        How many records of a group (all rows of one person, for instance) count at most, drawn at random. The guarantee
-        is then for adding or removing all records of a group. None: each record by itself.
+        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
+        random. The guarantee is then for all rows of a group together. If None, the guarantee is for one row.
     groups : array-like of shape (n_samples,), default=None
-        Which group each row belongs to, by a number or a text; for `rows_per_group`.
+        Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
     schema : Schema, default=None
         Public facts about the columns of a table, from which `bounds_y`, `rows_per_group` and the groups follow unless
         they are given. By default, the schema of the estimator.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before anything is computed.
+        Accountant that is charged before any noise is drawn. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system; anything else is for tests.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Returns
     -------
@@ -175,13 +175,13 @@ def private_score(
     Raises
     ------
     BudgetError
-        If the accountant does not admit it.
+        If the accountant does not admit the evaluation.
 
     Notes
     -----
-    **Privacy.** (epsilon, delta)-DP for the records in `X` and `y`, or with `rows_per_group` for groups of them. If the
-    model was trained on the same records, the two costs add up; the score is then as honest as a score on training
-    records can be.
+    **Privacy.** The evaluation is (epsilon, delta)-DP for the records in `X` and `y`, or with `rows_per_group` for
+    groups of them (:ref:`model selection, theorem 4 <model-selection-theorem-4>`). If the model was trained on the same
+    records, the two costs add up, and the score is a score on training records.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def private_score(
     targets = labels_of(y) if labels is not None else _numbers(y)
     coded = targets if labels is None else encode_labels(targets, labels)
     X = rows_of_table(estimator, X)
-    # Of a list one record's text would make text of all numbers; of other formats no rows can be taken.
+    # In a list, the text of one record would convert all numbers to text. Rows of other formats cannot be selected.
     if not hasattr(X, "shape"):
         X = (
             entries_of(X)
@@ -221,7 +221,7 @@ def private_score(
     X = X.tocsr() if hasattr(X, "tocsr") else X
     if X.shape[0] != len(targets):
         raise ValueError("X and y must have the same number of rows")
-    # A row that is in no cell for any model must not take the place of another row of its group.
+    # A row that is in no cell for any model must not replace another row of its group.
     in_some_cell = None if numbers is None else measure.possible(coded) > 0
     rows, coded, members = unit.members(numbers, np.arange(len(coded)), coded, in_some_cell)
     most = group_sensitivity(float(measure.most), unit.rows)
@@ -265,60 +265,62 @@ def private_cross_val_score(
     Parameters
     ----------
     estimator : estimator
-        A private estimator without accountant, or a pipeline with private steps. Its epsilon and delta are set.
+        Private estimator without an accountant, or a pipeline with private steps. Its epsilon and delta are set.
     X : array-like, DataFrame, Table or dict of shape (n_samples, n_features)
         Private features. A dict of columns or a Table of PyArrow needs a schema in the estimator or its first step.
     y : array-like of shape (n_samples,)
         Private labels or targets.
     cv : int, default=5
-        Number of folds. Each record, or group, draws its own.
+        Number of folds. Each record, or group, is assigned to a fold independently.
     scoring : str, default="accuracy"
-        As in `DPGridSearchCV`; or ``"roc_auc"``, ``"average_precision"``, ``"f1"`` or ``"f1_macro"``, as in
+        Score as in `DPGridSearchCV`, or ``"roc_auc"``, ``"average_precision"``, ``"f1"`` or ``"f1_macro"`` as in
         `private_score`.
     epsilon : float, default=1.0
-        Privacy budget of everything, positive.
+        Privacy budget of all fits and scores together. Must be strictly positive.
     delta : float, default=0.0
-        The same, in [0, 1).
+        Privacy budget of all fits and scores together, in [0, 1).
     label_weights : dict, default=None
-        Public weights of labels, for balanced accuracy.
+        Public weights of the labels, for balanced accuracy.
     loss_bound : float, default=5.0
-        Log losses beyond are clipped.
+        Clipping bound of the log loss of a record.
     bounds_y : pair of float, default=None
-        Public range of targets.
+        Public bounds of the targets.
     n_bins : int, default=10
         Number of bins of the histogram of each fold, for areas under curves.
     rows_per_group : int, default=None
-        How many records of a group (all rows of one person, for instance) count in a score at most, drawn at random; it
-        has to be set for the private steps as well, where it may be another number. All records of a group are in one
-        fold, and the guarantee is for adding or removing them all. None: each record by itself.
+        Public limit on the number of rows of one group, such as a person, in a score. If a group has more rows,
+        `rows_per_group` of them are drawn at random. It must be set for the private steps as well, where it may be
+        another number. All rows of a group are in one fold, and the guarantee is for adding or removing all of them. If
+        None, the guarantee is for one row.
     groups : array-like of shape (n_samples,), default=None
-        Which group each row belongs to, by a number or a text; for `rows_per_group`.
+        Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
     schema : Schema, default=None
         Public facts about the columns of a table, for the estimator or the first step of the pipeline. X is then the
         table itself. `bounds_y`, `rows_per_group` and the groups follow from the schema unless they are given.
         By default, the schema of the estimator.
     accountant : BudgetAccountant, default=None
-        Budget that is charged once, before anything is computed.
+        Accountant that is charged once, before any noise is drawn. If None, no charge is recorded.
     n_jobs : int, default=None
-        Number of fits at a time.
+        Number of parallel fits.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system; anything else is for tests.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Returns
     -------
     scores : ndarray of shape (cv,)
-        One for each fold, with noise.
+        Noisy score of each fold.
 
     Raises
     ------
     BudgetError
-        If the accountant does not admit it.
+        If the accountant does not admit the cross-validation.
 
     Notes
     -----
-    **Privacy.** A record trains in all folds but one and is counted in that one. Nine tenths of the budget are divided
-    by composition among ``cv - 1`` fits, so that the models are noisier than one that has everything: the scores are
-    those of models at that noise. The counts of all folds together change by one record's gain.
+    **Privacy.** A record trains in all folds but one and is counted in that one (:ref:`model selection, theorem 3
+    <model-selection-theorem-3>`). Nine tenths of the budget are divided by composition among ``cv - 1`` fits. Therefore
+    these models are noisier than a model with the whole budget, and the scores are those of the noisier models. One
+    record changes the counts of all folds together by its gain (:ref:`theorem 4 <model-selection-theorem-4>`).
 
     Examples
     --------
@@ -356,13 +358,13 @@ def private_cross_val_score(
 
     def noisy_table(prices: Prices) -> tuple[Mechanism, PrivacyEvent]:
         share = float(_TABLE_PORTION) * (prices.scale**2 if whole.delta > 0 and prices.scale > 0 else 1.0)
-        # With fits that are composed by sums only, the table is paid for from epsilon.
+        # If the fits are composed by sums only, the table takes a part of epsilon.
         budget = whole if prices.scale > 0 else Budget(whole.epsilon, 0.0)
         return _table_mechanism(budget, share * (1 - 2.0**-40), most, math.prod(measure.shape) * n_folds)
 
     def sequence(prices: Prices) -> Sequence_:
         event = noisy_table(prices)[1]
-        # Gaussian noise has a pair of its own; all of the budget's is more than enough.
+        # Gaussian noise needs a pair. The pair of the whole budget is more than enough.
         pair = whole if isinstance(event, GaussianEvent) else (event.pure_epsilon(), 0.0)
         cost = PrivacyCost(*pair, (event,))
         return (*prices.fit(0, training) * (n_folds - 1), cost)

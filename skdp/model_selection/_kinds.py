@@ -1,4 +1,4 @@
-"""Facts about estimators that follow from class and parameters: which are private, and which learn nothing."""
+"""Properties of estimators that follow from class and parameters: whether they are private, or learn nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def set_own(estimator: Any, **values: Any) -> Any:
 
 
 def randomizes_rows(estimator: Any) -> bool:
-    """Whether this randomises each row by itself. Steps that see only its output are private, too."""
+    """Tell whether the estimator randomises each row separately. Steps that see only its output are private, too."""
     return is_private(estimator) and getattr(estimator, "_randomizes_rows", False)
 
 
@@ -49,7 +49,7 @@ def holds_randomizer(estimator: Any) -> bool:
     return randomizes_rows(estimator) or any(holds_randomizer(child) for child in children_of(estimator).values())
 
 
-#: Transformers and others of scikit-learn that ignore labels, by package. Any other class is assumed to use labels.
+#: Transformers and other estimators of scikit-learn that ignore labels, by package. Other classes may use labels.
 _UNLABELLED = {
     "cluster": "FeatureAgglomeration",
     "covariance": "EmpiricalCovariance GraphicalLasso GraphicalLassoCV LedoitWolf MinCovDet OAS ShrunkCovariance",
@@ -73,7 +73,7 @@ _UNLABELLED = {
 
 
 def ignores_labels(step: Any) -> bool:
-    """Whether `fit` of this is known to make nothing of labels, which a pipeline hands to all of its steps."""
+    """Tell whether `fit` is known to ignore labels, which a pipeline passes to all of its steps."""
     library, package, *_ = [*type(step).__module__.split("."), "", ""]
     if library != "sklearn" or is_classifier(step) or is_regressor(step) or children_of(step):
         return False
@@ -91,7 +91,7 @@ def children_of(estimator: Any) -> dict[str, Any]:
 
 
 def _is_step(value: Any) -> bool:
-    """Tell whether a parameter is an estimator; some transformers have fit_transform alone."""
+    """Tell whether a parameter is an estimator. Some transformers have fit_transform only."""
     return hasattr(value, "get_params") and any(hasattr(value, name) for name in ("fit", "fit_transform", "transform"))
 
 
@@ -106,15 +106,15 @@ def has_bins(estimator: Any) -> bool:
 
 
 def learns_nothing(estimator: Any, variants: Variants) -> bool:
-    """Whether this is a step that could learn, and whose parameters say that it does not."""
+    """Tell whether the step could learn from data, but its parameters exclude it."""
     if has_public_categories(estimator, variants) or _has_public_fill(estimator, variants):
         return True
     condition = _ONLY_COLUMNS.get(type(estimator))
     return condition is not None and variants is not None and all(map(condition, _each(estimator, variants)))
 
 
-#: Steps that learn only the number and types of columns from rows, under a condition on their parameters. The source
-#: of each `fit` was read.
+#: Steps that learn only the number and types of columns from rows, under a condition on their parameters. This was
+#: checked in the source of each `fit`.
 _ONLY_COLUMNS: dict[type, Callable[[dict[str, Any]], bool]] = {
     PolynomialFeatures: lambda given: True,
     PolynomialCountSketch: lambda given: True,
@@ -165,7 +165,7 @@ def _each(estimator: Any, variants: list[dict[str, Any]]) -> list[dict[str, Any]
 
 
 def _has_public_fill(estimator: Any, variants: Variants) -> bool:
-    """Whether this imputer fills in a constant and keeps all columns, also those without any value."""
+    """Tell whether the imputer fills in a constant and keeps all columns, also those without any value."""
     if not isinstance(estimator, SimpleImputer) or variants is None:
         return False
     return all(
@@ -175,7 +175,7 @@ def _has_public_fill(estimator: Any, variants: Variants) -> bool:
 
 
 def has_public_categories(estimator: Any, variants: Variants) -> bool:
-    """Whether this is an encoder whose categories are given, and which lets others pass: it learns nothing."""
+    """Tell whether the encoder learns nothing, because its categories are given and it accepts other values."""
     if not isinstance(estimator, OneHotEncoder | OrdinalEncoder) or variants is None:
         return False
     return all(

@@ -1,4 +1,4 @@
-"""Pipelines that share one budget, and refuse to fit where a step learns from the data without paying."""
+"""Pipelines whose private steps share one budget, and whose other steps must not learn from the data."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from ._tables import schema_of
 class PrivatePipeline(Pipeline):
     """A pipeline whose private steps share one budget, and whose other steps must not learn from the data.
 
-    It is a `Pipeline` of scikit-learn. Each fit first checks all steps as `allocate` does, and divides the budget.
+    This is a `Pipeline` of scikit-learn. Each fit first checks all steps as `allocate` does, and divides the budget.
 
     Parameters
     ----------
     steps : list of tuple (name, estimator)
-        The steps, as for `Pipeline`. Their parameters `epsilon`, `delta` and `accountant` are set by each fit.
+        Steps, as for `Pipeline`. Each fit sets their parameters `epsilon`, `delta` and `accountant`.
     epsilon : float, default=1.0
-        Privacy budget of one fit of the whole pipeline. Must be positive.
+        Privacy budget of one fit of the whole pipeline. Must be strictly positive.
     delta : float, default=0.0
-        Privacy budget, in [0, 1). With 0, all steps are pure.
+        Privacy budget of one fit of the whole pipeline, in [0, 1). If 0, all steps are pure epsilon-DP.
     weights : dict of str to float, default=None
-        Positive weights of the private steps by name. A step that is not named has weight 1.
+        Positive weights of the private steps by name. Other steps have weight 1.
     accountant : BudgetAccountant, default=None
-        Budget that each private step charges. It must admit the whole before the first step is fitted.
+        Accountant that each private step charges. It must admit all steps together before the first step is fitted.
     verbose : bool, default=False
         Whether to print the time that each step takes.
 
@@ -47,9 +47,10 @@ class PrivatePipeline(Pipeline):
 
     Notes
     -----
-    **Privacy.** One fit has the guarantee (epsilon, delta), by the composition of the fits of the private steps. Steps
-    such as `StandardScaler`, which learn from the records, are refused before anything is charged. Functions of your
-    own, for instance in a `FunctionTransformer`, have to map each row by itself: that is not checked.
+    **Privacy.** One fit has the guarantee (epsilon, delta), by the composition of the fits of the private steps
+    (:ref:`model selection, theorem 5 <model-selection-theorem-5>`). Steps that learn from the records, such as
+    `StandardScaler`, are refused before anything is charged. Functions of your own, for instance in a
+    `FunctionTransformer`, must map each row separately. This is not checked.
 
     Examples
     --------
@@ -73,7 +74,7 @@ class PrivatePipeline(Pipeline):
         accountant: BudgetAccountant | None = None,
         verbose: bool = False,
     ) -> None:
-        # A cache would keep private rows, and give out one release again.
+        # A cache would keep private rows, and return one release several times.
         super().__init__(steps, memory=None, verbose=verbose)
         self.epsilon = epsilon
         self.delta = delta
@@ -81,11 +82,11 @@ class PrivatePipeline(Pipeline):
         self.accountant = accountant
 
     def __getitem__(self, index: Any) -> Any:
-        """Return a step, or a pipeline of some steps."""
+        """Return a step, or a pipeline of several steps."""
         return Pipeline(self.steps)[index]
 
     def _divide(self) -> None:
-        """Refuse steps that learn from the data without paying, and divide the budget."""
+        """Refuse steps that learn from the data without a charge, and divide the budget."""
         check_accountant(self.accountant)
         plain = Pipeline(self.steps)
         if self.memory is not None:
@@ -110,11 +111,11 @@ class PrivatePipeline(Pipeline):
         Parameters
         ----------
         X : array-like or table
-            Rows as the first step takes them.
+            Rows that the first step accepts.
         y : array-like of shape (n_samples,), default=None
             Labels or targets.
         **params : dict of str to object
-            Parameters of the steps' methods, as in `Pipeline`.
+            Parameters of the methods of the steps, as in `Pipeline`.
 
         Returns
         -------
@@ -124,7 +125,7 @@ class PrivatePipeline(Pipeline):
         Raises
         ------
         ValueError
-            If a step learns from the data without paying. Nothing is charged then.
+            If a step learns from the data without a charge. Nothing is charged then.
         BudgetError
             If the accountant does not admit the whole. Nothing is charged then.
         """
@@ -132,36 +133,36 @@ class PrivatePipeline(Pipeline):
         return super().fit(X, y, **params)
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Fit as `fit` does, and return what the last step makes of the rows.
+        """Fit as `fit` does, and return the rows that the last step transformed.
 
         Parameters
         ----------
         X : array-like or table
-            Rows as the first step takes them.
+            Rows that the first step accepts.
         y : array-like of shape (n_samples,), default=None
             Labels or targets.
         **params : dict of str to object
-            Parameters of the steps' methods, as in `Pipeline`.
+            Parameters of the methods of the steps, as in `Pipeline`.
 
         Returns
         -------
         transformed : ndarray of shape (n_samples, n_features_out)
-            The transformed rows. They are private.
+            The transformed rows. They are as sensitive as the rows.
         """
         self._divide()
         return super().fit_transform(X, y, **params)
 
     def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Fit as `fit` does, and return what the last step predicts for the rows.
+        """Fit as `fit` does, and return the predictions of the last step for the rows.
 
         Parameters
         ----------
         X : array-like or table
-            Rows as the first step takes them.
+            Rows that the first step accepts.
         y : array-like of shape (n_samples,), default=None
             Labels or targets.
         **params : dict of str to object
-            Parameters of the steps' methods, as in `Pipeline`.
+            Parameters of the methods of the steps, as in `Pipeline`.
 
         Returns
         -------
@@ -184,31 +185,31 @@ def make_private_pipeline(
     accountant: BudgetAccountant | None = None,
     verbose: bool = False,
 ) -> PrivatePipeline:
-    """Make a `PrivatePipeline` in which the steps have the names of their classes.
+    """Make a `PrivatePipeline` whose steps are named after their classes.
 
     Parameters
     ----------
     *steps : list of estimator
-        The steps, in order.
+        Steps, in order.
     epsilon : float, default=1.0
-        Privacy budget of one fit of the whole pipeline. Must be positive.
+        Privacy budget of one fit of the whole pipeline. Must be strictly positive.
     delta : float, default=0.0
-        Privacy budget, in [0, 1). With 0, all steps are pure.
+        Privacy budget of one fit of the whole pipeline, in [0, 1). If 0, all steps are pure epsilon-DP.
     weights : dict of str to float, default=None
-        Positive weights of the private steps by name. A step that is not named has weight 1.
+        Positive weights of the private steps by name. Other steps have weight 1.
     accountant : BudgetAccountant, default=None
-        Budget that each private step charges. It must admit the whole before the first step is fitted.
+        Accountant that each private step charges. It must admit all steps together before the first step is fitted.
     verbose : bool, default=False
         Whether to print the time that each step takes.
 
     Returns
     -------
     pipeline : PrivatePipeline
-        Not fitted.
+        The pipeline, not fitted.
 
     Notes
     -----
-    **Privacy.** As of `PrivatePipeline`. Making it does not use any budget.
+    **Privacy.** The guarantee is that of `PrivatePipeline`. Making the pipeline does not use any budget.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-r"""What a search costs as a whole, and how its budget is divided, from public parameters alone.
+r"""The cost of a search as a whole, and the division of its budget, from public parameters only.
 
-A search is a sequence of costs, in which *parts* (disjoint parts of the records, or alternatives) hold sequences of
-their own, and *repetitions* are the best of a random number of runs. Each cost has a portion of the whole. With
-``delta=0`` portions are of epsilon. Otherwise portions are of the square of the Gaussian-DP parameter, and all of them
-are scaled down until the whole is proved to be within the budget: by Gaussian DP or by Rényi divergences, part by part.
+A search is a sequence of costs. Its *parts* (disjoint parts of the records, or alternatives) are sequences of their
+own, and its *repetitions* are the best of a random number of runs. Each cost has a portion of the whole. With
+``delta=0``, portions are of epsilon. Otherwise, portions are of the square of the Gaussian-DP parameter, and are scaled
+down until the whole is proved to be within the budget, by Gaussian DP or by Rényi divergences for each part.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _HALVINGS = 9
 
 @dataclass(frozen=True)
 class Parts:
-    """Alternative sequences of costs, of which each record is exposed to one."""
+    """Alternative sequences of costs. Each record is exposed to one of them."""
 
     sequences: tuple[tuple[Any, ...], ...]
 
@@ -74,7 +74,7 @@ def events_of(sequence: Sequence[Item]) -> tuple[PrivacyEvent, ...]:
 
 
 def _pair(item: Item) -> tuple[Fraction, Fraction]:
-    """Epsilon and delta by basic composition."""
+    """Return epsilon and delta by basic composition."""
     if isinstance(item, PrivacyCost):
         return _exact(item.epsilon), _exact(item.delta)
     if isinstance(item, Parts):
@@ -94,13 +94,13 @@ def _exact(value: float) -> Fraction:
 
 
 def _part(epsilon: float, portion: Fraction) -> float:
-    """Return a part that is no more than the portion as a rational number, not only as the decimals that it shows."""
+    """Return a part that does not exceed the portion as a rational number, and not only in its printed digits."""
     part = largest_share(epsilon, portion)
     return part if Fraction(part) <= portion * Fraction(epsilon) else math.nextafter(part, 0.0)
 
 
 def within(sequence: Sequence[Item], whole: Budget) -> bool:
-    """Whether a sequence is proved to be (epsilon, delta)-DP with the epsilon and delta of `whole`."""
+    """Tell whether a sequence is proved to be (epsilon, delta)-DP with the epsilon and delta of `whole`."""
     if whole.epsilon == math.inf or not sequence:
         return True
     epsilon, delta = _sum(sequence)
@@ -124,14 +124,14 @@ class Prices:
 
     candidates: tuple[Candidate, ...]
     whole: Budget
-    most: float  # Largest change of a score by one record, or by the rows of one group that count.
-    size: int = 0  # Number of cells in the tables of all candidates; 0 if sums are compared.
-    scale: float = 1.0  # Factor of Gaussian-DP parameters; 0 for basic composition.
+    most: float  # Largest change of a score by one record, or by the counted rows of one group.
+    size: int = 0  # Number of cells in the tables of all candidates, or 0 if sums are compared.
+    scale: float = 1.0  # Factor of Gaussian-DP parameters, or 0 for basic composition.
     _known: dict[Any, tuple[PrivacyCost, ...]] = field(default_factory=dict)
 
     @property
     def private(self) -> bool:
-        """Whether there is a guarantee at all."""
+        """Tell whether there is a guarantee."""
         return self.whole.epsilon < math.inf
 
     def _share(self, portion: Fraction) -> Budget:
@@ -177,7 +177,7 @@ class Prices:
         """Return the mechanism that chooses a candidate by its score, or releases all tables, and its cost."""
         if self.size:
             return self.noise(portion)
-        # A record has to act on all scores in one direction, because the mechanism is monotone.
+        # The mechanism is monotone. Therefore a record must change all scores in one direction.
         if not self.private:
             cost = PrivacyCost(self.whole.epsilon, self.whole.delta, (PureEvent(math.inf),))
             return Best(float(self.most)), cost
@@ -191,7 +191,7 @@ class Prices:
 
     def noise(self, portion: Fraction) -> tuple[Mechanism, PrivacyCost]:
         """Return the mechanism that adds noise to one score, or to the tables of all candidates, and its cost."""
-        # A record may change a cell in the table of each candidate.
+        # A record may change one cell in the table of each candidate.
         n_tables, size = (len(self.candidates), self.size) if self.size else (1, 1)
         l1 = float(self.most) * n_tables
         if not self.private:
@@ -208,7 +208,7 @@ class Prices:
 
 
 class Best(NoNoise):
-    """The best candidate itself, with no guarantee."""
+    """The best candidate, without a guarantee."""
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
         """Return the position of the largest score in each row."""
@@ -225,7 +225,7 @@ def settle(prices: Prices, sequence_of: Callable[[Prices], Sequence_]) -> Prices
         try:
             return within(sequence_of(at(scale)), prices.whole)
         except ValueError:
-            # Too little for a fit.
+            # The budget is too small for a fit.
             return False
 
     if prices.whole.delta == 0 or not prices.private or admitted(1.0):
@@ -234,5 +234,5 @@ def settle(prices: Prices, sequence_of: Callable[[Prices], Sequence_]) -> Prices
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if admitted(middle) else (low, middle)
-    # With costs that depend on the data's shape there is basic composition only.
+    # If costs depend on the shape of the data, only basic composition is possible.
     return at(low)

@@ -1,14 +1,15 @@
-r"""Scores of which one record can change little: sums over records of integers between 0 and a public number.
+r"""Scores with bounded sensitivity: sums over records of integers between 0 and a public number.
 
-Theorem. Let a record's gain be an integer in :math:`[0, G]` that depends on the record and on a model which does not
-depend on the record. Adding a record raises the sum of gains by between 0 and :math:`G`, for any other records.
+Theorem. Let the gain of a record be an integer in :math:`[0, G]` that depends on the record and on a model which does
+not depend on the record. Adding a record raises the sum of gains by between 0 and :math:`G`, for any other records.
 
-Every score here is such a sum: the number of correct labels (:math:`G = 1`); correct labels with public weights; what a
-clipped loss leaves of its bound, rounded to a lattice record by record, so that the sum is exact.
+Every score here is such a sum: the number of correct labels (:math:`G = 1`), the number of correct labels with public
+weights, and the clipping bound minus the clipped loss. The loss is rounded to a lattice for each record, so that the
+sum is exact.
 
-What has no such form is refused. The area under the ROC curve compares pairs of records, and R^2 divides by the
-variance of the others' targets; a function that the user passes may do anything. Areas and F1 are computed from tables
-of counts instead, to which a record adds 1 in at most one cell, and which are released with noise.
+Scores without such a form are refused. The area under the ROC curve compares pairs of records, R^2 divides by the
+variance of the others' targets, and a function from the user may do anything. Areas and F1 are computed from tables of
+counts instead. A record adds 1 to at most one cell of such a table, and the table is released with noise.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Gains = NDArray[np.int64]
 CLASSIFICATION = ("accuracy", "balanced_accuracy", "neg_log_loss")
 REGRESSION = ("neg_mean_absolute_error", "neg_mean_squared_error")
 
-#: Tables, and scores that are computed from a released table: from a histogram, or from a confusion matrix.
+#: Tables, and scores that are computed from a released histogram or confusion matrix.
 TABLES = ("confusion_matrix", "histogram")
 _CURVES = ("roc_auc", "average_precision")
 _COUNTED = ("f1", "f1_macro")
@@ -40,7 +41,7 @@ FROM_TABLES = (*_CURVES, *_COUNTED)
 
 _MOST_BINS = 10**6
 
-#: Levels of a clipped loss, and of class weights.
+#: Number of levels of a clipped loss, and of class weights.
 LEVELS = 2**12
 
 
@@ -50,16 +51,16 @@ class Score:
 
     name: str
     most: int  # Largest gain of one record.
-    unit: float  # The score that a gain of `most` stands for.
+    unit: float  # Score of a gain of `most`.
     loss: bool  # Whether the score is minus the missing part of the gain.
     classes: NDArray | None = None
     weights: NDArray[np.int64] | None = None  # Largest gain of a record of each label.
-    bounds: tuple[float, float] | None = None  # Range of targets of a regression.
+    bounds: tuple[float, float] | None = None  # Bounds of targets of a regression.
 
     def gains(self, model: Any, X: Any, y: NDArray) -> Gains:
-        """Return each row's gain, between 0 and `most`, as a function of the row and of the model alone."""
-        # A model whose fit failed is None, and gains nothing. `y` holds positions in `classes` (-1 for other labels),
-        # or targets.
+        """Return the gain of each row, between 0 and `most`, as a function of the row and of the model only."""
+        # If the fit of a model failed, the model is None and its gain is 0. `y` holds positions in `classes`
+        # (-1 for other labels), or targets.
         if model is None:
             return np.zeros(len(y), dtype=np.int64)
         method = self._probabilities if self.name == "neg_log_loss" else self._predictions
@@ -98,16 +99,16 @@ class Score:
     def _remainder(self, share: NDArray[np.float64]) -> Gains:
         return self.most - np.rint(share * self.most).astype(np.int64)
 
-    #: Of what `cells` returns.
+    #: Shape of the result of `cells`.
     shape = (2,)
 
     def cells(self, model: Any, X: Any, y: NDArray) -> Gains:
-        """Return the sum of gains, and the sum of what is missing to the largest gains."""
+        """Return the sum of gains, and the sum of the differences to the largest gains."""
         gains = self.gains(model, X, y)
         return np.array([gains.sum(), (self.possible(y) - gains).sum()])
 
     def value(self, sums: Any) -> float:
-        """Return the score from exact or noisy sums of gains and missing gains; NaN unless their total is positive."""
+        """Return the score from exact or noisy sums of gains and missing gains. NaN unless their total is positive."""
         gained, missed = (float(each) for each in sums)
         if gained + missed <= 0:
             return math.nan
@@ -116,7 +117,7 @@ class Score:
 
 
 def row_by_row_if_need_be(method: Callable[[Any, NDArray], Gains], X: Any, y: NDArray) -> Gains:
-    """Return the method's integer for each row; 0 for a row that it refuses, without an effect on other rows."""
+    """Return the method's integer for each row, and 0 for a row that it refuses, without an effect on other rows."""
     if len(y) == 0:
         return np.zeros(0, dtype=np.int64)
     try:
@@ -144,11 +145,11 @@ def make_score(
     loss_bound: float = 5.0,
     bounds_y: Any = None,
 ) -> Score:
-    """Return the score of a name, or raise an error with the reason why there is none."""
+    """Return the score of a name, or raise an error that explains why the score is refused."""
     if not isinstance(scoring, str) or scoring not in (*CLASSIFICATION, *REGRESSION):
         raise ValueError(
-            f"scoring must be one of {', '.join((*CLASSIFICATION, *FROM_TABLES, *REGRESSION))}, got {shown(scoring)}: "
-            "one record must change a sum, or a table of counts, by no more than is known. R^2 depends on a variance, "
+            f"scoring must be one of {', '.join((*CLASSIFICATION, *FROM_TABLES, *REGRESSION))}, got "
+            f"{shown(scoring)}. The effect of one record on a score must be known. R^2 depends on a variance, "
             "and a callable may do anything"
         )
     kind = "classifiers" if scoring in CLASSIFICATION else "regressors"
@@ -173,25 +174,25 @@ def make_score(
 
 @dataclass(frozen=True)
 class Table:
-    """Counts of records, in one cell each, and the score that is computed from them."""
+    """Counts of records, each in at most one cell, and the score that is computed from them."""
 
     metric: str
     shape: tuple[int, ...]
     classes: NDArray
-    edges: NDArray | None  # Ends of a histogram's bins; None for a confusion matrix.
+    edges: NDArray | None  # Edges of the bins of a histogram, or None for a confusion matrix.
 
-    #: What one record adds to a cell.
+    #: Contribution of one record to a cell.
     most = 1
 
     def possible(self, y: NDArray) -> NDArray[np.int64]:
-        """Return 1 for each row that may be in a cell; `y` holds positions of labels, -1 for others."""
+        """Return 1 for each row that may be in a cell. `y` holds positions of labels, and -1 for others."""
         return (y >= 0).astype(np.int64)
 
     def cells(self, model: Any, X: Any, y: NDArray) -> NDArray[np.int64]:
-        """Count the rows in each cell; a model whose fit failed (None) refuses every row."""
+        """Count the rows in each cell. A model whose fit failed is None, and refuses every row."""
 
         def cells(rows: Any, labels: NDArray) -> NDArray[np.int64]:
-            # 0 is no cell, and the value of a row that the model refuses.
+            # 0 is no cell, and the value of a refused row.
             if self.edges is None:
                 column = encode_labels(np.asarray(model.predict(rows)), self.classes)
                 valid = (column >= 0) & (labels >= 0)
@@ -218,7 +219,7 @@ class Table:
         return np.asarray(1 + row * self.shape[1] + column, dtype=np.int64)
 
     def value(self, counts: NDArray) -> Any:
-        """Return the table itself, or the score that follows from the noisy counts; NaN for a division by 0."""
+        """Return the table, or the score from the noisy counts. The score is NaN if it divides by 0."""
         if self.metric in TABLES:
             return counts
         counts = np.maximum(counts, 0).astype(np.float64)
@@ -234,7 +235,7 @@ class Table:
 
 
 def _area(negative: NDArray, positive: NDArray, metric: str) -> Any:
-    """Return the area under a curve, from counts by falling estimated probability; rows of a bin are taken as ties."""
+    """Return the area under a curve, from counts by decreasing estimated probability. Rows of a bin count as ties."""
     if metric == "roc_auc":
         below = negative.sum() - np.cumsum(negative)
         return (positive @ (below + negative / 2)) / (positive.sum() * negative.sum())
@@ -244,7 +245,7 @@ def _area(negative: NDArray, positive: NDArray, metric: str) -> Any:
 
 
 def make_table(metric: str, estimator: Any, classes: NDArray | None, n_bins: int) -> Table | None:
-    """Return the table of a metric; None for a metric that is a sum of gains."""
+    """Return the table of a metric, or None for a metric that is a sum of gains."""
     if metric not in (*TABLES, *FROM_TABLES):
         return None
     if classes is None:
@@ -252,7 +253,7 @@ def make_table(metric: str, estimator: Any, classes: NDArray | None, n_bins: int
     if metric == "f1" and len(classes) != 2:
         raise ValueError("'f1' needs a classifier of two labels; 'f1_macro' takes any number of labels")
     if metric in (*_COUNTED, "confusion_matrix"):
-        # The last column of a score's table is for records of which there is no prediction.
+        # In the table of a score, the last column is for records without a prediction.
         return Table(metric, (len(classes), len(classes) + (metric in _COUNTED)), classes, None)
     edges = np.linspace(0.0, 1.0, check_integer(n_bins, "n_bins", least=2, most=_MOST_BINS) + 1)
     if len(classes) != 2 or not hasattr(estimator, "predict_proba"):
@@ -269,7 +270,7 @@ def make_measure(
     bounds_y: Any,
     n_bins: int,
 ) -> Score | Table:
-    """Return the sum, or the table of a score that is computed from one."""
+    """Return the sum of gains, or the table of a score that is computed from a table."""
     if isinstance(scoring, str) and scoring in FROM_TABLES:
         table = make_table(scoring, estimator, classes, n_bins)
         assert table is not None

@@ -1,4 +1,4 @@
-"""Search for the best setting, with one budget for all of it: fits, choice and refit."""
+"""Search for the best setting with one budget for all fits, the choice and the refit."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _delegates(method: str) -> Callable[[Any], bool]:
 
 
 class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, BaseEstimator):
-    """Base of the two searches: all but which settings are tried."""
+    """Base of the two searches, which differ in the settings that they try."""
 
     _released = frozenset({"best_index_", "best_params_", "best_estimator_"})
     _public = frozenset({"strategy_"})
@@ -113,21 +113,21 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
 
     @abstractmethod
     def _settings(self, source: NoiseSource | None) -> list[dict[str, Any]]:
-        """Return the settings to try; without a source, some that stand for them, or raise TypeError."""
+        """Return the settings to try. Without a source, return representative settings, or raise TypeError."""
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
-        """Search, and spend epsilon and delta.
+        """Search on private data, and spend epsilon and delta.
 
         Parameters
         ----------
         X : array-like, sparse matrix, DataFrame, Table or dict of shape (n_samples, n_features)
-            Features, as the estimator takes them. A dict of columns or a Table of PyArrow needs a schema in the
+            Features, as the estimator accepts them. A dict of columns or a Table of PyArrow needs a schema in the
             estimator or its first step.
         y : array-like of shape (n_samples,)
             Labels or targets.
         groups : array-like of shape (n_samples,), default=None
-            Which group each row belongs to, by a number or a text; for `rows_per_group`.
+            Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
 
         Returns
         -------
@@ -139,14 +139,14 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         BudgetError
             If the accountant does not admit the search. Nothing is computed from the data then.
         NotEnoughDataError
-            If the mechanisms of no candidate released enough to go on; the charge stands.
+            If no candidate could be fitted from its noisy statistics. The budget was charged.
         RuntimeError
-            If a fit failed otherwise; the charge stands, and the guarantee does not cover that.
+            If a fit failed for another reason. The budget was charged, and the guarantee does not cover the error.
         """
         schema = schema_of(self.estimator, self.schema)
         groups = unit_of(schema, None, groups, X)[1]
         for name in _FITTED & vars(self).keys():
-            # Of an earlier fit; put back if this one is refused.
+            # Attributes of an earlier fit are removed, and restored if this fit is refused.
             delattr(self, name)
         accountant, progress = check_accountant(self.accountant), Progress(self)
         whole = self._check_parameters()
@@ -154,7 +154,7 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         source = NoiseSource(self.random_state)
         settings = self._settings(source)
         classes = declared_classes(self._model()) if is_classifier(self._model()) else None
-        # Everything that can be wrong with public parameters is, before there are data.
+        # All errors of public parameters are raised before the data are read.
         score = self._score(classes) if classes is not None or is_regressor(self._model()) else None
         make_candidates(self._model(), settings, classes, unit)
         numbers = unit.numbers(groups, X)
@@ -182,7 +182,7 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
             self.classes_ = classes
         self.strategy_ = strategy.name
         self.privacy_ = plan
-        # An estimator for callbacks is a copy of this one, which is complete.
+        # A callback receives a complete copy of this estimator.
         progress.end(dict)
         return self
 
@@ -192,14 +192,15 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         Parameters
         ----------
         n_features : int, optional
-            What a search is charged does not depend on it.
+            Ignored, because the charge of a search does not depend on it.
         n_classes : int, optional
             Number of labels, for classifiers whose label set is not declared.
 
         Returns
         -------
         plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit; for distributions to draw settings from, with `random_state` given.
+            Equal to ``privacy_`` after a fit. If settings are drawn from distributions, this needs an integer
+            `random_state`.
         """
         whole = self._check_parameters()
         check_integer(1 if n_features is None else n_features, "n_features", least=1)
@@ -224,7 +225,7 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         return self.privacy_plan().cost
 
     def _model(self) -> Any:
-        """Return the estimator, which has the schema of the search if there is one."""
+        """Return the estimator, with the schema of the search if there is one."""
         return with_schema(self.estimator, self.schema)
 
     def _unit(self) -> Unit:
@@ -282,7 +283,7 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         return strategy, prices, unit.stated(plan, "a score")
 
     def _data(self, X: Any, y: Any, classes: NDArray | None) -> tuple[Any, NDArray, NDArray, NDArray | None]:
-        """Validate, and return rows, labels or targets as scores read them and as estimators do, and the label set."""
+        """Return rows, labels or targets for scores, the same for estimators, and the label set, all validated."""
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         X = self._rows(X)
@@ -341,7 +342,7 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
 
     @available_if(_delegates("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
-        """Return the best model's class probabilities.
+        """Return class probabilities of the best model.
 
         Parameters
         ----------
@@ -357,7 +358,7 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
 
     @available_if(_delegates("predict_log_proba"))
     def predict_log_proba(self, X: Any) -> Any:
-        """Return logarithms of the best model's class probabilities.
+        """Return logarithms of class probabilities of the best model.
 
         Parameters
         ----------
@@ -373,7 +374,7 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
 
     @available_if(_delegates("decision_function"))
     def decision_function(self, X: Any) -> Any:
-        """Return the best model's decision function.
+        """Return the decision function of the best model.
 
         Parameters
         ----------
@@ -383,7 +384,7 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         Returns
         -------
         scores : ndarray
-            In the model's shape.
+            Scores in the shape that the model returns.
         """
         return self._fitted().decision_function(X)
 
@@ -399,53 +400,53 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         Returns
         -------
         transformed : ndarray
-            In the model's shape.
+            Rows in the shape that the model returns.
         """
         return self._fitted().transform(X)
 
     @available_if(_delegates("score"))
     def score(self, X: Any, y: Any) -> float:
-        """Return the best model's own score: accuracy or R^2. On private rows it is a release that nobody paid for.
+        """Return the score of the best model: accuracy or R^2. For private rows, no budget covers the score.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Features that may be seen.
+            Features that are not private.
         y : array-like of shape (n_samples,)
             Labels or targets.
 
         Returns
         -------
         score : float
-            Exact.
+            The exact score.
         """
         return float(self._fitted().score(X, y))
 
 
 def takes_text(estimator: Any) -> bool:
-    """Whether an estimator reads columns of text itself."""
+    """Tell whether an estimator accepts columns of text."""
     return is_private(estimator) and bool(get_tags(estimator).input_tags.string)
 
 
 def encodes_tables(estimator: Any) -> bool:
-    """Whether the estimator, or its first step, reads any table, and maps each entry by itself."""
+    """Tell whether the estimator, or its first step, reads any table, and maps each entry separately."""
     return schema_of(estimator) is not None
 
 
 def rows_for_steps(X: Any, text: bool = False, encoded: bool = False) -> Any:
-    """Return rows in a form that steps of a pipeline take, or refuse them: all numbers have to be finite."""
-    # With `text`, the estimator reads columns of text itself, and entries of lists are left as they are. With
-    # `encoded`, the first step takes missing values too; other candidates for it are tried on the rows later.
+    """Return rows in a form that the steps of a pipeline accept. Refuse numbers that are not finite."""
+    # With `text`, the estimator reads columns of text itself, and entries of lists are not changed. With `encoded`, the
+    # first step accepts missing values, too. Other candidates for it are tried on the rows later.
     if encoded:
         return array_quietly(entries_of(X))
     array = without_na(array_quietly(entries_of(X) if text else X))
     if getattr(getattr(array, "dtype", None), "kind", None) == "S":
-        # Encoders would give their categories the width of the longest entry.
+        # Encoders would use the width of the longest entry for their categories.
         raise TypeError(
             "X holds bytes, whose width depends on single entries: decode them to text, as X.astype(str) does"
         )
     made_text = not hasattr(X, "dtype") and getattr(getattr(array, "dtype", None), "kind", None) == "U"
-    # NumPy makes text of all entries, those of other records included, if one of them is text.
+    # If one entry is text, NumPy converts all entries to text, including those of other records.
     if made_text and not all(isinstance(entry, str) for entry in entries_of(X).ravel()):
         raise TypeError("X is a list with text and numbers: pass a dataframe, or an array with dtype=object")
     numeric = array
@@ -460,7 +461,7 @@ def rows_for_steps(X: Any, text: bool = False, encoded: bool = False) -> Any:
 
 
 def _column(y: Any) -> Any:
-    """Return a column as a vector, with scikit-learn's warning."""
+    """Return a column as a vector, with the warning of scikit-learn."""
     return column_or_1d(y, warn=True) if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1 else y
 
 
@@ -472,12 +473,12 @@ def _numbers(y: Any) -> NDArray:
 
 
 def occurring_labels(y: NDArray) -> NDArray:
-    """Return the labels that occur, with a warning that they are taken to be public."""
+    """Return the labels that occur, with a warning that they are declared public."""
     if len(y) == 0:
         raise ValueError("0 samples hold no labels; declare them with classes=... on the estimator")
     labels = label_array(y)
     with silence():
-        # scikit-learn comments on the number of distinct labels.
+        # scikit-learn may warn about the number of distinct labels.
         check_classification_targets(labels)
     classes = np.unique(labels)
     if len(classes) < 2:
@@ -493,8 +494,8 @@ def occurring_labels(y: NDArray) -> NDArray:
 def try_on_nothing(
     prices: Prices, portions: Iterable[Fraction], X: Any, targets: NDArray, members: NDArray[np.intp] | None = None
 ) -> None:
-    """Fit each candidate to no records with the budgets of the search, to find faults before any charge."""
-    # The public steps have to take the rows X. Of `targets` only the type is read, and of `members` only whether it is
+    """Fit each candidate to no records with the budgets of the search, to find errors before any charge."""
+    # The public steps must accept the rows X. Only the type of `targets` is read, and of `members` only whether it is
     # None.
     nothing = take(X, np.arange(0))
     for portion in dict.fromkeys(portions):
@@ -508,7 +509,7 @@ def try_on_nothing(
 
 
 def _asked(name: str, grids: Any, settings: Callable[[], Iterable[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Return settings, or say that they are not as scikit-learn takes them."""
+    """Return settings, or raise an error if they are not in the form of scikit-learn."""
     for grid in [grids] if isinstance(grids, Mapping) else grids if isinstance(grids, list | tuple) else []:
         for parameter, values in grid.items() if isinstance(grid, Mapping) else []:
             if hasattr(values, "__len__") and not isinstance(values, str) and np.size(values) == 0:
@@ -517,7 +518,7 @@ def _asked(name: str, grids: Any, settings: Callable[[], Iterable[dict[str, Any]
         asked = [dict(setting) for setting in settings()]
     except Exception:
         asked = None
-    # Outside the handler, so that a message that shows what was passed is not kept as the context of this one.
+    # It is raised outside the handler, so that a message with the argument is not kept as the context.
     if asked is None:
         raise TypeError(f"{name} must be a dict, or a list of dicts, of names of parameters and lists of values")
     if not asked:
@@ -526,59 +527,62 @@ def _asked(name: str, grids: Any, settings: Callable[[], Iterable[dict[str, Any]
 
 
 _PARAMETERS = """    epsilon : float, default=1.0
-        Privacy budget of the whole search: all fits, the choice and the refit. Positive; ``inf`` adds no noise.
+        Privacy budget of the whole search: all fits, the choice and the refit. Must be strictly positive. Smaller
+        values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        The same, in [0, 1).
+        Privacy budget of the whole search, in [0, 1).
     strategy : {"auto", "holdout", "split", "repeat", "kfold"}, default="auto"
-        How the budget is spent. ``"holdout"``: all candidates are trained on one part of the records, and compared on
-        the other. ``"split"``: each is trained on a part of its own. ``"repeat"``: a random number of runs, each of
-        which trains a random candidate and counts its score with noise; the best run is the model. ``"kfold"``: each
-        is trained on all folds but one, in turn, and the choice is fitted to all records. ``"auto"``: the one that
-        leaves candidates and model the most signal, by arithmetic on the number of candidates, `epsilon`, `delta` and
-        the fractions; never ``"repeat"`` if `scoring` needs tables.
+        How the budget is spent. ``"holdout"`` trains all candidates on one part of the records, and compares them on
+        the other part. ``"split"`` trains each candidate on a part of its own. ``"repeat"`` makes a random number of
+        runs. Each run trains a random candidate and counts its score with noise, and the best run is the model.
+        ``"kfold"`` trains each candidate on all folds but one, in turn, and the chosen candidate is fitted to all
+        records. ``"auto"`` takes the strategy with the most signal, computed from the number of candidates, `epsilon`,
+        `delta` and the fractions. It never takes ``"repeat"`` if `scoring` needs tables.
     scoring : str, default="accuracy"
-        What is compared: ``"accuracy"``, ``"balanced_accuracy"`` (with `label_weights`) or ``"neg_log_loss"`` (with
-        `loss_bound`) for classifiers; ``"neg_mean_absolute_error"`` or ``"neg_mean_squared_error"`` (with `bounds_y`)
-        for regressors. These scores are sums over records. For classifiers also ``"roc_auc"``,
-        ``"average_precision"`` (of two labels, with `n_bins`), ``"f1"`` (of the second of two labels) or
+        Score that is compared. Classifiers have ``"accuracy"``, ``"balanced_accuracy"`` (with `label_weights`) or
+        ``"neg_log_loss"`` (with `loss_bound`). Regressors have ``"neg_mean_absolute_error"`` or
+        ``"neg_mean_squared_error"`` (with `bounds_y`). These scores are sums over records. Classifiers also have
+        ``"roc_auc"``, ``"average_precision"`` (of two labels, with `n_bins`), ``"f1"`` (of the second of two labels) or
         ``"f1_macro"`` (the mean over all labels), which are computed from a noisy table of counts for each candidate.
-        The noise of the tables grows with the number of candidates, so that these scores need more records or a larger
-        `epsilon`. ``"repeat"`` does not take them. Other scores can change by more than is known when a record is
-        added.
+        The noise of the tables grows with the number of candidates. Therefore these scores need more records or a
+        larger `epsilon`. ``"repeat"`` does not accept them. Other scores have no known sensitivity.
     cv : int, default=None
-        Number of folds of ``"kfold"``; None for 5.
+        Number of folds of ``"kfold"``. If None, it is 5.
     validation_fraction : float, default=0.2
-        Probability with which a record compares, and does not train. Not used by ``"kfold"``.
+        Probability that a record is used to compare candidates, and not to train them. Ignored by ``"kfold"``.
     mean_runs : float, default=None
-        Mean number of runs of ``"repeat"``; None for three a candidate.
+        Mean number of runs of ``"repeat"``. If None, it is three for each candidate.
     refit : bool or "auto", default="auto"
-        Whether a part of the budget is kept for fitting the choice to all records. Without, the model is the one that
-        was compared; ``"kfold"`` has none. ``"auto"``: where the arithmetic favours it. Never under ``"repeat"``.
+        Whether to keep a part of the budget for a fit of the chosen candidate to all records. If False, the model is
+        the one that was compared, and ``"kfold"`` has no model. ``"auto"`` refits if the computed signal is larger.
+        ``"repeat"`` never refits.
     label_weights : dict, default=None
         Public weight of each label, for balanced accuracy.
     loss_bound : float, default=5.0
-        Log losses beyond are clipped.
+        Clipping bound of the log loss of a record.
     bounds_y : pair of float, default=None
-        Public range of targets. Targets and predictions beyond are clipped, for the comparison.
+        Public bounds of the targets. Targets and predictions beyond are clipped for the comparison.
     n_bins : int, default=10
         Number of equal bins of the estimated probability, for ``"roc_auc"`` and ``"average_precision"``. Must be in
         [2, 1000000]. Records in the same bin count as ties. More bins distinguish more probabilities, and add more
         noise.
     rows_per_group : int, default=None
-        How many records of a group (all rows of one person, for instance) count in a score at most, drawn at random; it
-        has to be set for the private steps as well, where it may be another number. The guarantee of the whole is then
-        for adding or removing all records of a group. None: each record by itself.
+        Public limit on the number of rows of one group, such as a person, in a score. If a group has more rows,
+        `rows_per_group` of them are drawn at random. It must be set for the private steps as well, where it may be
+        another number. The guarantee is then for adding or removing all rows of a group. If None, the guarantee is for
+        one row.
     schema : Schema, default=None
         Public facts about the columns of a table, for the estimator or the first step of the pipeline. X is then the
         table itself. `bounds_y`, `rows_per_group` and the groups follow from the schema unless they are given.
         By default, the schema of the estimator.
     accountant : BudgetAccountant, default=None
-        Budget that is charged once, for everything, before anything is computed. The estimator must have none.
+        Accountant that is charged once for the whole search, before anything is computed. The estimator must have none.
+        If None, no charge is recorded.
     n_jobs : int, default=None
-        Number of fits at a time, as in joblib.
+        Number of parallel fits, as in joblib.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can be
-        reproduced, and subtracted: for tests only. Each fit has noise of its own for any seed of the estimator.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. Each fit
+        has noise of its own for any seed of the estimator.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -587,24 +591,26 @@ _PARAMETERS = """    epsilon : float, default=1.0
         private. Only the start and the end of all runs are reported, without times."""
 
 _ATTRIBUTES = """    best_params_ : dict
-        The chosen setting.
+        Chosen setting.
     best_index_ : int
-        Its position.
+        Position of the chosen setting.
     best_estimator_ : estimator
-        The model, unless ``"kfold"`` was told not to refit. Its own ``privacy_`` is about the records that it was
-        trained on; what the search gives away is in the ``privacy_`` of the search.
+        Model. It does not exist for ``"kfold"`` without a refit. Its own ``privacy_`` is about the records that it was
+        trained on. The guarantee of the search is the ``privacy_`` of the search.
     strategy_ : str
-        How the budget was spent; ``"single"`` if there is one candidate, which gets all of it.
+        How the budget was spent. ``"single"`` if there is one candidate, which gets all of it.
     classes_ : ndarray of shape (n_classes,)
-        The labels, of a classifier.
+        Label set of a classifier.
     privacy_ : PrivacyGuarantee
-        The guarantee of the whole."""
+        Guarantee of the whole search."""
 
-_NOTES = """    **Privacy.** Everything that the search leaves behind is (epsilon, delta)-DP. Each record (with
-    `rows_per_group`, each group with all of its records) draws by itself which part or fold it is in. Scores, losing
-    models and the number of runs are not released. Not covered: how long the search takes; that it ends with an error;
-    labels, if the estimator's `classes` are None; and estimators whose prediction for a row depends on other rows.
-    Which steps a pipeline may have is in the user guide."""
+_NOTES = """    **Privacy.** All results of the search together are (epsilon, delta)-DP. Each record (with
+    `rows_per_group`, each group with all of its records) is assigned to a part or fold independently (:ref:`model
+    selection, theorem 1 <model-selection-theorem-1>`; theorems 2 and 3 are about ``"repeat"`` and ``"kfold"``, and
+    theorem 6 about tables). Scores, other models and the number of runs are not released. The guarantee does not cover
+    the time that the search takes, an error of the search, labels if the `classes` of the estimator are None, and
+    estimators whose prediction for a row depends on other rows. :doc:`/user_guide/model_selection` lists the steps that
+    a pipeline may have."""
 
 
 class DPGridSearchCV(PrivateSearch):
@@ -613,8 +619,7 @@ class DPGridSearchCV(PrivateSearch):
     Parameters
     ----------
     estimator : estimator
-        A private classifier or regressor, or a pipeline of private steps and of listed ones that map each row by
-        itself.
+        Private classifier or regressor, or a pipeline of private steps and of listed steps for single rows.
     param_grid : dict or list of dict
         Settings to try, as in scikit-learn.
 {_PARAMETERS}
@@ -625,8 +630,8 @@ class DPGridSearchCV(PrivateSearch):
 
     See Also
     --------
-    DPRandomizedSearchCV : Settings that are drawn.
-    private_score : A private evaluation on other records.
+    DPRandomizedSearchCV : Search over settings that are drawn at random.
+    private_score : Private evaluation on other records.
 
     Notes
     -----
@@ -705,8 +710,7 @@ class DPRandomizedSearchCV(PrivateSearch):
     Parameters
     ----------
     estimator : estimator
-        A private classifier or regressor, or a pipeline of private steps and of listed ones that map each row by
-        itself.
+        Private classifier or regressor, or a pipeline of private steps and of listed steps for single rows.
     param_distributions : dict or list of dict
         Lists, or distributions with a method ``rvs``, as in scikit-learn.
     n_iter : int, default=10
@@ -719,11 +723,11 @@ class DPRandomizedSearchCV(PrivateSearch):
 
     See Also
     --------
-    DPGridSearchCV : All settings of a grid.
+    DPGridSearchCV : Search over all settings of a grid.
 
     Notes
     -----
-{_NOTES} Which settings are drawn depends on no data.
+{_NOTES} The draw of the settings does not depend on data.
 
     References
     ----------

@@ -1,21 +1,21 @@
-r"""Steps without privacy in a searched pipeline: which are admitted, and how they are kept from the records.
+r"""Steps without privacy in a searched pipeline: the admitted classes, and their fits without records.
 
-Theorem. Let each transformer of a pipeline that is not private map each row by itself, by public numbers, and without
-failing on any row of the validated kind; and let it be fitted to a row of zeros with the columns and types of the data.
-Let the private transformers map each row by itself too. Then the pipeline's fit has the guarantee of the composition of
-its private steps, and fails if these do only.
+Theorem. Let each transformer of a pipeline that is not private map each row separately, by public numbers, and without
+failing on any row of the validated kind. Let it be fitted to a row of zeros with the columns and types of the data. Let
+the private transformers also map each row separately. Then the fit of the pipeline has the guarantee of the composition
+of its private steps, and fails only if these do.
 
-Proof. The columns and types are public, so that what such a transformer learns is too. It maps neighbouring data to
-neighbouring data, none included. Each private step is so fitted to neighbouring data, given what the earlier ones
-released: composition.
+Proof. The columns and types are public. Therefore everything that such a transformer learns is public, too. It maps
+neighbouring data to neighbouring data, including data without rows. Each private step is therefore fitted to
+neighbouring data, given the releases of earlier steps. Composition gives the guarantee.
 
-*By itself* is meant to the last bit, in any order of memory: where bins follow, one bit can move a row to another bin.
-`Normalizer` adds up a single row in another order than one of several, so that its division is computed here; what is
-not known to be exact is handed its rows one at a time.
+*Separately* means exactly, to the last bit and for any order of memory, because one bit can move a row to another bin
+of a later step. `Normalizer` adds up a single row in another order than several rows, so that its division is computed
+here. Steps that are not known to be exact receive their rows one at a time.
 
-Which transformers these are is a list of exact classes: what a class says of itself (``requires_fit``) is no proof, and
-a subclass may do anything. Left out, for what one row can do: `FunctionTransformer` (its function sees all rows),
-`AdditiveChi2Sampler` (refuses negative numbers), `FeatureHasher` and `HashingVectorizer` (refuse what is no text).
+The admitted transformers are a list of exact classes. The tag ``requires_fit`` of a class is no proof, and a subclass
+may do anything. The list does not include `FunctionTransformer` (its function sees all rows), `AdditiveChi2Sampler` (it
+refuses negative numbers), `FeatureHasher` and `HashingVectorizer` (they refuse entries that are not text).
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from ._kinds import has_public_categories, is_private, is_shared
 from ._scoring import take
 
 _COMPOSED = (Pipeline, ColumnTransformer, FeatureUnion)
-# Of rows that overflow.
+# Entries of rows that overflow.
 _FAR = 1e300
 
 _STATELESS = (
     *(BoundsScaler, NormClipper, PublicBinner, TableEncoder),
     *(Normalizer, Binarizer, OneHotEncoder, OrdinalEncoder),
 )
-# No bit of a row of their results depends on the other rows.
+# No bit of a row of their results depends on other rows.
 _EXACT = (
     *(kind for kind in _STATELESS if kind is not Normalizer),
     *(DPStandardScaler, DPQuantileBinner, DPPCA, ExpMechPCA, DPKMeans, SampleAggKMeans),
@@ -58,8 +58,8 @@ _EXACT = (
 
 
 def check_steps(estimator: Any, name: str = "", *, searched: bool = True, dense: bool = False) -> None:
-    """Refuse a step that is neither private, nor a listed stateless transformer, nor made of these."""
-    # A fit that is not `searched` may fail on a record that the user declared to be refused, and may have functions.
+    """Refuse a step that is neither private, nor a listed stateless transformer, nor composed of these."""
+    # If it is not `searched`, a fit may fail on a record that the user declared to be refused, and may have functions.
     # With `dense`, the step is in a ColumnTransformer, which fails on sparse data without rows.
     if estimator is None or isinstance(estimator, str) or (is_private(estimator) and not is_shared(estimator)):
         return
@@ -90,7 +90,7 @@ def check_steps(estimator: Any, name: str = "", *, searched: bool = True, dense:
 
 
 def _taken(searched: bool) -> str:
-    """Say which steps a search, or a private pipeline, takes."""
+    """Return the message about the steps that a search, or a private pipeline, accepts."""
     kinds = ", ".join(kind.__name__ for kind in _STATELESS)
     if searched:
         return (
@@ -118,7 +118,7 @@ def _check_composed(estimator: Any, place: str) -> None:
     if not isinstance(estimator.remainder, str):
         raise ValueError(f"{place} has a step for the remainder: list its columns among the transformers")
     if any(map(callable, columns)):
-        # One entry of text changes the type of a column, by which make_column_selector chooses.
+        # One entry of text changes the type of a column, and make_column_selector chooses columns by type.
         raise ValueError(f"{place} chooses columns by a function, which sees the data: list them")
 
 
@@ -160,10 +160,10 @@ def _parts(estimator: Any) -> list[tuple[str, Any]]:
 
 
 def without_na(X: Any) -> Any:
-    """Return rows in which pandas' NA is NaN (in a copy), which encoders of scikit-learn take in columns of objects."""
+    """Return rows in which pandas' NA is NaN (in a copy). Encoders of scikit-learn accept NaN in columns of objects."""
     if not hasattr(X, "iloc"):
         return X
-    # By the types of columns alone.
+    # Only the types of columns are read.
     texts = {
         k: dtype
         for k, dtype in enumerate(X.dtypes)
@@ -186,7 +186,7 @@ def _has_na(dtype: Any) -> bool:
 
 
 def check_entries(X: Any) -> None:
-    """Refuse entries that are neither numbers nor text nor missing, because encoders could fail on one of them."""
+    """Refuse entries other than numbers, text and missing values, because encoders could fail on one of them."""
     columns = [X]
     if hasattr(X, "columns"):
         columns = [X.iloc[:, k] if hasattr(X, "iloc") else X[:, k] for k in range(X.shape[1])]
@@ -199,29 +199,29 @@ def check_entries(X: Any) -> None:
 
 
 def _is_numeric(dtype: Any) -> bool:
-    """Whether a type of NumPy, pandas or Polars is one of numbers, or another one without objects."""
+    """Tell whether a type of NumPy, pandas or Polars is numeric, or another type without objects."""
     is_numeric = getattr(dtype, "is_numeric", None)
     return bool(is_numeric()) if callable(is_numeric) else getattr(dtype, "kind", "O") != "O"
 
 
 def check_rows(model: Any, X: Any) -> None:
-    """Refuse rows that the first private step, or a step before it, cannot take, before anything is charged."""
-    # The steps after a private one are given its output instead.
+    """Refuse rows that the first private step, or an earlier step, does not accept, before anything is charged."""
+    # Later steps receive the output of this private step.
     with silence(), np.errstate(all="ignore"):
         try:
             _before_private(model, X)
             return
         except (ValueError, TypeError, OverflowError, AttributeError):
             pass
-    # Without the original message, which may quote an entry.
+    # The original message is left out, because it may quote an entry.
     raise ValueError(
-        "X holds entries that the steps before the first private one, or that itself, do not take: private estimators, "
-        "and transformers of numbers, need columns of finite numbers"
+        "X holds entries that the first private step, or a step before it, does not accept. Private "
+        "estimators, and transformers of numbers, need columns of finite numbers"
     )
 
 
 def _before_private(step: Any, X: Any) -> Any:
-    """Return what a step without noise makes of rows, or None if there is a private step in it."""
+    """Return the output of a step without noise, or None if it contains a private step."""
     if step is None or step == "passthrough":
         return X
     if step == "drop":
@@ -267,7 +267,7 @@ def _columns_of(X: Any, columns: Any) -> Any:
 
 
 def _transformed(transformer: Any, X: Any) -> Any:
-    """Transform rows, each with the bits that it has by itself."""
+    """Transform rows so that each has the same bits as alone."""
     made = transformer.transform(X)
     if type(transformer) in _EXACT or hasattr(X, "tocsr"):
         return made
@@ -292,14 +292,14 @@ def _normalized(X: NDArray, norm: str) -> NDArray:
 
 
 def _like(made: Any, values: NDArray) -> Any:
-    """Return values in the container of what a transformer has made."""
+    """Return values in the container of the output of a transformer."""
     if hasattr(made, "iloc"):
         return type(made)(values, index=made.index, columns=made.columns)
     return type(made)(values, schema=made.columns) if hasattr(made, "columns") else values
 
 
 class WithoutRecords(TransformerMixin, BaseEstimator):
-    """A stateless transformer that sees one row of zeros when it is fitted, and takes data without rows."""
+    """A stateless transformer that is fitted to one row of zeros, and accepts data without rows."""
 
     def __init__(self, transformer: Any) -> None:
         self.transformer = transformer
@@ -311,7 +311,7 @@ class WithoutRecords(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Transform each row by itself; there may be none."""
+        """Transform each row separately. There may be none."""
         if X.shape[0] == 0:
             return take(self.transformer_.transform(self.row_), np.arange(0))
         return _transformed(self.transformer_, X)
@@ -323,9 +323,9 @@ class WithoutRecords(TransformerMixin, BaseEstimator):
 
 
 class FiniteRows(TransformerMixin, BaseEstimator):
-    """A private transformer that makes finite rows, or none of none, for the steps behind it."""
+    """A private transformer with finite output, also without rows, for later steps."""
 
-    # Projections of rows of nearly the largest numbers overflow, and the next step would fail on that one record.
+    # Projections of rows of nearly the largest numbers overflow, and the next step would fail on that record.
 
     def __init__(self, transformer: Any, groups: NDArray[np.intp] | None = None) -> None:
         self.transformer = transformer
@@ -334,12 +334,12 @@ class FiniteRows(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the transformer."""
         self.row_ = _row_of_zeros(X)
-        # Itself: the guarantee and the noise are its own.
+        # The transformer itself is fitted, not a clone, because it has its own guarantee and noise.
         self.transformer_ = self.transformer.fit(X, y, **_given(self.groups))
         return self
 
     def transform(self, X: Any) -> Any:
-        """Transform rows into finite ones; there may be none."""
+        """Transform rows into finite rows. There may be none."""
         if X.shape[0] == 0:
             return take(self.transformer_.transform(self.row_), np.arange(0))
         with np.errstate(all="ignore"):
@@ -353,7 +353,7 @@ class FiniteRows(TransformerMixin, BaseEstimator):
 
 
 class OfGroups(BaseEstimator):
-    """A private estimator at the end of the steps, with the groups of the rows that it is going to be fitted to."""
+    """A private estimator at the end of the steps, with the groups of the rows of its next fit."""
 
     def __init__(self, estimator: Any, groups: NDArray[np.intp]) -> None:
         self.estimator = estimator
@@ -370,9 +370,9 @@ def _given(groups: NDArray[np.intp] | None) -> dict[str, Any]:
 
 
 def with_groups(model: Any, groups: NDArray[np.intp] | None) -> Any:
-    """Give the groups of rows, in place, to the private steps of a model from `without_records`."""
-    # Steps map rows one by one, so that each step sees the rows that the model is fitted to, in their order.
-    # `as_released` takes the groups away again.
+    """Set the groups of rows, in place, for the private steps of a model from `without_records`."""
+    # Steps map rows one by one. Therefore each step sees the rows that the model is fitted to, in their order.
+    # `as_released` removes the groups.
     if groups is None:
         return model
 
@@ -404,12 +404,12 @@ def _zero(dtype: Any) -> Any:
         return dtype.categories[0] if len(dtype.categories) else None
     if hasattr(dtype, "kind"):
         return 0 if dtype.kind in "fiub" else ""
-    # Of Polars.
+    # A type of Polars.
     return 0 if dtype.is_numeric() else False if str(dtype) == "Boolean" else "" if str(dtype) == "String" else None
 
 
 def _changed(model: Any, change: Callable[[Any], Any]) -> Any:
-    """Change the leaves of a tree of steps, in place where these are parts."""
+    """Change the leaves of a tree of steps, in place if they are parts."""
 
     def changed(step: Any) -> Any:
         return step if step is None or isinstance(step, str) else _changed(step, change)

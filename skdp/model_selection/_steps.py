@@ -49,7 +49,7 @@ from ._tables import declared
 
 @dataclass(frozen=True)
 class Place:
-    """Where a step is, how often it is fitted, and with which other parameters; None if they cannot be listed."""
+    """The position of a step, the number of its fits, and its other settings, or None if they cannot be listed."""
 
     name: str
     estimator: Any
@@ -57,7 +57,7 @@ class Place:
     variants: Variants
 
 
-#: Meta-estimators that fit each of their parts once, and learn nothing else.
+#: Meta-estimators that fit each of their parts once, and learn nothing from the data.
 _ONCE = (
     Pipeline,
     FeatureUnion,
@@ -71,7 +71,7 @@ _SEARCHES = (GridSearchCV, RandomizedSearchCV)
 
 
 def _sees_reports_alone(pipeline: Any) -> set[str]:
-    """Steps of a pipeline that learn from rows that were randomised, and from nothing else."""
+    """Return the steps of a pipeline that learn from randomised rows only."""
     found: set[str] = set()
     randomized = False
     for name, step in pipeline.steps if isinstance(pipeline, Pipeline) else ():
@@ -110,7 +110,7 @@ def _fitted_by_search(search: Any) -> Iterator[Any]:
 
 
 def check_units(private: list[Place], accountant: BudgetAccountant | None) -> None:
-    """Refuse steps whose guarantees are about different units: their sum would be about none."""
+    """Refuse steps whose guarantees have different units, because these cannot be added up."""
     units: dict[str, list[str]] = {"record": [], "group": []}
     for place in private:
         for estimator in (place.estimator, *_fitted_by_search(place.estimator)):
@@ -129,7 +129,7 @@ def check_units(private: list[Place], accountant: BudgetAccountant | None) -> No
 
 
 def check_coded(estimator: Any, name: str = "", meta: str = "") -> None:
-    """Refuse declared labels of text where a meta-estimator hands positions of labels to its parts."""
+    """Refuse declared labels of text if a meta-estimator passes positions of labels to its parts."""
     classes = declared(estimator, "classes") if meta and is_private(estimator) else None
     if classes is not None and np.asarray(classes).dtype.kind in "OUST":
         raise ValueError(
@@ -144,9 +144,9 @@ def check_coded(estimator: Any, name: str = "", meta: str = "") -> None:
 
 def walk(estimator: Any, name: str, n_fits: int, variants: Variants, within: Any = None) -> Iterator[Place]:
     """Yield the private steps, and the other steps that learn from the data."""
-    # `within` is the innermost meta-estimator around the step that may do more with rows than fit each part once.
+    # `within` is the innermost meta-estimator around the step that may do more than fit each part once.
     if n_fits == 0 or isinstance(estimator, FrozenEstimator):
-        # A step that is not fitted releases nothing, unless it releases in `transform`.
+        # A step that is not fitted releases nothing, except in `transform`.
         if holds_randomizer(estimator):
             raise _handed_on(estimator if within is None else within, name)
         return
@@ -158,13 +158,13 @@ def walk(estimator: Any, name: str, n_fits: int, variants: Variants, within: Any
     children = children_of(estimator)
     if isinstance(estimator, Pipeline) and estimator.memory is not None and holds_randomizer(estimator):
         raise ValueError(
-            "a pipeline with memory hands out the report of the first row again for every equal row, which tells that "
-            "they are equal: set memory=None where rows are randomised"
+            "memory of the pipeline must be None if rows are randomised. A cache returns the same report for "
+            "equal rows, which discloses that they are equal"
         )
     for part in _defaults(estimator, children):
         yield Place(_join(name, part), estimator, n_fits, variants)
     if not any(holds_private(child) for child in children.values()) and not isinstance(estimator, _ONCE):
-        # Some models that learn say that they need no fit: they have a prior.
+        # Some models that learn have the tag that they need no fit, because they have a prior.
         learns = get_tags(estimator).requires_fit or is_classifier(estimator) or is_regressor(estimator)
         if learns and not learns_nothing(estimator, variants):
             yield Place(name, estimator, n_fits, variants)
@@ -199,8 +199,8 @@ def inexact_before_bins(estimator: Any, name: str) -> Iterator[str]:
 
 def _handed_on(within: Any, name: str) -> ValueError:
     return ValueError(
-        f"it cannot be told how often {type(within).__name__} hands rows to {name!r}, and each time is a release; "
-        "randomise the rows once, before, and search or stack on the reports"
+        f"the number of times that {type(within).__name__} passes rows to {name!r} is not known, and each "
+        "time is a release. Randomise the rows once beforehand, and search or stack on the reports"
     )
 
 
@@ -209,7 +209,7 @@ def _join(name: str, part: str) -> str:
 
 
 def _defaults(meta: Any, children: dict[str, Any]) -> list[str]:
-    """Parts that a meta-estimator makes itself where none is given; they are not private."""
+    """Return the parts that a meta-estimator makes by default. They are not private."""
     kinds = {
         "final_estimator": (StackingClassifier, StackingRegressor),
         "regressor": (TransformedTargetRegressor,),
@@ -219,7 +219,7 @@ def _defaults(meta: Any, children: dict[str, Any]) -> list[str]:
 
 
 def _by_products(meta: Any) -> list[str]:
-    """Name the things that a meta-estimator learns or chooses from the data in addition to its parts."""
+    """Return the results that a meta-estimator learns or chooses from the data in addition to its parts."""
     found = []
     if isinstance(meta, CalibratedClassifierCV):
         found.append("calibrator")
@@ -227,7 +227,7 @@ def _by_products(meta: Any) -> list[str]:
         # One entry of text changes the type of a column.
         found.append("columns")
     if isinstance(meta, VotingClassifier | StackingClassifier):
-        # Its parts are fitted to numbers of labels: a label that one record brings renumbers the others.
+        # Its parts are fitted to positions of labels. One record with a new label changes the positions of others.
         found.append("label encoder")
     if isinstance(meta, _SEARCHES) and _n_candidates(meta) > 1:
         found.append("choice")
@@ -238,7 +238,7 @@ def _by_products(meta: Any) -> list[str]:
 
 
 def _below(variants: Variants, child: str) -> Variants:
-    """The settings of one part, each once."""
+    """Return the settings of one part, each once."""
     if variants is None:
         return None
     found: list[dict[str, Any]] = []
@@ -253,12 +253,12 @@ def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     try:
         return one == other
     except ValueError:
-        # Arrays do not compare to one truth value.
+        # The comparison of arrays is not a single truth value.
         return False
 
 
 def _searched(search: Any, variants: Variants) -> Variants:
-    """The settings that a search tries, on top of those that reach it."""
+    """Return the settings that a search tries, in addition to those that are passed to it."""
     grids = search.param_grid if isinstance(search, GridSearchCV) else search.param_distributions
     try:
         settings = ParameterGrid(grids)
@@ -275,22 +275,23 @@ _MOST_VARIANTS = 500
 
 
 def _times_fitted(meta: Any, child: str) -> int:
-    """How often one fit of `meta` fits this part, from public parameters."""
+    """Return the number of fits of this part in one fit of `meta`, from public parameters."""
     if isinstance(meta, _ONCE):
         return 1
     for kinds, count in _COUNTS:
         if isinstance(meta, kinds):
             return count(meta, child)
     raise ValueError(
-        f"it cannot be told how often {type(meta).__name__} fits {child!r}; set epsilon and delta of its private steps "
-        "by hand, with an accountant that has the whole budget as its ceiling"
+        f"the number of fits of {child!r} in {type(meta).__name__} is not known. Set epsilon and delta of "
+        "its private steps yourself, with an accountant that has the whole budget as its ceiling"
     )
 
 
 def _refuse_bagging(meta: Any, child: str) -> int:
     raise ValueError(
-        f"{type(meta).__name__} seeds the noise of its estimators and keeps the seeds, and a bootstrap sample holds a "
-        "record several times: its fits do not have the guarantee that they state"
+        f"{type(meta).__name__} seeds the noise of its estimators and keeps the seeds, and a bootstrap "
+        "sample holds a record several times. Therefore its fits do not have the guarantee that they "
+        "state"
     )
 
 
@@ -326,8 +327,8 @@ def _check_searched(estimator: Any, name: str, values: Any) -> None:
     holds_steps = estimator is not None and children_of(estimator) and not is_private(estimator)
     if estimator is None or holds_steps or last in PRIVATE | {UNIT} or _holds_estimators(values):
         raise ValueError(
-            f"the search sets {name!r}: a search may set plain parameters of a pipeline's steps, but not their "
-            "budgets, nor whom they are about, nor what is fitted, nor how often"
+            f"the search sets {name!r}. A search may set plain parameters of a pipeline's steps, but not "
+            "their budgets, their units, the fitted estimators or the number of fits"
         )
 
 
@@ -348,7 +349,7 @@ def _stacking_fits(meta: Any, child: str) -> int:
 
 
 def _calibration_fits(meta: Any, child: str) -> int:
-    # The ensemble has no further fit on everything.
+    # The ensemble has no further fit to all records.
     return _splits(meta) + (meta.ensemble is False)
 
 

@@ -1,4 +1,4 @@
-"""How a search spends its budget: four ways to train candidates on some records and to compare them on others."""
+"""Strategies of a search: four ways to train candidates on some records and to compare them on others."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class SearchContext:
         self._may_score: NDArray[np.bool_] | None = None
 
     def divide(self, probabilities: tuple[float, ...]) -> list[NDArray[np.intp]]:
-        """Draw a part for each record, or for each group with all of its records; return the rows of each part."""
+        """Assign each record, or each group with all of its records, to a part. Return the rows of each part."""
         stream = self.source.stream("membership")
         if self.members is None:
             parts = draw_parts(probabilities, len(self.y), stream)
@@ -76,11 +76,11 @@ class SearchContext:
         return [np.flatnonzero(parts == part) for part in range(len(probabilities))]
 
     def scored(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return which of these rows count in a score: all, or a few of each group, the same ones in every score."""
+        """Return the rows that count in scores: all, or a few of each group. They are the same in every score."""
         if self.members is None or self.score is None:
             return rows
         if self._may_score is None:
-            # A row that counts in no score must not take the place of another row of its group.
+            # A row that counts in no score must not replace another row of its group.
             known = np.flatnonzero(self.score.possible(self.y) > 0)
             counted, _ = self.unit.counted(self.source, self.members[known], known)
             self._may_score = np.zeros(len(self.y), dtype=bool)
@@ -88,7 +88,7 @@ class SearchContext:
         return rows[self._may_score[rows]]
 
     def fit(self, tasks: Iterable[Task]) -> tuple[list[Any], NDArray[np.int64]]:
-        """Carry out the fits of a phase; one that releases too little to go on is None, and scores nothing."""
+        """Carry out the fits of a phase. If a fit releases too little, the model is None, and its score is 0."""
         prepared = []
         for task in tasks:
             budgets = self.prices.budgets(task.candidate, task.portion)
@@ -107,26 +107,26 @@ class SearchContext:
         return [model for model, _ in done], np.array([count for _, count in done], dtype=np.int64)
 
     def _known(self, rows: NDArray[np.intp] | None) -> NDArray[np.intp] | None:
-        """Leave out rows whose label is unknown, as each fit would: alone in a part, they could make it fail."""
+        """Leave out rows with unknown labels, as each fit would. A part with such rows only could make it fail."""
         if self._labelled:
             return np.flatnonzero(self.y >= 0) if rows is None else rows[self.y[rows] >= 0]
         return rows
 
     def _seed(self) -> int | None:
-        """Noise of its own for each fit: from the operating system, or from the search's seed and a counter."""
+        """Return the seed of a fit: None for the operating system's noise, or from the search's seed and a counter."""
         self._fits += 1
         if not self.source.seeded:
             return None
         return int(self.source.stream(f"fit {self._fits}").words(1)[0] >> np.uint64(32))
 
     def select(self, models: list[Any], scores: NDArray) -> int:
-        """Return which of the fits is the best, by the planned mechanism; `scores` holds sums, or tables."""
+        """Return the position of the best fit, by the planned mechanism. `scores` holds sums, or tables."""
         fitted = np.array([position for position, model in enumerate(models) if model is not None], dtype=np.intp)
         if len(fitted) == 0:
-            raise NotEnoughDataError("no candidate's mechanisms released enough to go on; the charge stands")
+            raise NotEnoughDataError("no candidate could be fitted from its noisy statistics. The budget was charged")
         if isinstance(self.score, Table):
             noisy = self.session.release(_SELECTION, scores.astype(np.float64))
-            # Noise may leave no count that a score could be divided by: such a candidate is the worst.
+            # If no noisy count is positive, the score is not defined. Such a candidate is the worst.
             found = np.nan_to_num([self.score.value(table) for table in noisy[fitted]], nan=-np.inf)
             return int(fitted[found.argmax()])
         value = scores[fitted].astype(np.float64)
@@ -142,7 +142,7 @@ class SearchContext:
         (model,), _ = self.fit([Task(candidate, portion, None, None)])
         if model is None:
             raise NotEnoughDataError(
-                "the chosen candidate's mechanisms released too little to go on; the charge stands"
+                "the chosen candidate could not be fitted from its noisy statistics. The budget was charged"
             )
         return model
 
@@ -154,7 +154,7 @@ def _rows(data: Any, rows: NDArray[np.intp] | None) -> Any:
 def _fit_and_count(
     model: Any, X: Any, y: Any, groups: NDArray | None, test: tuple[Any, NDArray] | None, score: Score | Table | None
 ) -> tuple[Any, Any]:
-    """Fit on one part, and count gains, or rows in cells, on another. Warnings are about a part, and not released."""
+    """Fit on one part, and count gains, or rows in cells, on another. Warnings are private, and are suppressed."""
     with silence(), np.errstate(all="ignore"):
         model = fitted_or_none(model, X, y, groups)
         if test is None or score is None:
@@ -163,10 +163,9 @@ def _fit_and_count(
 
 
 def fitted_or_none(model: Any, X: Any, y: Any, groups: NDArray[np.intp] | None = None) -> Any:
-    """Fit, and return the model, or None if its mechanisms released too little to go on."""
-    # That alone is an outcome that was paid for, and may decide which candidates are compared. If every error led to
-    # None, a record on which a candidate fails would exclude that candidate with certainty. Other errors end the
-    # search.
+    """Fit, and return the model, or None if its mechanisms released too little."""
+    # This outcome was charged, and may decide which candidates are compared. If every error led to None, a record on
+    # which a candidate fails would exclude that candidate with certainty. Therefore other errors end the search.
     try:
         return as_released(with_groups(model, groups).fit(X, y))
     except NotEnoughDataError:
@@ -175,20 +174,20 @@ def fitted_or_none(model: Any, X: Any, y: Any, groups: NDArray[np.intp] | None =
         failure: Exception = CertificateError(*error.args)
     except Exception as error:
         failure = RuntimeError(
-            f"a fit of the search failed with {type(error).__name__}; the charge stands. The guarantee does not cover "
-            "that a fit fails"
+            f"a fit of the search failed with {type(error).__name__}. The budget was charged, and the "
+            "guarantee does not cover the error"
         )
-    # Outside the handler: the original message may be about records.
+    # It is raised outside the handler, because the original message may be about records.
     try:
         raise failure
     finally:
-        # An error that its own traceback refers to would keep the records in memory.
+        # An error in its own traceback would keep the records in memory.
         del failure
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The position of the chosen candidate, and the fitted estimator, which is None if there is none."""
+    """The position of the chosen candidate, and the fitted estimator or None."""
 
     index: int
     estimator: Any
@@ -196,7 +195,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Strategy(ABC):
-    """A way to search; with `refit`, the chosen candidate is fitted to all records at the end."""
+    """A way to search. With `refit`, the chosen candidate is fitted to all records at the end."""
 
     n_candidates: int
     refit: bool
@@ -205,10 +204,10 @@ class Strategy(ABC):
 
     @abstractmethod
     def sequence(self, prices: Prices) -> Sequence_:
-        """Return the costs of everything that takes place."""
+        """Return the costs of all releases."""
 
     def settled(self, prices: Prices) -> Prices | None:
-        """Return the prices at which everything is within the budget, or None if there are none."""
+        """Return the prices at which all releases are within the budget, or None if there are none."""
         found = settle(prices, self.sequence)
         return found if within(self.sequence(found), prices.whole) else None
 
@@ -217,11 +216,11 @@ class Strategy(ABC):
         """Return the releases of the search itself, at settled prices."""
 
     def fit_portions(self, prices: Prices) -> tuple[Fraction, ...]:
-        """Return the portions of the budget that fits may cost."""
+        """Return the portions of the budget for fits."""
         return tuple(portion for _, portion in self.portions())
 
     def fits(self) -> tuple[str, ...]:
-        """Describe the fits that take place, one line for each kind."""
+        """Describe the fits, with one line for each kind."""
         (fraction, portion), (_, last) = self.portions()
         number = f"{self._fits_each * self.n_candidates} fits, {self._fits_each} of each candidate"
         lines = [f"{number}, to a fraction {fraction:.3g} of the records: share {float(portion):.3g} each"]
@@ -229,11 +228,11 @@ class Strategy(ABC):
             lines.append(f"a last fit of the choice to all records: share {float(last):.3g}")
         return tuple(lines)
 
-    #: Whether the number of fits is private, which the time of a phase would tell.
+    #: Whether the number of fits is private. The time of a phase would disclose it.
     hides_fits: ClassVar[bool] = False
 
     def phases(self) -> Phases:
-        """Return what takes place, one after the other, with numbers of fits that are public."""
+        """Return the phases in order, with public numbers of fits."""
         phases = [("fits", self._fits_each * self.n_candidates), (_SELECTION, 0)]
         return [*phases, ("refit", 0)] if self.refit else phases
 
@@ -250,7 +249,7 @@ class Strategy(ABC):
         """Return the fraction of records and portion of the budget of a trained candidate, and of the final model."""
 
     def signal(self, whole: Budget) -> float:
-        """Return the signal, in (0, 1], of a candidate and the final model, compared with one fit with everything."""
+        """Return the signal, in (0, 1], of a candidate and the final model, compared with one fit to all records."""
         # The noise of a fit is inversely proportional to the number of records and to the Gaussian-DP parameter, or to
         # epsilon. The comparison and the final model have equal weights in the mean.
         power = 1.0 if whole.delta == 0 else 0.5
@@ -263,7 +262,7 @@ class Strategy(ABC):
 
 @dataclass(frozen=True)
 class Single(Strategy):
-    """One candidate: nothing to choose."""
+    """A single candidate, without a choice."""
 
     name = "single"
 
@@ -287,7 +286,7 @@ class Single(Strategy):
 
 
 def _selection(prices: Prices, portion: Fraction, theorem: Theorem) -> Release:
-    """The release of the choice: a theorem of the strategy covers sums, and theorem 6 tables."""
+    """Return the release of the choice. A theorem of the strategy covers sums, and theorem 6 covers tables."""
     source = Theorem("Model selection", 6) if prices.size else theorem
     return Release(_SELECTION, prices.choice(portion)[0], float(portion), source)
 
@@ -296,7 +295,7 @@ def _selection(prices: Prices, portion: Fraction, theorem: Theorem) -> Release:
 class OnParts(Strategy):
     """Candidates are trained on some records and compared on others."""
 
-    validation: float  # Probability that a record compares, and does not train.
+    validation: float  # Probability that a record is used to compare, and not to train.
     refit_portion: Fraction  # Portion of the budget for a last fit to all records.
 
     @property
@@ -306,7 +305,7 @@ class OnParts(Strategy):
     @property
     @abstractmethod
     def _training(self) -> Fraction:
-        """What one candidate's fit may cost."""
+        """Return the portion of the budget for the fit of one candidate."""
 
     def sequence(self, prices: Prices) -> Sequence_:
         last = prices.any_fit(self.refit_portion) if self.refit else ()
@@ -314,7 +313,7 @@ class OnParts(Strategy):
 
     @abstractmethod
     def _trainings(self, prices: Prices) -> tuple[Sequence_, ...]:
-        """What takes place on the parts that train."""
+        """Return the costs on the training parts."""
 
     def releases(self, prices: Prices) -> tuple[Release, ...]:
         return (_selection(prices, self._rest, Theorem("Model selection", 1)),)
@@ -328,7 +327,7 @@ class OnParts(Strategy):
 
     @abstractmethod
     def _probabilities(self) -> tuple[float, ...]:
-        """Of the parts that train."""
+        """Return the probabilities of the training parts."""
 
     def portions(self) -> tuple[tuple[float, Fraction], tuple[float, Fraction]]:
         trained = self._probabilities()[0], self._training
@@ -411,7 +410,7 @@ class KFold(Strategy):
         ]
         models, counts = shop.fit(tasks)
         shape = self.n_candidates, self.n_folds
-        # A candidate is out of the question only where none of its fits went on.
+        # A candidate is excluded only if none of its fits succeeded.
         succeeded = [any(m is not None for m in models[c * self.n_folds :][: self.n_folds]) for c in range(shape[0])]
         best = shop.select(
             [True if one else None for one in succeeded], counts.reshape(shape + counts.shape[1:]).sum(axis=1)
@@ -423,7 +422,7 @@ class KFold(Strategy):
 class Repeat(Strategy):
     """The best of a random number of runs, each of a random candidate."""
 
-    validation: float  # Probability that a record compares, and does not train.
+    validation: float  # Probability that a record is used to compare, and not to train.
     mean: float  # With `shape`, the law of the number of runs.
     shape: float
 
@@ -456,7 +455,7 @@ class Repeat(Strategy):
     hides_fits = True
 
     def phases(self) -> Phases:
-        # The number of runs is drawn and must stay hidden, so that no step is reported.
+        # The number of runs is random and must stay hidden. Therefore no step is reported.
         return [("runs", 0), (_SELECTION, 0)]
 
     def signal(self, whole: Budget) -> float:
@@ -481,7 +480,7 @@ class Repeat(Strategy):
 
 
 def missed(n_candidates: int, mean: float, shape: float) -> float:
-    """Return the probability that no run is of a given candidate."""
+    """Return the probability that a given candidate is in no run."""
     log_gamma = math.log(runs_parameter(mean, shape))
     other = 1 - 1 / n_candidates
     if log_gamma == 0:
@@ -492,7 +491,7 @@ def missed(n_candidates: int, mean: float, shape: float) -> float:
 
 @lru_cache(maxsize=256)
 def _gaussian_runs(whole: Budget, mean: float, shape: float) -> float:
-    """The Gaussian-DP parameter that runs may have, as a part of the whole's."""
+    """Return the Gaussian-DP parameter of the runs, as a part of that of the whole."""
     mu = gaussian_mu(*whole)
     low, high = 0.0, 1.0
     for _ in range(10):
@@ -528,7 +527,7 @@ def make_strategy(
     if n_candidates > 1:
         wanted = [s for s in strategies if name in ("auto", s.name)]
         if name == "auto" and refit != "auto":
-            # A run is its own model, and what has been counted over folds has none without a refit.
+            # A run is its own model. Counts over folds have no model without a refit.
             wanted = [s for s in wanted if not isinstance(s, Repeat if refit else KFold)]
         strategies = sorted(wanted, key=lambda strategy: -strategy.signal(prices.whole))
     for strategy in strategies:
@@ -541,7 +540,7 @@ def make_strategy(
     )
 
 
-#: What a fit to all records at the end may cost, and the choice among folds.
+#: Portions of the budget for the last fit to all records, and for the choice among folds.
 REFIT_PORTION = Fraction(1, 2)
 CHOICE_PORTION = Fraction(1, 20)
 

@@ -1,4 +1,4 @@
-"""The schema of searches and scores: their own, or that of the estimator inside."""
+"""The schema of searches and scores, which may be that of the estimator inside."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..schema.schema import as_schema, read_rows
 
 
 def declared(estimator: Any, name: str) -> Any:
-    """Return a public parameter of an estimator: as it was given, or as it follows from its schema."""
+    """Return a public parameter of an estimator, given or from its schema."""
     return estimator._declared(name) if hasattr(estimator, "_declared") else getattr(estimator, name, None)
 
 
@@ -24,7 +24,7 @@ def first_step(estimator: Any) -> Any:
         if isinstance(estimator, Pipeline):
             estimator = estimator.steps[0][1]
         elif hasattr(estimator, "_model"):
-            # A search, whose estimator has the schema of the search.
+            # A search passes its schema to its estimator.
             estimator = estimator._model()
         else:
             return estimator
@@ -37,8 +37,8 @@ def schema_of(estimator: Any, given: Any = None) -> Schema | None:
 
 
 def rows_of_table(estimator: Any, X: Any) -> Any:
-    """Read a dict of columns or a table of PyArrow by the schema of the estimator; return other rows as they are."""
-    # Rows are taken from what is returned, which these tables do not offer in the way of arrays.
+    """Read a dict of columns or a table of PyArrow by the schema of the estimator. Return other rows as they are."""
+    # The result allows selecting rows as arrays do, which these tables do not.
     of_arrow = type(X).__module__.partition(".")[0] == "pyarrow"
     # Sparse rows by keys are mappings, too.
     of_columns = isinstance(X, Mapping) and not is_sparse(X)
@@ -55,7 +55,7 @@ def rows_of_table(estimator: Any, X: Any) -> Any:
 
 
 def with_schema(estimator: Any, given: Any) -> Any:
-    """Return the estimator, in which the step that reads the table has the given schema."""
+    """Return the estimator with the given schema in the step that reads the table."""
     if given is None:
         return estimator
     found = clone(estimator)

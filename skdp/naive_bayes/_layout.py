@@ -1,4 +1,4 @@
-"""How the sums of naive Bayes are listed."""
+"""The layout of the sums of naive Bayes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..schema.columns import Columns
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """How the sums of a class are listed in its row: tables, number of records, first moments, second moments."""
+    """Describe the row of a class: its tables, number of records, first moments and second moments."""
 
     columns: Columns
     n_classes: int
@@ -24,7 +24,7 @@ class Layout:
 
     @property
     def counts_records(self) -> bool:
-        """Whether the records of a class are counted by themselves: each table counts them, too."""
+        """Whether a separate number of records is released. Tables count the records, too."""
         return len(self.columns.table_sizes) == 0
 
     @property

@@ -1,4 +1,4 @@
-"""From noisy sums by class to a model: post-processing of released numbers and public ones. No data are seen here."""
+"""Compute the model of naive Bayes from noisy sums by class. All of it is post-processing."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ._layout import Layout
 
 Array = NDArray[np.float64]
 
-#: A class's mean is drawn to that of all by the variance of its noise over this one, and its variance likewise: squares
-#: of how much classes commonly differ, in units of half the bounds' width.
+#: The mean and the variance of a class are shrunk to those of all records by the variance of their noise over these
+#: numbers, which are squares of typical differences between classes, in units of half the bounds' width.
 SPREAD_OF_MEANS = 0.05
 SPREAD_OF_VARIANCES = 0.005
 
-#: A class's variance differs from that of all if the difference exceeds so many standard deviations of its noise.
+#: A class keeps its variance if that differs from the variance of all records by this times the noise.
 APART = 1.0
 
 # The least variance of a Gaussian, in the same units.
@@ -39,7 +39,7 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """The model, with numeric columns in scaled units. Tables are in the order of the columns' tables."""
+    """The model, with numeric columns in scaled units. Tables are in the order of the columns."""
 
     counts: Array
     log_probabilities: list[Array]
@@ -76,7 +76,7 @@ def estimate(sums: Array, layout: Layout, noise: float, weight: float, options: 
 
 
 def class_counts(sums: Array, layout: Layout, noise: float) -> Array:
-    """Return the numbers of records by class. Fewer records than the noise cannot be told from none."""
+    """Return the numbers of records by class. Numbers below the noise are raised to it."""
     counts, deviation = class_totals(sums, layout, noise)
     return np.maximum(counts, max(1.0, deviation))
 
@@ -94,14 +94,14 @@ def class_totals(sums: Array, layout: Layout, noise: float) -> tuple[Array, floa
 
 
 def warn_of_declarations(sums: Array, layout: Layout, noise: float, classes: NDArray, names: NDArray | None) -> None:
-    """Warn of labels and categories that were declared and hardly occur, from released sums."""
+    """Warn of declared labels and categories that hardly occur, from released sums."""
     counts, deviation = class_totals(sums, layout, noise)
     parts = label_parts(classes, counts, deviation)
     n_classes, sizes = len(classes), layout.columns.table_sizes
     columns, ordered = layout.columns, layout.columns.ordered
     for j, start, size in zip(columns.tables.tolist(), np.cumsum(sizes) - sizes, sizes, strict=True):
         if not ordered[j] or j in columns.declared:
-            # The last cell of categories holds what is no category.
+            # The last cell holds unknown categories.
             name, cells = j if names is None else str(names[j]), sums[:, start : start + size].sum(axis=0)
             of_cell, of_total = noise * math.sqrt(n_classes), deviation * math.sqrt(n_classes)
             n_declared = columns.declared.get(j, size - 1)
@@ -112,7 +112,7 @@ def warn_of_declarations(sums: Array, layout: Layout, noise: float, classes: NDA
 def moments(
     first: Array, second: Array, counts: Array, noise: float, second_noise: float, smoothing: float
 ) -> tuple[Array, Array]:
-    """Return means and variances by class, drawn to those of all records where a class has few."""
+    """Return means and variances by class, shrunk to those of all records where a class has few records."""
     n = counts[:, None]
     share = n / counts.sum()
     mean = np.clip(first / n, -1.0, 1.0)
@@ -122,11 +122,11 @@ def moments(
     variance = np.clip(second / n + 0.5 - mean**2, _LEAST_VARIANCE, 1.0)
     error = second_noise / n
     kept = SPREAD_OF_VARIANCES / (SPREAD_OF_VARIANCES + error**2)
-    # A difference of variances changes the scores of all rows near the mean. One that noise explains is left out.
+    # A difference of variances changes the scores of all rows near the mean. Noise must not explain it.
     noise_of_difference = APART * np.hypot(error, 2 * mean * noise / n)
     difference = np.abs(variance - (share * variance).sum(axis=0))
     kept = kept * (1 - (noise_of_difference / np.maximum(difference, noise_of_difference + _TINY)) ** 2)
-    # Too small a variance harms more than one too large: the noise's deviation is added.
+    # A variance that is too small harms more than one that is too large. Therefore the noise is added.
     variance += np.minimum(error, 1.0)
     pooled = (share * variance).sum(axis=0)
     variance = kept * variance + (1 - kept) * pooled
@@ -134,7 +134,7 @@ def moments(
 
 
 def moment_information(means: Array, variances: Array, counts: Array) -> Array:
-    """Return that of Gaussian columns and the class, if all records together were Gaussian, too."""
+    """Return the mutual information of Gaussian columns and the class, as if all records together were Gaussian."""
     share = counts / counts.sum()
     whole = share @ (variances + (means - share @ means) ** 2)
     information: Array = np.maximum(np.log(whole) - share @ np.log(variances), 0.0) / 2

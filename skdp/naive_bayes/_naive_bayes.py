@@ -1,7 +1,7 @@
 r"""Naive Bayes for categorical and numeric features (Vaidya, Shafiq, Basu and Hong 2013), from one joint release.
 
-What is released are sums by class: how often each category and each bin occurs, and first and second moments of what is
-modelled as Gaussian. A record touches the row of its own class alone. The model is computed from the release.
+Sums by class are released: how often each category and each bin occurs, and first and second moments of Gaussian
+features. A record affects only the row of its own class. The model is computed from the release.
 """
 
 from __future__ import annotations
@@ -47,96 +47,95 @@ class Parameters:
 
 
 class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMixin, BaseEstimator):
-    r"""Differentially private naive Bayes, for categorical and numeric features together.
+    r"""Differentially private naive Bayes for categorical and numeric features.
 
-    Counts of categories and bins by class, and moments of Gaussian features by class, are released with noise, once. It
-    takes one pass over the data, whatever the number of classes.
+    The counts of categories and bins by class, and the moments of Gaussian features by class, are released once, with
+    noise. The fit takes one pass over the data, for any number of classes.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, with Laplace noise that grows with the
-        number of features; otherwise the noise is Gaussian, and grows with its square root. Choose it far below one
-        over the number of records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the Laplace noise grows with the
+        number of features. Otherwise, the noise is Gaussian, and grows with the square root of this number. Choose a
+        value far below one over the expected number of records.
     bounds : tuple (lower, upper)
-        Bounds of the numeric features, from public knowledge: numbers, or one for each column of X, or one for each
-        numeric column, or one for each numeric column without `bin_edges`. Values beyond are clipped, silently.
-        Entries for other columns are not used, but have to be in order.
+        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column, or
+        one for each numeric column without `bin_edges`. Values beyond are clipped, without a warning. Bounds of other
+        columns are ignored, but must be increasing.
     categorical_features : array-like, default=None
-        Categorical columns: positions, names, or a mask. None for none.
+        Categorical columns, given by positions, names, or a mask. If None, there are none.
     n_categories : int or array-like of int, default=None
-        Numbers of categories of these columns, in the same order; required with them. Categories are coded
-        0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value is
-        unknown: in `fit`, the record is counted, without a category in this column; in `predict`, the column is passed
-        over.
+        Numbers of categories of these columns, in the same order. Required with `categorical_features`. Categories are
+        coded 0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value
+        is unknown. In `fit`, the record is counted, but without a category in this column. In `predict`, the column is
+        ignored.
     numeric : {"binned", "gaussian"}, default="binned"
-        How numeric columns are modelled: by a histogram, or by a Gaussian, in each class.
+        Model of numeric columns in each class: a histogram or a Gaussian.
     n_bins : int, default=16
-        Number of bins, of equal width within the bounds.
+        Number of bins of equal width within the bounds.
     bin_edges : dict, default=None
-        Edges of bins for columns that are to have their own, by position or name: increasing, the outer ones included.
-        Values beyond count in the outer bins. Such columns are binned whatever `numeric` says.
+        Edges of the bins of single columns, by position or name, in increasing order, including the outer edges. Values
+        beyond are counted in the outer bins. Such columns are binned for any value of `numeric`.
     alpha : float, default=1.0
-        Records that are added to each category and bin of each class, as in :class:`sklearn.naive_bayes.CategoricalNB`.
+        Number of records that are added to each category and bin of each class, as in
+        :class:`sklearn.naive_bayes.CategoricalNB`.
     var_smoothing : float, default=1e-3
-        Added to the variances of Gaussians, as a multiple of the square of half the bounds' width.
+        Number that is added to the variances of Gaussians, as a multiple of the square of half the bounds' width.
     dependence : float, default=0.15
-        Assumed correlation of features' evidence within a class, in [0, 1]. Naive Bayes counts evidence that
-        features share more than once. The joint evidence is therefore raised to a power below 1, see ``exponent_``. 0
-        leaves it as it is.
+        Assumed correlation of the features' evidence within a class, in [0, 1]. Naive Bayes counts evidence that
+        features share more than once. Therefore the joint evidence is raised to a power below 1 (see ``exponent_``). If
+        0, the evidence is not changed.
     priors : array-like of shape (n_classes,), default=None
-        Public probabilities of the classes, in sorted order. None takes the released frequencies.
+        Public probabilities of the classes, in sorted order. If None, the released frequencies are used.
     classes : array-like, default=None
-        The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
-        in `y` are taken to be public, with a warning.
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
     rows_per_group : int, default=None
-        Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
-        guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
-        it is for one row.
+        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
+        random. The guarantee is then for all rows of a group together, and the noise is `rows_per_group` times as
+        large. If None, the guarantee is for one row.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` gives all labels the same prior probability, unless `priors` is set, and leaves out no records.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
+        ``"balanced"``, all labels have the same prior probability, unless `priors` is set, and no records are left out.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `classes`, `rows_per_group`,
-        `categorical_features` and `n_categories`. A value that is given for one of them counts instead of the
-        schema's. X is then the table itself, with text and missing values.
+        `categorical_features` and `n_categories`. A parameter that is set takes precedence over the schema. X is then
+        the table, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted.
+        Label set, sorted.
     class_count_ : ndarray of shape (n_classes,)
         Private estimates of the numbers of records.
     class_prior_ : ndarray of shape (n_classes,)
         Probabilities of the classes.
     feature_log_prob_ : list of length n_features
         For each categorical or binned column, logarithms of private probabilities of its categories or bins, of shape
-        (n_classes, n_categories); None for a Gaussian one.
+        (n_classes, n_categories). None for a Gaussian column.
     bin_edges_ : list of length n_features
-        For each binned column, its public edges; None for others.
+        Public edges of the bins of each binned column. None for other columns.
     theta_, var_ : ndarray of shape (n_classes, n_features)
-        Private means and variances of Gaussian columns; NaN for others.
+        Private means and variances of Gaussian columns. NaN for other columns.
     exponent_ : float
-        The power to which the joint evidence of the features is raised, in (0, 1].
+        Power to which the joint evidence of the features is raised, in (0, 1].
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     feature_importances_ : ndarray of shape (n_features,)
-        Mutual information of each column and the label by the model, divided by the sum.
+        Mutual information of each column and the label under the model, divided by the sum over columns.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
@@ -145,11 +144,12 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
 
     Notes
     -----
-    **Privacy.** Released is one vector, once: for each class, the counts of all tables, and sums of :math:`(v, a(v^2 -
-    1/2))` for Gaussian columns scaled into [-1, 1]. Adding or removing one record changes the row of its own class,
-    by at most :math:`\sqrt{m + (1 + a^2/4) g}` in L2 norm and :math:`m + (1 + a/2) g` in L1 norm for :math:`m`
-    tables and :math:`g` Gaussian columns, whatever the number of classes. Everything else is computed from the
-    release. Not covered: that `fit` raises an error for values that are not finite, and how long it takes.
+    **Privacy.** One vector is released once. For each class, it has the counts of all tables, and the sums of
+    :math:`(v, a(v^2 - 1/2))` for Gaussian columns scaled into [-1, 1]. Adding or removing one record changes only the
+    row of its class, by at most :math:`\sqrt{m + (1 + a^2/4) g}` in L2 norm and :math:`m + (1 + a/2) g` in L1 norm, for
+    :math:`m` tables, :math:`g` Gaussian columns and any number of classes (:ref:`naive Bayes, theorem 1
+    <naive-bayes-theorem-1>`). The rest is post-processing. The guarantee covers neither an error for values that are
+    not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -234,7 +234,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         model = estimate(sums, layout, noise, moment_weight(mechanism), parameters.options)
         priors = check_priors(self.priors, shape.n_classes)
         if priors is None and isinstance(self.class_weight, str):
-            # With balanced weights, all labels have the same weight, and within a label nothing changes.
+            # With balanced weights, all labels have the same weight, and the records of a label stay as they are.
             priors = np.full(shape.n_classes, 1 / shape.n_classes)
         theta = np.full((shape.n_classes, shape.n_features), np.nan)
         var = theta.copy()
@@ -256,7 +256,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         return "cells" if self.numeric == "binned" else "codes"
 
     def _fixed_cost(self) -> PrivacyCost | None:
-        # Numbers of columns and of labels change dimensions only.
+        # The numbers of columns and of labels change dimensions only.
         parameters = self._check_parameters()
         epsilon, delta = parameters.epsilon, parameters.delta
         event: PrivacyEvent = PureEvent(epsilon)

@@ -1,8 +1,8 @@
-r"""Sums by class of sparse rows, and their evidence: what all zeros add, and what stored entries add to that.
+r"""Sums by class and evidence of sparse rows, from a row of zeros and the differences of stored entries.
 
-A row is a row of zeros with some entries replaced. Sums of a class are therefore the number of its records times those
-of a row of zeros, plus differences for the stored entries. All are integers in units of the lattice, as for dense rows,
-and so the sums are the same numbers.
+A sparse row is a row of zeros with some entries replaced. Therefore the sums of a class are the number of its records
+times the sums of a row of zeros, plus differences for the stored entries. All sums are integers in units of the
+lattice, as for dense rows, so that both give the same numbers.
 """
 
 from __future__ import annotations

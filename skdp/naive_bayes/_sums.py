@@ -1,8 +1,8 @@
 r"""The release of naive Bayes: sums by class, in one joint release.
 
-For each class: the counts of all tables, and for each Gaussian column the sums of :math:`v` and of
-:math:`a(v^2 - 1/2)`, for values :math:`v` scaled into [-1, 1]. Where there is no table, the number of records as well.
-The values of each record lie on a lattice before anything is added, so that sums are exact.
+Each class has the counts of all tables, and for each Gaussian column the sums of :math:`v` and of :math:`a(v^2 - 1/2)`,
+for values :math:`v` scaled into [-1, 1]. If there is no table, it also has the number of records. The values of each
+record are rounded to a lattice before they are added, so that sums are exact.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 SUMS = "sums by class"
 THEOREM = Theorem("Naive Bayes", 1)
 
-# Entries of a matrix that says which class each row of a block is in.
+# Entries of a matrix that holds the class of each row of a block.
 _MOST_INDICATORS = 2**22
 
 # Rows of a block.
@@ -42,12 +42,12 @@ def plan(epsilon: float, delta: float, layout: Layout, unit: Unit = ONE_RECORD) 
 
 
 def sums_by_class(X: Any, codes: NDArray[np.intp], layout: Layout, mechanism: Mechanism) -> Array:
-    """Return the sums, of shape (n_classes, width), on the lattice if there is to be noise."""
+    """Return the sums, of shape (n_classes, width). They lie on the lattice if noise is added."""
     bits = moment_bits(mechanism, layout.n_moments)
     if issparse(X):
         total = sum_over_rows(SparseStatistic(layout, bits), X, codes, block_rows=_MOST_ROWS)
     else:
-        # Where tables are large, blocks are, too: each has a total of its own.
+        # Each block has totals of its own. Therefore blocks are larger if tables are large.
         rows = min(max(_LEAST_ROWS, layout.size // layout.columns.n_features), _MOST_ROWS)
         if layout.n_moments:
             rows = max(1, min(rows, _MOST_INDICATORS // layout.n_classes))

@@ -1,30 +1,30 @@
-r"""Sums of clipped gradients of a network, one per record, without any tensor of gradients.
+r"""Sums of clipped gradients of a network, without a tensor of gradients by record.
 
-A dense layer maps activations :math:`a` to :math:`W^\top a`; the last entry of :math:`a` is the constant 1 of the
-intercepts. With :math:`\delta`, the derivative of a record's loss by that product, the gradient of the record in
-:math:`W` is the matrix :math:`a\delta^\top`, whose squared norm is :math:`\lVert a\rVert^2\lVert\delta\rVert^2`. So the
-norm over all layers takes two sums of squares a layer, and the sum of gradients with weights :math:`c_i` is
-:math:`A^\top\mathrm{diag}(c)\,\Delta`: a product of two matrices (Goodfellow 2015).
+A dense layer maps activations :math:`a` to :math:`W^\top a`. The last entry of :math:`a` is the constant 1 of the
+intercepts. Let :math:`\delta` be the derivative of a record's loss by this product. The gradient of the record in
+:math:`W` is the matrix :math:`a\delta^\top`, whose squared norm is :math:`\lVert a\rVert^2\lVert\delta\rVert^2`.
+Therefore the norm over all layers needs two sums of squares for each layer, and the sum of gradients with weights
+:math:`c_i` is the product of two matrices, :math:`A^\top\mathrm{diag}(c)\,\Delta` (Goodfellow 2015).
 
-**Sensitivity.** A record adds :math:`c\,a\delta^\top` in each layer, with one number c for all, so that the norm of
-what it adds is :math:`c\lVert g\rVert\le C`: for flat clipping, :math:`c=\min(1, C/\lVert g\rVert)`, and for automatic
-clipping, :math:`c = C/(\lVert g\rVert + \gamma)`.
+**Sensitivity.** A record adds :math:`c\,a\delta^\top` in each layer, with the same number c for all layers. The norm of
+its contribution is :math:`c\lVert g\rVert\le C`. Flat clipping has :math:`c=\min(1, C/\lVert g\rVert)`, and automatic
+clipping has :math:`c = C/(\lVert g\rVert + \gamma)`.
 
-**Exact sums.** What a record adds has to be the same whatever records are beside it, bit for bit, or the bound would
-not hold for what is computed. So every factor of a matrix product is a multiple of a power of two, of so few bits that
-all sums of products are exact in any order: rows and activations have 20 bits (rounded), a record's derivatives in a
-layer too, relative to the largest of them, and weights, which are public, as many as are left. The squared norms of a
-layer's activations and derivatives are exact for the same reason; their products, and the sum over layers, are rounded,
-which the margin of the clipping covers. :math:`c\,\delta` is rounded towards zero, so that no norm grows, to the bits
-that make sums over a block exact; sums of blocks are added as integers. What remains are functions of single numbers:
-tanh, products, square roots.
+**Exact sums.** The bound holds for the computed sums only if the contribution of a record is the same, bit for bit, for
+all sets of other records. Therefore every factor of a matrix product is a multiple of a power of two, of so few bits
+that all sums of products are exact in any order. Rows and activations have 20 bits (rounded). A record's derivatives in
+a layer have 20 bits relative to the largest of them. Weights, which are public, have the remaining bits. The squared
+norms of a layer's activations and derivatives are exact for the same reason. Their products, and the sum over layers,
+are rounded; the margin of the clipping covers this. :math:`c\,\delta` is rounded towards zero, so that no norm grows,
+to the bits that make sums over a block exact. Sums of blocks are added as integers. The other operations are functions
+of single numbers: tanh, products, square roots.
 
 **All numbers are finite.** Weights, which are public, are projected to a box. In each layer, a record's derivatives are
-divided by a power of two that makes the largest of them about 1, and the exponents are kept apart. They are limited
-before norms are computed. So what a record adds is a function of that record alone, of norm at most C, for all weights
-and any depth.
+divided by a power of two that makes the largest of them about 1. The exponents are kept separately, and are limited
+before norms are computed. Therefore the contribution of a record is a function of that record alone, of norm at most C,
+for all weights and any depth.
 
-The constant 1 is a hidden unit like the others, with weights that make it so and derivatives that are 0.
+The constant 1 is a hidden unit with fixed weights, and with derivatives that are 0.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from ..solvers.losses import NetworkLoss
 
 Array = NDArray[np.float64]
 
-#: Rows in a block: its activations stay in the cache.
+#: Rows in a block. The activations of a block stay in the cache.
 BLOCK_ROWS = 1024
 
 ACTIVATIONS = ("tanh", "relu")
 
-#: Bits of rows, activations and derivatives, if the squares of a row of them then add up exactly.
+#: Bits of rows, activations and derivatives, if the squares of a row of them add up exactly with so many bits.
 _MOST_BITS = 20
 
 # Input of the constant hidden unit, by activation: tanh rounds to 1, ReLU is 1.
@@ -54,18 +54,18 @@ _CONSTANT = {"tanh": 8.0, "relu": 1.0}
 #: The largest activation. ReLU is clipped, so that activations have a bound.
 LARGEST = {"tanh": 1.0, "relu": 4.0}
 
-# Derivatives may get longer than their bounds by rounding: in layers of 2**16 units by half a step in each entry, which
-# is 2**-18 of the bound there, and so by 2**-10 of the bound together; by less in narrower ones.
+# Rounding may make derivatives longer than their bounds. In layers of 2**16 units, it adds half a step to each entry,
+# which is 2**-18 of the bound, and so 2**-10 of the bound in all. In narrower layers, it adds less.
 _ROUNDING = 1 + 2.0**-8
 
 #: Units of a layer, and hidden layers.
 MOST_UNITS = 2**16
 MOST_LAYERS = 100
 
-#: Weights lie between this and its negative. Rows and activations have entries of about 1, so that nothing is lost.
+#: Weights lie between this and its negative. This does not limit the model, because activations are about 1.
 LARGEST_WEIGHT = 2.0**20
 
-# Exponents of derivatives are at most this, with either sign: no square, product or step leaves the range of doubles.
+# Exponents of derivatives are at most this, with either sign, so that no square, product or step overflows.
 _MOST_EXPONENT = 200
 _LEAST = 2.0**-_MOST_EXPONENT
 
@@ -83,7 +83,7 @@ def square_bits(n_terms: int) -> int:
 
 
 def rounder(step: float) -> float:
-    """Return the number that rounds to multiples of `step`, a power of two, when it is added and subtracted."""
+    """Return the number that rounds to multiples of `step`, a power of two, if it is added and then subtracted."""
     # Rounded values must be below 2**51 steps.
     return 1.5 * 2.0**52 * step
 
@@ -104,7 +104,7 @@ class Clipping:
     automatic: bool  # If True, all gradients are scaled to about `norm`, not only longer ones.
 
     def factors(self, squares: Array) -> Array:
-        """Overwrite squared norms by factors after which no gradient is longer than `norm`.
+        """Overwrite squared norms by factors that scale all gradients to at most `norm`.
 
         The margin of :math:`2^{-40}` exceeds all rounding, that of the product included.
         """
@@ -119,13 +119,13 @@ class Clipping:
 
 @dataclass(frozen=True)
 class Layout:
-    """Shapes of the layers, and where their weights are in one vector. All of it is public."""
+    """Public shapes of the layers, and their positions in the vector of all weights."""
 
     sizes: tuple[int, ...]
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
-        """Of each layer's weights, the intercepts in the last row."""
+        """Shapes of the weights of each layer, with the intercepts in the last row."""
         return [(n_in + 1, n_out) for n_in, n_out in zip(self.sizes, self.sizes[1:], strict=False)]
 
     @property
@@ -205,11 +205,11 @@ class GradientSums:
         return len(self._rows)
 
     def at(self, weights: Array) -> None:
-        """Choose the point at which gradients are taken: public weights, which are rounded (see `project`)."""
+        """Choose the public weights at which gradients are taken. They are rounded (see `project`)."""
         np.copyto(self._point, weights)
         parts = self._layout.parts(project(self._point))
-        # No entry of a layer's derivatives exceeds `bound`, nor their norm `norm`. Beyond the bound of the clipping,
-        # neither matters.
+        # No entry of a layer's derivatives exceeds `bound`, and their norm does not exceed `norm`. Both are limited to
+        # the bound of the clipping.
         bound, norm = self._loss.largest, self._loss.norm
         most = 1 / _SMALL if self._clipping.automatic else 1.0
         for i in range(self._last, -1, -1):
@@ -222,7 +222,7 @@ class GradientSums:
             # Activations include the constant 1, so that no entry of a clipped derivative exceeds the norm.
             step = step_of(min(self._clipping.norm, max(bound, _LEAST) * _ROUNDING * most), self._sum_bits[i])
             self._delta_steps[i] = max(step, self._lattice * _FINER)
-            # Cauchy and Schwarz, for one entry of the next derivative and for all.
+            # By the Cauchy-Schwarz inequality, for one entry of the next derivative and for all entries.
             squares = np.einsum("ij,ij->i", own, own)
             norm = min(norm * _ROUNDING, 1 / _LEAST)
             bound = norm * math.sqrt(float(squares.max()))
@@ -259,11 +259,11 @@ class GradientSums:
 
     @property
     def units(self) -> list[float]:
-        """Powers of two that the sums of each layer are integers of."""
+        """Powers of two of which the sums of each layer are integer multiples."""
         return [delta_step * step for delta_step, step in zip(self._delta_steps, self._steps, strict=True)]
 
     def _block_sum(self, rows: NDArray[np.intp] | None, start: int, end: int) -> list[Array]:
-        """Each layer's sum over a block, as multiples of what derivatives are rounded to."""
+        """Return the sum of each layer over a block, as multiples of the steps of derivatives."""
         n = end - start
         if rows is None:
             inputs, targets, squares = self._rows[start:end], self._targets[start:end], self._row_squares[start:end]
@@ -287,14 +287,14 @@ class GradientSums:
             if weights.shape[1] == 1:
                 np.multiply(deltas[i], weights.T, out=deltas[i - 1])
             else:
-                # The constant unit's derivative is no part of the next product.
+                # The derivative of the constant unit is no part of the next product.
                 np.matmul(deltas[i], weights.T, out=deltas[i - 1])
             self._differentiate(activations[i], deltas[i - 1], self._spare[i - 1][:n])
             exponents += self._round(deltas[i - 1], i - 1)
             scales.insert(0, _power(exponents))
 
         squares = self._squares(squares, activations, deltas, scales)
-        # All bounds say that there are none. If one did not hold, a record would still harm no other.
+        # The bounds exclude such values. If a bound did not hold, a record would still not affect other records.
         broken = ~np.isfinite(squares)
         if broken.any():
             for values in (squares, *activations[1:], *deltas):
@@ -309,7 +309,7 @@ class GradientSums:
         return sums
 
     def _squares(self, row_squares: Array, activations: list[Array], deltas: list[Array], scales: list[Array]) -> Array:
-        """Squared norms of gradients, over all layers."""
+        """Return the squared norms of gradients over all layers."""
         total = np.zeros_like(row_squares)
         for i, (a, delta, scale) in enumerate(zip(activations, deltas, scales, strict=True)):
             own = np.einsum("ij,ij->i", delta, delta)
@@ -342,9 +342,9 @@ class GradientSums:
             delta[:, -1] = 0.0
 
     def _round(self, delta: Array, layer: int) -> NDArray[np.int32]:
-        """Divide a row's derivatives by the power of two above the largest, whose exponent is returned, and round."""
+        """Round a row's derivatives after division by the power of two above the largest. Its exponent is returned."""
         sizes = np.abs(delta, out=self._spare[layer][: len(delta)])
-        # In half the time of sizes.max(axis=1).
+        # This takes half the time of sizes.max(axis=1).
         largest = np.maximum.reduceat(sizes.ravel(), np.arange(0, sizes.size, sizes.shape[1]))
         exponents = np.maximum(np.frexp(largest)[1], -_MOST_EXPONENT)
         delta *= np.ldexp(1.0, -exponents)[:, None]

@@ -1,9 +1,9 @@
 r"""Multilayer perceptrons, trained by noisy gradient steps (Abadi et al. 2016).
 
-Released are sums of clipped gradients over Poisson samples of the records, one a step, with Gaussian noise (see
-`GradientSums` for what a record adds), and the number of records, unless it is declared. The weights that a step begins
-with are functions of what was released before, so that everything after a sum is post-processing: Adam, averages of
-iterates, penalties, and the network itself.
+Each step releases the sum of clipped gradients over a Poisson sample of the records, with Gaussian noise (see
+`GradientSums` for the contribution of a record). The number of records is released first, unless it is declared. The
+weights at the start of a step are functions of earlier releases. Therefore Adam, averages of iterates, penalties and
+the network itself are post-processing.
 """
 
 from __future__ import annotations
@@ -64,17 +64,17 @@ Array = NDArray[np.float64]
 CLIPPINGS = ("flat", "automatic")
 LOSSES = ("squared_error", "huber")
 
-#: What `fit` does where it is not told. Larger samples and more steps help little, and cost time. Samples of so many
-#: records are enough, whatever their part in the whole.
+#: Defaults of `fit`. Larger samples and more steps help little, and take time. So many records in a sample are enough
+#: for any number of records.
 RATE = 0.1
 ENOUGH_RECORDS = 16384
 STEPS = 1000
 
-#: Norms that gradients are clipped to. Where labels are uncertain, clipping makes probabilities too sure: at the end,
-#: the rare label's gradients are clipped, and the common one's are not. The smaller the norm, the surer.
+#: Default clipping bounds. If labels are uncertain, clipping makes probabilities too extreme, because at the end the
+#: gradients of the rare label are clipped, and those of the common label are not. A smaller norm has a larger effect.
 LABEL_GRAD_NORM, TARGET_GRAD_NORM = 2.0, 1.0
 
-# Where residuals are clipped, as a multiple of half the width of the bounds of the targets.
+# Clipping bound of residuals, as a multiple of half the width of the bounds of the targets.
 _THRESHOLDS = {"squared_error": 4.0, "huber": 0.2}
 
 _THEOREM = Theorem("Neural networks", 1)
@@ -108,7 +108,7 @@ class Parameters:
         return self.schedule.plan(self.epsilon, self.delta, self.clipping.norm, layout.size, _THEOREM, after)
 
     def descent(self, noise: float, loss: NetworkLoss) -> Descent:
-        """Return what is done with gradients that have noise of a given standard deviation, on average over records."""
+        """Return the optimizer for mean gradients with noise of this standard deviation."""
         rate, labels = self.learning_rate, loss.out_activation != "identity"
         if rate is None:
             n_steps = self.schedule.n_steps
@@ -145,7 +145,7 @@ def scaled_rows(X: NDArray, data_norm: float) -> tuple[Array, float]:
     n_columns = X.shape[1] + 1
     scale = input_scale(X.shape[1], data_norm)
     step = step_of(math.sqrt(n_columns), square_bits(n_columns))
-    # Entries may be so small that they underflow, which nobody shall be told.
+    # Entries may underflow. A warning of NumPy would depend on the data.
     with np.errstate(all="ignore"):
         rows = clip_rows(X, data_norm, 1.0).array
         for start in range(0, len(rows), BLOCK_ROWS):
@@ -163,7 +163,7 @@ def input_scale(n_features: int, data_norm: float) -> float:
 def _postprocess_weights(
     weights: Array, layout: Layout, scale: float, targets: Scaling | None, lines: Sequence[Line] = ()
 ) -> tuple[list[Array], list[Array]]:
-    """Return weights and intercepts for rows and targets that are not scaled, with a line after each output, if any."""
+    """Return weights and intercepts for unscaled rows and targets. Outputs may have a final linear map."""
     parts = layout.parts(weights)
     coefs, intercepts = [part[:-1].copy() for part in parts], [part[-1].copy() for part in parts]
     coefs[0] *= scale
@@ -178,7 +178,7 @@ def _postprocess_weights(
 
 
 def _outputs(X: NDArray, coefs: list[Array], intercepts: list[Array], activation: str) -> Array:
-    """Return the outputs of a network, each row's independent of all other rows."""
+    """Return the outputs of a network. The output of a row does not depend on other rows."""
     out = np.empty((len(X), len(intercepts[-1])))
     with np.errstate(all="ignore"):
         for start in range(0, len(X), BLOCK_ROWS):
@@ -199,13 +199,13 @@ def _gradient_sums(data_norm: float, fixed: tuple[Any, ...], X: NDArray, targets
 
 
 def initial_normals(size: int, stream: BitStream) -> Array:
-    """Draw the standard normal numbers that initial weights are made of. They are public."""
+    """Draw the public standard normal numbers for initial weights."""
     return rounded_normal(2.0**_NORMAL_BITS, size, stream).astype(np.float64) * 2.0**-_NORMAL_BITS
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """What is public about a network, besides its parameters."""
+    """The public facts about a network, besides its parameters."""
 
     loss: NetworkLoss
     layout: Layout
@@ -213,7 +213,7 @@ class Design:
 
 
 class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
-    """Base of the two: parameters, the descent, and the way through the layers."""
+    """Base of both estimators: parameters, the descent, and the forward pass."""
 
     _takes_parts = True
     _released = frozenset({"coefs_", "intercepts_"})
@@ -224,7 +224,10 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     def _check_parameters(self) -> Parameters:
         delta = check_delta(self.delta)
         if delta == 0:
-            raise ValueError("delta must be positive: many steps with Gaussian noise have no guarantee with delta=0")
+            raise ValueError(
+                "delta must be positive, because the steps add Gaussian noise. Choose a value far below one over "
+                "the expected number of records"
+            )
         norm = self.max_grad_norm
         if not (isinstance(norm, str) and norm == "auto"):
             norm = check_positive(norm, "max_grad_norm", least=1e-6, most=1e6)
@@ -258,7 +261,7 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
 
     @abstractmethod
     def _loss_of(self, shape: Shape) -> NetworkLoss:
-        """Return the loss for so many classes or targets."""
+        """Return the loss for a number of classes or targets."""
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         loss = self._loss_of(shape)
@@ -328,72 +331,70 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
 class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     r"""Differentially private multilayer perceptron for classification.
 
-    A network of dense layers, trained on the log loss by noisy gradient steps. Nothing has to be tuned: steps, batches
-    and learning rates follow from public rules.
+    A network of dense layers, trained on the log loss by noisy gradient steps. It needs no tuning, because public rules
+    choose steps, batches and learning rates.
 
     Parameters
     ----------
     hidden_layer_sizes : int or tuple of int, default=(64,)
-        Numbers of units of the hidden layers, of which there are at most 100; ``()`` is a linear model.
+        Numbers of units of the hidden layers, of which there are at most 100. ``()`` is a linear model.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=1e-5
-        Privacy budget of one fit, in (0, 1). Choose it far below one over the number of records.
+        Privacy budget of one fit, in (0, 1). Choose a value far below one over the expected number of records.
     data_norm : float
-        Largest L2 norm of a row of X, from public knowledge. Longer rows are scaled down to it, silently.
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. A smaller norm means less noise and more clipping.
     activation : {"tanh", "relu"}, default="tanh"
-        Of the hidden units. ``"relu"`` is clipped at 4.
+        Activation of the hidden units. ``"relu"`` is clipped at 4.
     solver : {"adam", "sgd"}, default="adam"
-        What is done with the gradients: Adam, or gradient descent with momentum.
+        Optimizer: Adam, or gradient descent with momentum.
     alpha : float, default=0.0
-        L2 penalty on weights, relative to the average loss of a record: its gradient is `alpha` times the weights, and
-        needs no clipping. Intercepts are free. SGD takes proximal steps, which shrink weights and diverge for no
-        `alpha`.
+        L2 penalty on weights, relative to the average loss of a record. Its gradient is `alpha` times the weights, and
+        needs no clipping. Intercepts are not penalised. SGD takes proximal steps, which converge for every `alpha`.
     max_grad_norm : float or "auto", default="auto"
-        Largest L2 norm of what a record adds to a gradient. ``"auto"`` is 2, for inputs that are scaled so that
-        `data_norm` becomes the square root of the number of features. More has probabilities that are less sure, and
-        more noise.
+        Clipping bound: the largest L2 norm of the contribution of a record to a gradient. A larger norm means less
+        extreme probabilities and more noise. ``"auto"`` is 2, for inputs that are scaled so that `data_norm` becomes
+        the square root of the number of features.
     clipping : {"flat", "automatic"}, default="flat"
-        ``"flat"``: gradients that are longer than `max_grad_norm` are scaled down to it. ``"automatic"``: all gradients
-        are scaled to about that length.
+        If ``"flat"``, gradients that are longer than `max_grad_norm` are scaled down to this norm. If ``"automatic"``,
+        all gradients are scaled to about this norm.
     batch_size : int or float, default=None
-        Size of the samples: a float is the probability of each record to be in one, an int the expected number of
-        records, which needs `expected_n`. None is a probability of 0.1, or 16,384 of `expected_n` records if that is
-        less.
+        Size of the samples. A float is the probability that a record is in a sample. An int is the expected number of
+        records in a sample, and needs `expected_n`. If None, the probability is 0.1, or 16,384 of `expected_n` records
+        if that is less.
     n_steps : int, default=None
-        Number of gradient steps, 1e9 at most. None is 1000, unless `epochs` is set.
+        Number of gradient steps, at most 1e9. If None, it is 1000, unless `epochs` is set.
     epochs : float, default=None
-        The number of steps in other words: steps times the probability above.
+        Number of steps times the probability that a record is in a sample, in place of `n_steps`.
     expected_n : float, default=None
-        Number of records that gradients are divided by, if it is publicly known, about. None spends a fiftieth of the
-        budget on a private count.
+        Publicly known, approximate number of records, by which gradients are divided. If None, a fiftieth of the budget
+        is spent on a private count.
     learning_rate_init : float or "auto", default="auto"
-        Of Adam: as a multiple, in each layer, of the standard deviation of its initial weights, one over the root of
-        the number of its inputs. Of SGD: as it is. ``"auto"`` takes formulas of public numbers.
+        Learning rate. For Adam, it is a multiple, in each layer, of the standard deviation of the initial weights,
+        which is one over the root of the number of inputs. ``"auto"`` takes formulas of public numbers.
     momentum : float, default=0.9
-        Of SGD.
+        Momentum of SGD.
     average : float, default=0.5
-        Part of the iterates, the last ones, whose average is the result. 0 takes the last one.
+        Fraction of the last iterates whose average is the result. If 0, the result is the last iterate.
     classes : array-like, default=None
-        The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
-        in `y` are taken to be public, with a warning.
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
+        ``"balanced"``, 4 % of the budget is spent on the counts of the labels. The weights are inversely proportional
+        to these counts, with a ratio of at most 100.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `data_norm` and `classes`. A value that is given
-        for `data_norm` or `classes` counts instead of the schema's. X is then the table itself, with text and
-        missing values.
+        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
+        precedence over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        Source of noise, samples and initial weights. None takes them from the operating system's cryptographic
-        generator. Anything else makes noise that can be reproduced, and subtracted: for tests only.
+        If None, noise, samples and initial weights are cryptographically secure. Other values are for tests only, and
+        give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -402,13 +403,13 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     Attributes
     ----------
     coefs_ : list of ndarray of shape (n_inputs, n_outputs)
-        Private weights of each layer, for features in their own units.
+        Private weights of each layer, for features in their original units.
     intercepts_ : list of ndarray of shape (n_outputs,)
         Private intercepts of each layer.
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted.
+        Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     n_layers_ : int
         Number of layers, input and output included.
     n_outputs_ : int
@@ -416,26 +417,26 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     out_activation_ : str
         ``"logistic"`` for two classes, ``"softmax"`` for more.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    DPMLPRegressor : The same for regression.
-    skdp.linear_model.ObjPertLogReg : A linear model; often as good at small budgets.
+    DPMLPRegressor : Regression by the same method.
+    skdp.linear_model.ObjPertLogReg : A linear model. It is often as accurate at small budgets.
 
     Notes
     -----
-    **Privacy.** In each step, a record is in the sample with the same probability, independently of all others, and
-    adds a gradient over all layers of norm at most `max_grad_norm` to what is released with Gaussian noise. Samples are
-    never counted: sums are divided by their expected size. The noise is calibrated to all steps together by composing
-    the privacy loss distribution of sampled Gaussian noise [2]_. Weights during the descent are functions of releases,
-    and so is what is computed of them. Sums and products with rows are exact, so that the bound holds for what is
-    computed. Initial weights are random and public. Not covered: that `fit` raises an error for values that are not
-    finite, and how long it takes.
+    **Privacy.** In each step, a record is in the sample with the same probability, independently of all others. It adds
+    a gradient over all layers of norm at most `max_grad_norm` to a sum, which is released with Gaussian noise. The
+    sizes of samples stay private, because sums are divided by the expected size. The noise is calibrated to all steps
+    together, by composition of the privacy loss distribution of sampled Gaussian noise [2]_ (:ref:`neural networks,
+    theorem 1 <neural-network-theorem-1>`). Weights are functions of earlier releases. Sums and products with rows are
+    exact, so that the bound holds for the computed numbers. Initial weights are random and public. The guarantee covers
+    neither an error for values that are not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -520,7 +521,7 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         return self._descend(records.X, records.y, parameters, design, session, attributes)
 
     def _fixed_cost(self) -> PrivacyCost | None:
-        # Shapes change the number of weights, which no event depends on.
+        # Shapes change the number of weights only, and no event depends on it.
         return self.privacy_plan(n_features=1, n_classes=2).cost
 
     def _label_scores(self, X: Any) -> Array:
@@ -531,68 +532,67 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
 class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, PrivateNetwork):
     r"""Differentially private multilayer perceptron for regression.
 
-    A network of dense layers, trained on squared errors by noisy gradient steps. Nothing has to be tuned: steps,
-    batches and learning rates follow from public rules.
+    A network of dense layers, trained on squared errors by noisy gradient steps. It needs no tuning, because public
+    rules choose steps, batches and learning rates.
 
     Parameters
     ----------
     hidden_layer_sizes : int or tuple of int, default=(64,)
-        Numbers of units of the hidden layers, of which there are at most 100; ``()`` is a linear model.
+        Numbers of units of the hidden layers, of which there are at most 100. ``()`` is a linear model.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=1e-5
-        Privacy budget of one fit, in (0, 1). Choose it far below one over the number of records.
+        Privacy budget of one fit, in (0, 1). Choose a value far below one over the expected number of records.
     data_norm : float
-        Largest L2 norm of a row of X, from public knowledge. Longer rows are scaled down to it, silently. Features
-        should be centred by public numbers, such as the middle of their bounds.
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. Centre the features by public numbers first, such as the middle of their bounds.
     bounds_y : tuple (lower, upper)
-        Bounds of the targets, numbers or one per column, from public knowledge. Targets beyond are clipped, silently.
+        Public bounds of the targets: numbers, or one for each target. Targets beyond are clipped, without a warning.
     loss : {"squared_error", "huber"}, default="squared_error"
-        ``"huber"`` is linear for residuals beyond a tenth of the width of `bounds_y`, which draws less towards
-        outliers. ``"squared_error"`` is linear beyond twice that width.
+        Loss function. ``"huber"`` is linear for residuals beyond a tenth of the width of `bounds_y`, so that outliers
+        have less effect. ``"squared_error"`` is linear beyond twice that width.
     activation : {"tanh", "relu"}, default="tanh"
-        Of the hidden units. ``"relu"`` is clipped at 4.
+        Activation of the hidden units. ``"relu"`` is clipped at 4.
     solver : {"adam", "sgd"}, default="adam"
-        What is done with the gradients: Adam, or gradient descent with momentum.
+        Optimizer: Adam, or gradient descent with momentum.
     alpha : float, default=0.0
         L2 penalty on weights, relative to the average loss of a record, for targets that are scaled to [-1, 1].
     max_grad_norm : float or "auto", default="auto"
-        Largest L2 norm of what a record adds to a gradient. ``"auto"`` is 1, for inputs that are scaled so that
-        `data_norm` becomes the square root of the number of features, and targets scaled to [-1, 1].
+        Clipping bound: the largest L2 norm of the contribution of a record to a gradient. A larger norm means more
+        noise. ``"auto"`` is 1, for inputs that are scaled so that `data_norm` becomes the square root of the number of
+        features, and targets scaled to [-1, 1].
     clipping : {"flat", "automatic"}, default="flat"
-        ``"flat"``: gradients that are longer than `max_grad_norm` are scaled down to it. ``"automatic"``: all gradients
-        are scaled to about that length.
+        If ``"flat"``, gradients that are longer than `max_grad_norm` are scaled down to this norm. If ``"automatic"``,
+        all gradients are scaled to about this norm.
     batch_size : int or float, default=None
-        Size of the samples: a float is the probability of each record to be in one, an int the expected number of
-        records, which needs `expected_n`. None is a probability of 0.1, or 16,384 of `expected_n` records if that is
-        less.
+        Size of the samples. A float is the probability that a record is in a sample. An int is the expected number of
+        records in a sample, and needs `expected_n`. If None, the probability is 0.1, or 16,384 of `expected_n` records
+        if that is less.
     n_steps : int, default=None
-        Number of gradient steps, 1e9 at most. None is 1000, unless `epochs` is set.
+        Number of gradient steps, at most 1e9. If None, it is 1000, unless `epochs` is set.
     epochs : float, default=None
-        The number of steps in other words: steps times the probability above.
+        Number of steps times the probability that a record is in a sample, in place of `n_steps`.
     expected_n : float, default=None
-        Number of records that gradients are divided by, if it is publicly known, about. None spends a fiftieth of the
-        budget on a private count.
+        Publicly known, approximate number of records, by which gradients are divided. If None, a fiftieth of the budget
+        is spent on a private count.
     learning_rate_init : float or "auto", default="auto"
-        Of Adam: as a multiple, in each layer, of the standard deviation of its initial weights, one over the root of
-        the number of its inputs. It falls to 0 with the square of the share of steps that are left. Of SGD: as it is.
-        ``"auto"`` takes formulas of public numbers.
+        Learning rate. For Adam, it is a multiple, in each layer, of the standard deviation of the initial weights,
+        which is one over the root of the number of inputs. It decreases to 0 with the square of the fraction of steps
+        that are left. ``"auto"`` takes formulas of public numbers.
     momentum : float, default=0.9
-        Of SGD.
+        Momentum of SGD.
     average : float, default=0.5
-        Part of the iterates, the last ones, whose average is the result. 0 takes the last one.
+        Fraction of the last iterates whose average is the result. If 0, the result is the last iterate.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds_y` and `data_norm`. A value that is given
-        for `bounds_y` or `data_norm` counts instead of the schema's. X is then the table itself, with text and
-        missing values.
+        Public facts about the columns of a table, in place of `bounds_y` and `data_norm`. A parameter that is set takes
+        precedence over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        Source of noise, samples and initial weights. None takes them from the operating system's cryptographic
-        generator. Anything else makes noise that can be reproduced, and subtracted: for tests only.
+        If None, noise, samples and initial weights are cryptographically secure. Other values are for tests only, and
+        give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -601,7 +601,7 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     Attributes
     ----------
     coefs_ : list of ndarray of shape (n_inputs, n_outputs)
-        Private weights of each layer, for features and targets in their own units.
+        Private weights of each layer, for features and targets in their original units.
     intercepts_ : list of ndarray of shape (n_outputs,)
         Private intercepts of each layer.
     n_layers_ : int
@@ -611,23 +611,24 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     out_activation_ : str
         ``"identity"``.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    DPMLPClassifier : The same for classification.
-    skdp.linear_model.FunctionalMechLinReg : A linear model; often as good at small budgets.
+    DPMLPClassifier : Classification by the same method.
+    skdp.linear_model.FunctionalMechLinReg : A linear model. It is often as accurate at small budgets.
 
     Notes
     -----
-    **Privacy.** As for :class:`DPMLPClassifier`: each record adds a gradient of norm at most `max_grad_norm` to each
-    sum that it is sampled for, and sums are released with Gaussian noise that is calibrated to all steps together.
-    With ``loss="squared_error"``, six sums of products of predictions and targets come last, for each target. They take
-    two per cent of the budget, and correct the mean and the size of the predictions.
+    **Privacy.** As for :class:`DPMLPClassifier`, each record adds a gradient of norm at most `max_grad_norm` to each
+    sum that it is sampled for. The sums are released with Gaussian noise that is calibrated to all steps together
+    (:ref:`neural networks, theorem 1 <neural-network-theorem-1>`). With ``loss="squared_error"``, six sums of products
+    of predictions and targets are released last, for each target. They take two per cent of the budget, and correct the
+    mean and the size of the predictions (:ref:`gradient descent, theorem 2 <gradient-descent-theorem-2>`).
 
     References
     ----------
@@ -717,7 +718,7 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         )
 
     def _fixed_cost(self) -> PrivacyCost | None:
-        # Shapes change the number of weights, which no event depends on.
+        # Shapes change the number of weights only, and no event depends on it.
         return self.privacy_plan(n_features=1).cost
 
     def _targets(self, n_targets: int) -> Scaling:
@@ -731,7 +732,7 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Features. Neither they nor the predictions are clipped.
+            Features. Features and predictions are not clipped.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""From noisy gradients to weights: post-processing, which costs nothing and sees no data."""
+"""Optimizers, which turn noisy gradients into weights. All of this is post-processing."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ Array = NDArray[np.float64]
 
 SOLVERS = ("adam", "sgd")
 
-# Adam's constants, which are everybody's.
+# The usual constants of Adam.
 _BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8
 
-#: Adam's learning rate times the root of the number of steps, by the activation of the outputs: about how far noise
-#: alone takes a weight, as a multiple of the standard deviation of its layer's initial weights. A step then means the
-#: same for layers of every width.
+#: Adam's learning rate times the root of the number of steps, by the activation of the outputs. It is about the
+#: distance that noise alone moves a weight, as a multiple of the standard deviation of the initial weights of its
+#: layer. Therefore a step has the same effect in layers of every width.
 ADAM_WANDER = 3.0
 
-# Where the noise of all steps, per record and clipping bound, adds up to this, squared errors take half such steps.
+# If the noise of all steps, per record and clipping bound, adds up to this, squared errors take half such steps.
 _HALF_AT = 4.0
 
-#: SGD's learning rate without noise, and how far noise alone may take a weight in all steps together.
+#: SGD's learning rate without noise, and the distance that noise alone may move a weight in all steps together.
 SGD_RATE = 0.5
 SGD_WANDER = 0.05
 
-#: Initial weights of the output layer, as a multiple of those of other layers: predictions start near the middle.
+#: Initial weights of the output layer, as a multiple of those of other layers, to start near the middle.
 OUTPUT_SCALE = 0.1
 
 
@@ -46,23 +46,23 @@ def initial_weights(layout: Layout, normals: Array) -> Array:
 
 
 def adam_rate(noise: float, n_steps: int, labels: bool) -> float:
-    """Return the default learning rate of Adam, from public numbers; for targets it decreases with the noise."""
+    """Return the default learning rate of Adam, from public numbers. For targets, it decreases with the noise."""
     rate = ADAM_WANDER / math.sqrt(n_steps)
     return rate if labels else rate / (1 + noise * math.sqrt(n_steps) / _HALF_AT)
 
 
 def sgd_rate(noise: float, n_steps: int) -> float:
-    """Return the default learning rate of SGD, from public numbers; it decreases with the noise in a mean gradient."""
+    """Return the default learning rate of SGD, from public numbers. It decreases with the noise in a mean gradient."""
     wander = noise * math.sqrt(n_steps)
     return SGD_RATE if wander * SGD_RATE <= SGD_WANDER else SGD_WANDER / wander
 
 
 @dataclass(frozen=True)
 class Descent:
-    """Hold the rule by which gradients become steps; all values are public."""
+    """Hold the rule that turns gradients into steps. All values are public."""
 
     # Adam adds the gradient of the L2 penalty on weights to that of the loss, and its steps are bounded. SGD shrinks
-    # weights after the step. Unlike a gradient step, this proximal step of the penalty diverges for no rate.
+    # weights after the step. Unlike a gradient step, this proximal step of the penalty converges for all rates.
 
     solver: str
     learning_rate: float  # For Adam, a multiple of one over the root of a layer's inputs.
@@ -72,7 +72,7 @@ class Descent:
     decay: bool = False  # Whether Adam's steps get shorter.
 
     def start(self, layout: Layout, weights: Array, n_steps: int) -> _Course:
-        """Begin at a point, for `n_steps` steps to come."""
+        """Start at a point, before `n_steps` steps."""
         return _Course(self, layout, weights, n_steps)
 
 
@@ -87,7 +87,7 @@ class _Course:
         self._second = np.zeros_like(weights)
         self._spare = np.empty_like(weights)
         self._rates = np.full_like(weights, rule.learning_rate)
-        # Of SGD: momentum makes a step of the loss longer, and the penalty keeps its proportion.
+        # For SGD, momentum makes a step of the loss longer. The penalty is scaled alike.
         shrinkage = 1 / (1 + rule.learning_rate * rule.alpha / (1 - rule.momentum))
         self._penalty = np.full_like(weights, rule.alpha)
         self._shrinkage = np.full_like(weights, shrinkage)
@@ -98,7 +98,7 @@ class _Course:
                 rates /= math.sqrt(len(rates) - 1)
 
     def step(self, gradient: Array) -> None:
-        """Take a step along a released gradient, which is overwritten; the step ends in the box of `project`."""
+        """Take a step along a released gradient, which is overwritten. The step ends in the box of `project`."""
         self._taken += 1
         spare = self._spare
         if self._rule.solver == "adam":
@@ -117,7 +117,7 @@ class _Course:
             np.sqrt(spare, out=spare)
             spare += _EPSILON
             np.divide(first, spare, out=spare)
-            # Steps of Adam have one size, so that targets would be missed by it.
+            # All steps of Adam have one size, which would be too large near the end for targets.
             left = 1 - (t - 1) / self._n_steps if self._rule.decay else 1.0
             spare *= left**2 / (1 - _BETA_1**t)
         else:

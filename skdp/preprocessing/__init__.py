@@ -1,4 +1,4 @@
-"""Preprocessing: what needs public numbers alone and is free, and what is learned privately."""
+"""Preprocessing by public numbers, which uses no budget, and private preprocessing."""
 
 from ._binning import PublicBinner
 from ._bounds import BoundsScaler, NormClipper

@@ -1,4 +1,4 @@
-"""What the transformers here share: how rows are read, and that they are mapped one by one."""
+"""The base of the transformers of this package, which read rows and map them one by one."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ..schema.mixin import TakesSchema
 
 Array = NDArray[np.float64]
 
-# Rows that are mapped at once.
+# Number of rows that are mapped at once.
 _ROWS = 4096
 
-# Limits of ranges, and the least distance of their ends: differences, ratios and squares are finite and normal.
+# Limits of ranges, and the least distance of their ends, so that differences, ratios and squares are finite and normal.
 _MOST, _LEAST_WIDTH = 1e100, 1e-100
 
 
 def by_rows(
     mapping: Callable[[Array], NDArray], X: NDArray, n_columns: int, within: tuple[Any, Any] | None = None
 ) -> NDArray:
-    """Apply a mapping to blocks of rows in double precision; return the type of `X`, clipped to `within`."""
+    """Apply a mapping to blocks of rows in double precision. Return the type of `X`, clipped to `within`."""
     out = np.empty((len(X), n_columns), dtype=X.dtype)
     for start in range(0, len(X), _ROWS):
         block = out[start : start + _ROWS]
@@ -44,7 +44,7 @@ def by_rows(
 
 
 def inner_range(low: float, high: float, dtype: np.dtype) -> tuple[Any, Any]:
-    """Return the least and the largest number of a type between two doubles; the first is larger if there is none."""
+    """Return the smallest and largest number of a type between two doubles. The first is larger if there is none."""
     with np.errstate(over="ignore", under="ignore"):
         least, largest = np.array([low, high]).astype(dtype)
         if float(least) < low:
@@ -61,7 +61,7 @@ def towards_zero(values: Array, dtype: np.dtype) -> NDArray:
 
 
 class NumericTransformer(TakesSchema, DiscreetMethods, TransformerMixin, BaseEstimator):
-    """Reads finite dense rows of floating-point numbers, any number of them, and keeps their type."""
+    """Read any number of finite dense rows of floating-point numbers, and keep their type."""
 
     _schema_form = "values"
 
@@ -75,7 +75,7 @@ class NumericTransformer(TakesSchema, DiscreetMethods, TransformerMixin, BaseEst
         return rows
 
     def _transformed_rows(self, X: Any, n_columns: int | None = None) -> NDArray:
-        """Read rows that were transformed."""
+        """Read transformed rows."""
         rows: NDArray = check_quietly(X, dtype=list(FLOATS), ensure_min_samples=0)
         if n_columns is not None and rows.shape[1] != n_columns:
             raise ValueError(f"X has {rows.shape[1]} columns, and there are {n_columns} after the transformation")
@@ -83,7 +83,7 @@ class NumericTransformer(TakesSchema, DiscreetMethods, TransformerMixin, BaseEst
 
 
 class PublicTransformer(NumericTransformer):
-    """Learns nothing from the data but the number and the names of their columns."""
+    """Base of transformers that learn only the number and the names of the columns."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -91,17 +91,17 @@ class PublicTransformer(NumericTransformer):
         return tags
 
     def _check(self, n_features: int) -> Any:
-        """Check parameters for so many columns, and return what follows from them."""
+        """Check parameters for a number of columns, and return derived values."""
         raise NotImplementedError
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check parameters, and note number and names of the columns. Nothing is learned from values.
+        """Check parameters, and store the number and names of the columns. Values of X are not used.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite rows; there may be none.
+            Finite rows. There may be none.
         y : None
             Ignored.
 

@@ -1,4 +1,4 @@
-"""Values to bins, as numbers or as indicators. Rows are mapped one by one; edges are public, or were released."""
+"""Binning of values, to numbers of bins or indicators. Rows are mapped one by one. Edges are public or released."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ MOST_BINS = 10**4
 
 
 class BinTransformer(NumericTransformer):
-    """Base of the binners: everything but where the edges come from."""
+    """Base of the binners, which differ in the source of the edges."""
 
     encode: Any
 
     @abstractmethod
     def _edges(self, n_features: int) -> list[Array]:
-        """Return the edges of each column's bins."""
+        """Return the edges of the bins of each column."""
 
     def _checked_encoding(self) -> str:
         return check_choice(self.encode, "encode", ENCODINGS)
 
     @property
     def data_norm_(self) -> float:
-        """Bound on the L2 norm of transformed rows, at least 1; for indicators, the norm of all of them."""
+        """Bound on the L2 norm of transformed rows, at least 1. For indicators, it is the norm of every row."""
         check_is_fitted(self, "n_features_in_")
         largest: Any = 1.0
         if self._checked_encoding() == "ordinal":
             largest = [len(edges) - 2 for edges in self._edges(self.n_features_in_)]
-        # Where no column has a second bin, all numbers are 0, and any norm holds: 0 would be refused by what follows.
+        # If no column has a second bin, all numbers are 0, and any norm is valid, but later steps would refuse 0.
         return max(norm_of_entries(largest, self.n_features_in_), 1.0)
 
     def transform(self, X: Any) -> NDArray:
-        """Put values into bins.
+        """Map values to bins.
 
         Parameters
         ----------
@@ -76,17 +76,17 @@ class BinTransformer(NumericTransformer):
         return by_rows(indicators, X, int(starts[-1]))
 
     def inverse_transform(self, X: Any) -> NDArray:
-        """Return the middles of bins.
+        """Return the centres of bins.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features) or (n_samples, n_indicators)
-            What `transform` returns.
+            Output of `transform`.
 
         Returns
         -------
         values : ndarray of shape (n_samples, n_features)
-            One for each feature.
+            One value for each feature.
         """
         check_is_fitted(self, "n_features_in_")
         every = self._edges(self.n_features_in_)
@@ -113,12 +113,12 @@ class BinTransformer(NumericTransformer):
         Parameters
         ----------
         input_features : array-like of str, default=None
-            Names before; those seen in `fit` by default.
+            Names of the columns before. If None, those seen in `fit`.
 
         Returns
         -------
         names : ndarray of str objects
-            The same for numbers of bins; with the number of the bin appended for indicators.
+            The same names for numbers of bins. For indicators, the number of the bin is appended.
         """
         names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
         if self._checked_encoding() == "ordinal":
@@ -131,49 +131,50 @@ class BinTransformer(NumericTransformer):
 
 
 class PublicBinner(BinTransformer, PublicTransformer):
-    """Puts values into bins with public edges.
+    """Map values to bins with public edges.
 
     Parameters
     ----------
     bin_edges : array-like or list of array-like, default=None
-        Edges of the bins, increasing: one sequence for all columns, or a list with one for each. The two outer ones
-        only say where the outer bins end on paper: values beyond are counted there. None for bins between `bounds`.
+        Edges of the bins, increasing: one sequence for all columns, or a list with one for each column. Values beyond
+        the outer edges are counted in the outer bins. If None, bins are between `bounds`.
     n_bins : int, default=8
         Number of bins of each column, if `bin_edges` is None.
     bounds : tuple (lower, upper)
-        Between which bins are spaced, if `bin_edges` is None: numbers, or one for each column, from public knowledge.
+        Public bounds between which bins are spaced, if `bin_edges` is None: numbers, or one for each column.
     scale : {"linear", "log", "symlog"}, default="linear"
-        How they are spaced: evenly; evenly in logarithms, for positive bounds; or evenly in the inverse hyperbolic sine
-        of values over `unit`, which is linear near 0 and logarithmic far from it, for both signs.
+        How bins are spaced. ``"linear"`` spaces them evenly. ``"log"`` spaces them evenly in logarithms, and needs
+        positive bounds. ``"symlog"`` spaces them evenly in the inverse hyperbolic sine of values over `unit`, which is
+        linear near 0 and logarithmic far from 0, for both signs.
     unit : float, default=1.0
-        Where ``"symlog"`` turns from linear to logarithmic.
+        Size of values at which ``"symlog"`` changes from linear to logarithmic.
     encode : {"onehot", "ordinal"}, default="onehot"
-        One indicator for each bin, as linear models want it, or the number of the bin, as trees and naive Bayes do
-        (``categorical_features``, with ``n_categories=n_bins``).
+        ``"onehot"`` returns one indicator for each bin, for linear models. ``"ordinal"`` returns the number of the bin,
+        for trees and naive Bayes (``categorical_features``, with ``n_categories=n_bins``).
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`. X is then the table itself, of which all
-        columns must be declared as `Number`, with ``missing="error"``.
+        Public facts about the columns of a table, in place of `bounds`. X is then the table. All of its columns must be
+        declared as `Number`, with ``missing="error"``.
 
     Attributes
     ----------
     bin_edges_ : list of ndarray
-        The edges of each column's bins.
+        Edges of the bins of each column.
     data_norm_ : float
-        Bound on the L2 norm of what comes out, for the `data_norm` of what follows. Each row has as many indicators of
-        1 as there are columns: all have the same norm.
+        Bound on the L2 norm of transformed rows, for the `data_norm` of a later step. Each row has as many indicators
+        of 1 as there are columns, so that all rows have the same norm.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    DPQuantileBinner : Bins that hold about equally many records, learned privately.
+    DPQuantileBinner : Private bins with about equally many records.
 
     Notes
     -----
-    **Privacy.** Each row is mapped by itself, with public numbers: that costs nothing, and data sets that differ by one
-    record still do. Nothing is learned from values.
+    **Privacy.** Each row is mapped separately by public numbers. Therefore neighbouring data sets stay neighbours, and
+    no budget is used. Nothing is learned from values.
 
     Examples
     --------
@@ -213,7 +214,7 @@ class PublicBinner(BinTransformer, PublicTransformer):
 
     @property
     def bin_edges_(self) -> list[Array]:
-        """The edges of each column's bins."""
+        """Edges of the bins of each column."""
         check_is_fitted(self, "n_features_in_")
         return self._edges(self.n_features_in_)
 

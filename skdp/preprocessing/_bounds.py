@@ -1,6 +1,6 @@
-"""Clipping and scaling by public numbers. Each row is mapped by itself, so that neighbouring data sets stay neighbours.
+"""Clipping and scaling by public numbers.
 
-Nothing is released, and nothing is paid.
+Each row is mapped separately, so that neighbouring data sets stay neighbours. No budget is used.
 """
 
 from __future__ import annotations
@@ -19,37 +19,36 @@ from ._base import Array, PublicTransformer, by_rows, check_range, inner_range, 
 
 
 class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
-    r"""Clips each feature to public bounds, and scales these to a range.
+    r"""Clip each feature to public bounds, and scale the bounds to a range.
 
     Parameters
     ----------
     bounds : tuple (lower, upper)
-        Bounds of the features, from public knowledge: numbers, or one for each column. Values beyond are clipped,
-        silently.
+        Public bounds of the features: numbers, or one for each column. Values beyond are clipped, without a warning.
     feature_range : tuple (low, high), default=(-1, 1)
-        What the bounds are mapped to: numbers from -1e100 to 1e100.
+        Range to which the bounds are mapped. Numbers from -1e100 to 1e100.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`. X is then the table itself, of which all
-        columns must be declared as `Number`, with ``missing="error"``.
+        Public facts about the columns of a table, in place of `bounds`. X is then the table. All of its columns must be
+        declared as `Number`, with ``missing="error"``.
 
     Attributes
     ----------
     data_norm_ : float
-        Bound on the L2 norm of what comes out, for the `data_norm` of what follows.
+        Bound on the L2 norm of transformed rows, for the `data_norm` of a later step.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
     DPStandardScaler : Scales by private means and variances.
-    private_bounds : Bounds, where they are not known.
+    private_bounds : Private bounds, if no public bounds are known.
 
     Notes
     -----
-    **Privacy.** Each row is mapped by itself, with public numbers: that costs nothing, and data sets that differ by one
-    record still do. Nothing is learned from values.
+    **Privacy.** Each row is mapped separately by public numbers. Therefore neighbouring data sets stay neighbours, and
+    no budget is used. Nothing is learned from values.
 
     Examples
     --------
@@ -76,7 +75,7 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
         return norm_of_entries(max(abs(low), abs(high)), self.n_features_in_)
 
     def transform(self, X: Any) -> NDArray:
-        """Clip and scale.
+        """Clip and scale rows.
 
         Parameters
         ----------
@@ -86,7 +85,7 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
         Returns
         -------
         scaled : ndarray of shape (n_samples, n_features)
-            Within `feature_range`; for rows in single precision, which stay so, also after rounding.
+            Values within `feature_range`, also after rounding. Rows in single precision stay in single precision.
         """
         X = self._rows(X, reset=False)
         lower, upper, low, high = self._check(X.shape[1])
@@ -104,7 +103,7 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
         return by_rows(scale, X, X.shape[1], within)
 
     def inverse_transform(self, X: Any) -> NDArray:
-        """Undo the scaling; what was clipped stays so.
+        """Undo the scaling. Clipped values stay clipped.
 
         Parameters
         ----------
@@ -114,7 +113,7 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
         Returns
         -------
         original : ndarray of shape (n_samples, n_features)
-            Within the bounds, if `X` is within `feature_range`, but for rounding.
+            Values within the bounds, except for rounding, if `X` is within `feature_range`.
         """
         X = self._transformed_rows(X)
         lower, upper, low, high = self._check(X.shape[1])
@@ -122,33 +121,33 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
 
 
 class NormClipper(OneToOneFeatureMixin, PublicTransformer):
-    """Scales rows down to a public L2 norm; shorter ones stay as they are.
+    """Scale rows down to a public L2 norm. Shorter rows are not changed.
 
-    Private models with a `data_norm` do that themselves. As a step of its own, it is for what has no such parameter, or
+    Private models with a parameter `data_norm` do this themselves. Use this step for models without this parameter, or
     for rows of a part of the columns.
 
     Parameters
     ----------
     data_norm : float
-        Largest L2 norm of a row, positive.
+        Public clipping bound: the largest L2 norm of a row. Must be strictly positive.
 
     Attributes
     ----------
     data_norm_ : float
-        The same number.
+        Same as `data_norm`.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    BoundsScaler : Bounds each feature by itself.
+    BoundsScaler : Bounds each feature separately.
 
     Notes
     -----
-    **Privacy.** Each row is mapped by itself, with public numbers: that costs nothing, and data sets that differ by one
-    record still do. Nothing is learned from values.
+    **Privacy.** Each row is mapped separately by public numbers. Therefore neighbouring data sets stay neighbours, and
+    no budget is used. Nothing is learned from values.
 
     Examples
     --------
@@ -169,7 +168,7 @@ class NormClipper(OneToOneFeatureMixin, PublicTransformer):
         return check_data_norm(self._declared("data_norm"))
 
     def transform(self, X: Any) -> NDArray:
-        """Clip rows.
+        """Clip rows to the norm.
 
         Parameters
         ----------
@@ -179,7 +178,8 @@ class NormClipper(OneToOneFeatureMixin, PublicTransformer):
         Returns
         -------
         clipped : ndarray of shape (n_samples, n_features)
-            Of L2 norm at most `data_norm`, also after rounding to single precision where rows come so.
+            Rows of L2 norm at most `data_norm`, also after rounding to single precision. Rows in single precision stay
+            in single precision.
         """
         X = self._rows(X, reset=False)
         norm = self._check(X.shape[1])

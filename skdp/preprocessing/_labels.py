@@ -1,4 +1,4 @@
-"""Which labels occur, privately: for classifiers whose label set is not public."""
+"""Private release of the labels that occur, for classifiers whose label set is not public."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LABELS = "labels that occur"
 
 
 def make_plan(epsilon: float, delta: float, n_candidates: int | None) -> PrivacyGuarantee:
-    """Return the one release, for so many candidates, or for any."""
+    """Return the one release, for a number of candidates, or for any labels."""
     event: PrivacyEvent = PureEvent(epsilon)
     mechanism: Mechanism
     theorem = Theorem("Preprocessing", 3)
@@ -40,7 +40,7 @@ def make_plan(epsilon: float, delta: float, n_candidates: int | None) -> Privacy
 
 
 def count_threshold(mechanism: Mechanism, n_candidates: int, false_alarm: float) -> int:
-    """Return the least noisy count at which a candidate is released."""
+    """Return the smallest noisy count at which a candidate is released."""
     if not isinstance(mechanism, DiscreteLaplaceMechanism):
         return 1
     a = 1 / mechanism.scale
@@ -49,47 +49,46 @@ def count_threshold(mechanism: Mechanism, n_candidates: int, false_alarm: float)
 
 
 class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
-    r"""Releases which labels occur, for the `classes` of what follows.
+    r"""Release the labels that occur, for the `classes` of a later step.
 
-    Declare the label set where it is public: that costs nothing, and loses no rare label. This is for labels of which
-    even the list is private.
+    If the label set is public, declare it. A declared set uses no budget, and keeps rare labels. Use this estimator if
+    the list of labels is private, too.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). It has to be positive if `universe` is None, and is not used otherwise.
+        Privacy budget of one fit, in [0, 1). Must be strictly positive if `universe` is None, and is ignored otherwise.
     universe : array-like, default=None
-        Public candidates, of at least two; other labels are left out. None for any labels at all.
+        Public candidates, at least two. Other labels are left out. If None, any label can be released.
     false_alarm : float, default=0.01
-        Largest probability that any candidate without records is released. Only used with `universe`; without it,
-        there are no false alarms.
+        Largest probability that a candidate without records is released. Only used with `universe`. Otherwise, there
+        are none.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_labels,)
-        Labels, sorted: those that occur often enough. Whole numbers are integers, whatever the type of `y`. There may
-        be a single one, which classifiers refuse as their `classes`: they need two.
+        Released labels, sorted. Whole numbers are integers, whatever the type of `y`. There may be a single label,
+        which classifiers refuse, because they need two.
     threshold_ : int
         A label is released if its noisy count is at least this number, which is public.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
 
     Notes
     -----
     **Privacy.** One record changes the count of one label by 1. With public candidates, all their counts get discrete
-    Laplace noise. Otherwise, each label that occurs is released if its count with truncated noise exceeds a threshold;
-    a label with a single record is released with probability `delta` at most. If no label is released, the fit raises
-    NotEnoughDataError, and the budget was charged. Classifiers that are given ``classes_`` leave out the records with
-    other labels. Not covered: whether `y` is an array of truth values; that `fit` raises an error for missing or
-    infinite labels, for text among numbers, and for labels of which none is of the type of those in `universe`; and
-    how long it takes.
+    Laplace noise. Otherwise, a label that occurs is released if its count with truncated noise exceeds a threshold
+    (:ref:`preprocessing, theorem 3 <preprocessing-theorem-3>`). A label with a single record is released with
+    probability `delta` at most. If no label is released, the fit raises NotEnoughDataError, and the budget was charged.
+    Classifiers with these ``classes_`` leave out the records with other labels. The guarantee does not cover whether
+    `y` is an array of truth values, an error for missing or infinite labels, for text among numbers, and for labels of
+    which none has the type of those in `universe`, and the time that `fit` takes.
 
     References
     ----------
@@ -126,12 +125,12 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, y: Any) -> Self:
-        """Learn which labels occur, and spend epsilon and delta.
+        """Release the labels that occur, and spend epsilon and delta.
 
         Parameters
         ----------
         y : array-like of shape (n_samples,)
-            Labels: all text, or all numbers, unless `universe` is given. There may be none.
+            Labels. All must be text, or all must be numbers, unless `universe` is given. There may be none.
 
         Returns
         -------
@@ -148,7 +147,7 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
         accountant = check_accountant(self.accountant)
         plan, universe, threshold = self._check_parameters()
         source = NoiseSource(self.random_state)
-        # Candidates are looked up among labels of any type; other labels are left out.
+        # Candidates are looked up among labels of any type. Other labels are left out.
         labels = label_array(y) if universe is None else _candidates(labels_of(y), universe)
 
         session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
@@ -199,17 +198,17 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
 
 
 def _candidates(labels: NDArray, universe: NDArray) -> NDArray[np.intp]:
-    """Return positions of labels among the candidates, -1 for others."""
+    """Return positions of labels among the candidates, or -1 for others."""
     try:
         return encode_labels(labels, universe)
     except TypeError:
         pass
-    # Its own message speaks of a parameter that there is not.
+    # The original message names a parameter that does not exist here.
     raise TypeError("the labels in y are of another type than those in universe")
 
 
 def _without_trace(labels: NDArray) -> NDArray:
-    """Return labels in an array whose type says nothing about labels that are not there."""
+    """Return labels in an array whose type does not depend on labels that are missing."""
     values = labels.tolist()
     if labels.dtype.kind in "USb":
         return np.array(values)

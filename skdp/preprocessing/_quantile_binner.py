@@ -1,6 +1,6 @@
-r"""Bins between private quantiles: about equally many records in each, whatever the range.
+r"""Bins between private quantiles, with about equally many records, for any range.
 
-Released: the quantiles of each column, as edges of a public grid, drawn by the exponential mechanism.
+The quantiles of each column are released. They are edges of a public grid, drawn by the exponential mechanism.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ class Parameters:
 
 
 class DPQuantileBinner(RowsMixin, BinTransformer):
-    r"""Puts values into bins that hold about equally many records, between differentially private quantiles.
+    r"""Map values to bins with about equally many records, between differentially private quantiles.
 
-    For features that are skewed, or whose range is unknown: `bounds` may be much wider than the data. What comes out is
-    bounded, whatever went in.
+    Use this transformer for features that are skewed, or whose range is unknown. `bounds` may be much wider than the
+    data. The output is always bounded.
 
     Parameters
     ----------
     n_bins : int, default=8
         Number of bins of each column.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, and epsilon is divided by the number
-        of columns times the depth of the search, :math:`\lceil\log_2 n_\mathrm{bins}\rceil`. Otherwise, composition
-        under Gaussian DP divides it by about the square root.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and epsilon is divided by the number of
+        columns times the depth of the search, :math:`\lceil\log_2 n_\mathrm{bins}\rceil`. Otherwise, composition under
+        Gaussian DP divides it by about the square root. Choose a value far below one over the expected number of
+        records.
     bounds : tuple (lower, upper)
-        Between which edges are sought: numbers, or one for each column, from public knowledge. Values beyond are in the
-        outer bins.
+        Public bounds of the edges: numbers, or one for each column. Values beyond are in the outer bins.
     scale : {"auto", "linear", "log", "symlog"}, default="auto"
         How the cells of the grid are spaced. ``"linear"`` spaces the cells evenly. ``"log"`` spaces the cells evenly in
         logarithms and needs positive bounds. ``"symlog"`` spaces the cells evenly in the inverse hyperbolic sine of
@@ -59,48 +59,47 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
         from ``"symlog"``, so that bounds may be much wider than the data. The cells depend on `bounds`, `unit` and
         `grid_size` only.
     unit : float, default=1.0
-        Where ``"symlog"`` turns from linear to logarithmic. With ``"auto"``, the least of `unit` and ``2**-24`` times
-        the largest bound is used.
+        Size of values at which ``"symlog"`` changes from linear to logarithmic. With ``"auto"``, the smaller of `unit`
+        and ``2**-24`` times the largest bound is used.
     grid_size : int, default=1024
         Number of cells of the grid. Edges of bins are edges of eighths of these cells.
     encode : {"onehot", "ordinal"}, default="onehot"
-        One indicator for each bin, as linear models want it, or the number of the bin, as trees and naive Bayes do
-        (``categorical_features``, with ``n_categories=n_bins``).
+        ``"onehot"`` returns one indicator for each bin, for linear models. ``"ordinal"`` returns the number of the bin,
+        for trees and naive Bayes (``categorical_features``, with ``n_categories=n_bins``).
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`. A value that is given for `bounds`
-        counts instead of the schema's. X is then the table itself, of which all columns must be declared as
-        `Number`, with ``missing="error"``.
+        Public facts about the columns of a table, in place of `bounds`. A parameter that is set takes precedence over
+        the schema. X is then the table. All of its columns must be declared as `Number`, with ``missing="error"``.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before anything is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes random bits from the operating system's cryptographic generator. Anything else makes draws that can
-        be reproduced: for tests only.
+        If None, random bits are cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
     bin_edges_ : ndarray of shape (n_features, n_bins + 1)
-        Edges, of which the outer ones are the bounds. Where many records share a value, several edges lie within one
-        cell of the grid, and the bins between them may be empty. The number of columns is public.
+        Edges of the bins. The outer ones are the bounds. If many records share a value, several edges lie within one
+        cell of the grid, and the bins between them may be empty.
     data_norm_ : float
-        Bound on the L2 norm of what comes out, for the `data_norm` of what follows. Each row has as many indicators of
-        1 as there are columns: all have the same norm.
+        Bound on the L2 norm of transformed rows, for the `data_norm` of a later step. Each row has as many indicators
+        of 1 as there are columns, so that all rows have the same norm.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism and share.
+        Guarantee of the fit, with its mechanism and share.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    PublicBinner : Public edges, which cost nothing.
-    private_quantiles : The quantiles alone.
+    PublicBinner : Public edges, which use no budget.
+    private_quantiles : Quantiles without binning.
 
     Notes
     -----
     **Privacy.** The quantiles of a column are drawn by the exponential mechanism among the edges of a public grid, by
-    ranks: the middle one first, then those of the records on either side. See the user guide. Everything else is
-    computed from them. Not covered: that `fit` raises an error for values that are not finite, and how long it takes.
+    ranks. The middle quantile is drawn first, and then those of the records on either side (:ref:`preprocessing,
+    theorem 2 <preprocessing-theorem-2>`). The rest is post-processing. The guarantee covers neither an error for values
+    that are not finite nor the time that `fit` takes.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Quantiles, and bounds of data whose range is unknown, by the exponential mechanism on public grids."""
+"""Quantiles, and bounds of data of unknown range, by the exponential mechanism on public grids."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ QUANTILES = "quantiles"
 BOUNDS = "bounds"
 THEOREM = Theorem("Preprocessing", 2)
 
-#: Quantiles are taken to be multiples of one over this.
+#: Quantiles are multiples of one over this number.
 _WHOLE = 10_000
 
 MOST_CELLS = 2**16
 
-#: How the grids of quantiles may be spaced.
+#: Spacings of the grids of quantiles.
 QUANTILE_SCALES = ("auto", *SCALES)
 
-# So many columns are named in a warning.
+# Number of columns that a warning names.
 _MOST_NAMED = 10
 
-#: What an edge of private_bounds loses in the logarithm of its weight for each step that it is farther from 0.
+#: Decrease of the logarithm of the weight of an edge of private_bounds for each step away from 0.
 _PER_STEP = 2.0
 
 
@@ -63,7 +63,7 @@ def quantile_plan(
 
 
 def _columns(X: Any) -> tuple[NDArray, bool]:
-    """Return validated rows, and whether there was only one column, without a second dimension."""
+    """Return validated rows, and whether X was one column without a second dimension."""
     array = check_quietly(X, dtype=list(FLOATS), ensure_2d=False, ensure_min_samples=0)
     if array.ndim == 0:
         raise ValueError("X must have one column or more")
@@ -82,9 +82,11 @@ def _check_levels(quantiles: Any) -> NDArray[np.intp]:
         array = np.array(np.nan)
     levels = np.rint(np.nan_to_num(array) * _WHOLE).astype(np.intp)
     if array.ndim > 1 or not array.size or not np.all((levels > 0) & (levels < _WHOLE) & (array > 0) & (array < 1)):
-        raise ValueError(f"quantiles must be a number or a sequence of numbers, from {1 / _WHOLE:g} to 1 less that")
+        raise ValueError(
+            f"quantiles must be a number or a sequence of numbers between {1 / _WHOLE:g} and {1 - 1 / _WHOLE:g}"
+        )
     if len(np.unique(levels)) < levels.size:
-        raise ValueError(f"quantiles must differ by {1 / _WHOLE:g} or more")
+        raise ValueError(f"quantiles must differ by at least {1 / _WHOLE:g}")
     return levels
 
 
@@ -110,17 +112,18 @@ def private_quantiles(
     Parameters
     ----------
     X : array-like of shape (n_samples,) or (n_samples, n_features)
-        Finite numbers; there may be no rows.
+        Finite numbers. There may be no rows.
     quantiles : float or array-like of float
-        Between 0 and 1; rounded to multiples of 0.0001.
+        Quantiles between 0 and 1. They are rounded to multiples of 0.0001.
     epsilon : float
-        Privacy budget, for all quantiles of all columns together. ``inf`` gives no privacy.
+        Privacy budget of all quantiles of all columns together. Must be strictly positive. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget, in [0, 1). With 0, epsilon is divided by the number of columns, and by the depth of the search.
-        Otherwise, composition under Gaussian DP divides it by about the square root.
+        Privacy budget of all quantiles of all columns together, in [0, 1). If 0, epsilon is divided by the number of
+        columns, and by the depth of the search. Otherwise, composition under Gaussian DP divides it by about the square
+        root.
     bounds : tuple (lower, upper)
-        Between which quantiles are sought: numbers, or one for each column, from public knowledge. Values beyond count
-        as if they were at the bounds.
+        Public bounds of the quantiles: numbers, or one for each column. Values beyond count as if they were at the
+        bounds.
     grid_size : int, default=4096
         Number of cells between the bounds. Quantiles are edges of eighths of these cells.
     scale : {"auto", "linear", "log", "symlog"}, default="auto"
@@ -130,48 +133,48 @@ def private_quantiles(
         from ``"symlog"``, so that bounds may be much wider than the data. The cells depend on `bounds`, `unit` and
         `grid_size` only.
     unit : float, default=1.0
-        Where ``"symlog"`` turns from linear to logarithmic. With ``"auto"``, the least of `unit` and ``2**-24`` times
-        the largest bound is used.
+        Size of values at which ``"symlog"`` changes from linear to logarithmic. With ``"auto"``, the smaller of `unit`
+        and ``2**-24`` times the largest bound is used.
     rows_per_group : int, default=None
-        How many records of a group (all rows of one person, for instance) count at most, drawn at random. The guarantee
-        is then for adding or removing all records of a group. None: each record by itself.
+        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
+        random. The guarantee is then for all rows of a group together. If None, the guarantee is for one row.
     groups : array-like of shape (n_samples,), default=None
-        Which group each row belongs to, by a number or a text; for `rows_per_group`.
+        Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `rows_per_group` and `groups`; these count if
-        they are given. X is then the table itself, of which all columns must be declared as `Number`, with
-        ``missing="error"``.
+        Public facts about the columns of a table, in place of `bounds`, `rows_per_group` and `groups`. A parameter that
+        is set takes precedence over the schema. X is then the table. All of its columns must be declared as `Number`,
+        with ``missing="error"``.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before anything is drawn.
+        Accountant that is charged before any noise is drawn. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes random bits from the operating system's cryptographic generator. Anything else makes draws that can
-        be reproduced: for tests only.
+        If None, random bits are cryptographically secure. Other values are for tests only, and give no privacy.
 
     Returns
     -------
     values : float or ndarray
-        As :func:`numpy.quantile` returns them along the first axis: of shape (n_quantiles, n_features), without the
-        first axis for a single quantile, and without the second for one-dimensional X.
+        Released quantiles in the shape of :func:`numpy.quantile` along the first axis: (n_quantiles, n_features),
+        without the first axis for a single quantile, and without the second for one-dimensional X.
 
     Raises
     ------
     BudgetError
-        If the accountant does not admit it. Nothing is computed from the data then.
+        If the accountant does not admit the call. Nothing is computed from the data then.
 
     See Also
     --------
-    private_bounds : For data whose range is unknown.
+    private_bounds : Bounds for data of unknown range.
     DPQuantileBinner : Bins between quantiles.
 
     Notes
     -----
-    **Privacy.** Each quantile is drawn by the exponential mechanism among the edges of a public grid, by ranks; further
-    ones of a column among the records on either side of one that was drawn. Each record counts as evenly spread over
-    its cell. With `rows_per_group`, the exponent is divided by it. See the user guide. Not covered: that an error is
-    raised for values that are not finite, and how long it takes.
+    **Privacy.** Each quantile is drawn by the exponential mechanism among the edges of a public grid, by ranks. Further
+    quantiles of a column are drawn among the records on either side of an earlier one (:ref:`preprocessing, theorem 2
+    <preprocessing-theorem-2>`). Each record counts as evenly spread over its cell. With `rows_per_group`, the exponent
+    is divided by it. The guarantee covers neither an error for values that are not finite nor the time that the call
+    takes.
 
-    **Warnings.** If two or more quantiles are asked for, and all quantiles of a column lie within one cell, a
-    `ResolutionWarning` is raised. The warning depends on released values only.
+    **Warnings.** If all quantiles of a column, two or more, lie within one cell, a `ResolutionWarning` is raised. The
+    warning depends on released values only.
 
     References
     ----------
@@ -268,50 +271,49 @@ def private_bounds(
     Parameters
     ----------
     X : array-like of shape (n_samples,) or (n_samples, n_features)
-        Finite numbers; there may be no rows.
+        Finite numbers. There may be no rows.
     epsilon : float
-        Privacy budget, for all columns together. ``inf`` gives no privacy.
+        Privacy budget of all columns together. Must be strictly positive. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget, in [0, 1). With 0, epsilon is divided by twice the number of columns. Otherwise, the cuts are
-        composed under Gaussian DP, which leaves more for each where there are three columns or more.
+        Privacy budget of all columns together, in [0, 1). If 0, epsilon is divided by twice the number of columns.
+        Otherwise, the choices are composed under Gaussian DP, which is better for three columns or more.
     tail : float, default=0.01
-        Share of the records that may lie beyond, on either side.
+        Fraction of the records that may lie beyond each bound.
     exponents : tuple (least, largest), default=(-20, 40)
-        Exponents of the powers of two among which bounds are sought, from public knowledge.
+        Public range of the exponents of the powers of two that can be bounds.
     rows_per_group : int, default=None
-        How many records of a group (all rows of one person, for instance) count at most, drawn at random. The guarantee
-        is then for adding or removing all records of a group. None: each record by itself.
+        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
+        random. The guarantee is then for all rows of a group together. If None, the guarantee is for one row.
     groups : array-like of shape (n_samples,), default=None
-        Which group each row belongs to, by a number or a text; for `rows_per_group`.
+        Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before anything is drawn.
+        Accountant that is charged before any noise is drawn. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes random bits from the operating system's cryptographic generator. Anything else makes draws that can
-        be reproduced: for tests only.
+        If None, random bits are cryptographically secure. Other values are for tests only, and give no privacy.
 
     Returns
     -------
     lower, upper : float, or ndarray of shape (n_features,)
-        Each lower bound is below its upper bound: fit to be the `bounds` of what follows.
+        Bounds. Each lower bound is below its upper bound, so that they are valid `bounds` of a later step.
 
     Raises
     ------
     BudgetError
-        If the accountant does not admit it. Nothing is computed from the data then.
+        If the accountant does not admit the call. Nothing is computed from the data then.
 
     See Also
     --------
-    private_quantiles : Finer, between bounds that are known.
+    private_quantiles : More precise, between known bounds.
 
     Notes
     -----
-    **Privacy.** The two bounds of a column are drawn by the exponential mechanism, by ranks, as quantiles are. Among
-    edges with the same rank, those nearer to zero have public weights in their favour, so that bounds are not far
-    beyond the data. Some hundred records over epsilon are needed for that, times the number of columns and
-    `rows_per_group`; with far fewer, bounds are close to zero. Not covered: that an error is raised for values that
-    are not finite, and how long it takes.
+    **Privacy.** The two bounds of a column are drawn by the exponential mechanism, by ranks, as quantiles are
+    (:ref:`preprocessing, theorem 2 <preprocessing-theorem-2>`). Among edges with the same rank, public weights favour
+    those nearer to zero, so that bounds are not far beyond the data. This needs some hundred records over epsilon,
+    times the number of columns and `rows_per_group`. With far fewer records, bounds are close to zero. The guarantee
+    covers neither an error for values that are not finite nor the time that the call takes.
 
-    The tails are clipped by what follows: choose a `tail` that you can spare.
+    Later steps clip the tails. Choose a `tail` that you can afford to clip.
 
     References
     ----------
@@ -358,7 +360,7 @@ def private_bounds(
 
 
 def _postprocess_bounds(positions: Array, edges: Array) -> tuple[Array, Array]:
-    """Return the edges at released positions, one step apart at least."""
+    """Return the edges at released positions, at least one step apart."""
     low, high = positions.astype(np.intp).T
     equal = low == high
     low = np.where(equal, np.maximum(low - 1, 0), low)

@@ -1,8 +1,7 @@
 r"""Standardisation by private means and variances.
 
-Released, once and jointly: the number of records, and for each feature the sums of :math:`v` and of
-:math:`a(v^2 - 1/2)`, where :math:`v \in [-1, 1]` is the clipped and scaled value. Means and variances are computed from
-these.
+The number of records, and for each feature the sums of :math:`v` and of :math:`a(v^2 - 1/2)`, are released once and
+jointly, where :math:`v \in [-1, 1]` is the clipped and scaled value. Means and variances are computed from the release.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ _THEOREM = Theorem("Preprocessing", 1)
 #: Variance of values that are spread evenly between the bounds, in units of half their distance.
 _EVEN = 1 / 3
 
-#: The least variance, in the same units.
+#: The smallest variance, in the same units.
 _LEAST_VARIANCE = 1e-12
 
-#: Levels of the quantiles that stand for a law.
+#: Number of quantiles that represent a distribution.
 _MIDPOINTS = (np.arange(64) + 0.5) / 64
 
 
@@ -64,7 +63,7 @@ class Parameters:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """What is made of the release; values are in units of half the bounds' distance, from their middle."""
+    """The means and variances from the release, in units of half the bounds' distance, relative to their middle."""
 
     count: float
     means: Array
@@ -87,7 +86,7 @@ def record_sums(X: NDArray, centre: Array, half: Array, mechanism: Mechanism) ->
 
     def block(rows: NDArray) -> NDArray:
         out = np.empty(1 + 2 * d, dtype=np.float64 if bits is None else np.int64)
-        # Integers below 2**37 in all, so that doubles add them exactly.
+        # The integers are below 2**37 in all, so that doubles add them exactly.
         sums = np.ones(len(rows)) @ record_moments(scaled(rows, centre, half, largest), bits)
         sums[d:] -= largest / 2 * len(rows)
         out[0], out[1:] = len(rows), sums
@@ -97,7 +96,7 @@ def record_sums(X: NDArray, centre: Array, half: Array, mechanism: Mechanism) ->
 
 
 def _postprocess_sums(sums: Array, mechanism: Mechanism) -> Estimate:
-    """Return means and variances. Where there are fewer records than noise, values count as evenly spread."""
+    """Return means and variances. If there are fewer records than noise, values count as evenly spread."""
     d = (len(sums) - 1) // 2
     noise, weight = noise_scale(mechanism), moment_weight(mechanism)
     count = max(float(sums[0]), 0.0)
@@ -106,7 +105,7 @@ def _postprocess_sums(sums: Array, mechanism: Mechanism) -> Estimate:
     means = np.clip(sums[1 : 1 + d] / count, -1.0, 1.0)
     variances = sums[1 + d :] / (weight * count) + 0.5 - means**2
     if noise > 0:
-        # Of the mean square, and of the square of the mean; the noise of the count is the same for both, and smaller.
+        # The errors of the mean square, and of the square of the mean. The noise of the count is smaller.
         error = noise / count * np.sqrt(1 / weight**2 + 4 * means**2)
         variances = _expected_variances(variances, error)
     return Estimate(count, means, np.clip(variances, _LEAST_VARIANCE, 1.0))
@@ -114,9 +113,8 @@ def _postprocess_sums(sums: Array, mechanism: Mechanism) -> Estimate:
 
 def _expected_variances(noisy: Array, error: Array) -> Array:
     """Return exponentials of the expected logarithms of variances up to 1, given noisy ones and a flat prior."""
-    # They follow the normal law around the noisy variances, cut at 0 and 1. Therefore a feature with little variance is
-    # not scaled up to a large one that is noise.
-    # Farther out, the law does not change its shape, and its tails are not numbers.
+    # They have the normal distribution around the noisy variances, truncated at 0 and 1. Therefore a feature with
+    # little variance is not scaled up to a large feature of noise. Farther out, its tails underflow.
     noisy = np.clip(noisy, -5 * error, 1 + 5 * error)
     below, above = ndtr(-noisy / error), ndtr((1 - noisy) / error)
     quantiles = noisy + error * ndtri(below + _MIDPOINTS[:, None] * (above - below))
@@ -125,33 +123,33 @@ def _expected_variances(noisy: Array, error: Array) -> Array:
 
 
 class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
-    r"""Standardises features by differentially private means and variances.
+    r"""Standardise features by differentially private means and variances.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, with noise that grows with the number
-        of features; otherwise it is Gaussian, and grows with its square root.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise grows with the number of
+        features. Otherwise, the noise is Gaussian, and grows with the square root of this number. Choose a value far
+        below one over the expected number of records.
     bounds : tuple (lower, upper)
-        Bounds of the features, from public knowledge: numbers, or one for each column. For `fit`, values beyond are
-        clipped, silently.
+        Public bounds of the features: numbers, or one for each column. In `fit`, values beyond are clipped, without a
+        warning.
     clip : float, default=3.0
-        Standardised values are clipped to [-clip, clip], so that what follows has bounds.
+        Standardised values are clipped to [-clip, clip], so that later steps have bounds.
     rows_per_group : int, default=None
-        Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
-        guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
-        it is for one row.
+        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
+        random. The guarantee is then for all rows of a group together, and the noise is `rows_per_group` times as
+        large. If None, the guarantee is for one row.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds` and `rows_per_group`. A value that is
-        given for `bounds` or `rows_per_group` counts instead of the schema's. X is then the table itself, of
-        which all columns must be declared as `Number`, with ``missing="error"``.
+        Public facts about the columns of a table, in place of `bounds` and `rows_per_group`. A parameter that is set
+        takes precedence over the schema. X is then the table. All of its columns must be declared as `Number`, with
+        ``missing="error"``.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
@@ -160,33 +158,34 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
     var_ : ndarray of shape (n_features,)
         Noisy variances of the clipped features, increased by the standard deviation of their noise.
     scale_ : ndarray of shape (n_features,)
-        Their square roots.
+        Square roots of the variances.
     n_samples_estimate_ : float
         Noisy number of records.
     data_norm_ : float
-        Bound on the L2 norm of what comes out: `clip` times the square root of the number of columns. Most rows are
-        shorter, of about the square root alone: models that clip rows often do better with a little more than that.
+        Bound on the L2 norm of transformed rows: `clip` times the square root of the number of columns. The norm of
+        most rows is only about this square root. Therefore models that clip rows are often more accurate with a
+        slightly larger norm than that.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    BoundsScaler : Scales by the bounds, which costs nothing.
+    BoundsScaler : Scales by the bounds, which uses no budget.
 
     Notes
     -----
-    **Privacy.** One record adds 1 to the count, and :math:`(v, a(v^2 - 1/2))` for each feature: together it moves them
-    by :math:`\sqrt{1 + (1 + a^2/4) d}` in L2 norm and :math:`1 + (1 + a/2) d` in L1 norm. Everything else is computed
-    from what was released. Not covered: that `fit` raises an error for values that are not finite, and how long it
-    takes.
+    **Privacy.** One record adds 1 to the count, and :math:`(v, a(v^2 - 1/2))` for each feature. This moves them
+    together by :math:`\sqrt{1 + (1 + a^2/4) d}` in L2 norm and by :math:`1 + (1 + a/2) d` in L1 norm
+    (:ref:`preprocessing, theorem 1 <preprocessing-theorem-1>`). The rest is post-processing. The guarantee covers
+    neither an error for values that are not finite nor the time that `fit` takes.
 
-    A variance is the one whose logarithm is expected, given the noisy one: between 0 and that of values at both bounds.
-    Where the noisy number of records is less than twice its noise, the features count as evenly spread between their
-    bounds.
+    The logarithm of a variance is its expected value, given the noisy variance, between 0 and the variance of values at
+    both bounds. If the noisy number of records is less than twice its noise, features count as evenly spread between
+    their bounds.
 
     References
     ----------
@@ -230,16 +229,16 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
-        """Learn means and variances, and spend epsilon and delta.
+        """Estimate means and variances, and spend epsilon and delta.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite features, clipped to `bounds`; there may be no rows.
+            Finite features, clipped to `bounds`. There may be no rows.
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), default=None
-            Which group each row belongs to, by a number or a text; for `rows_per_group`.
+            Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
 
         Returns
         -------
@@ -293,7 +292,7 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         return norm_of_entries(check_positive(self.clip, "clip"), self._n_columns)
 
     def transform(self, X: Any) -> NDArray:
-        """Standardise, and clip.
+        """Standardise and clip rows.
 
         Parameters
         ----------
@@ -303,7 +302,7 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         Returns
         -------
         scaled : ndarray of shape (n_samples, n_features)
-            Within [-clip, clip]; for rows in single precision, which stay so, also after rounding.
+            Values within [-clip, clip], also after rounding. Rows in single precision stay in single precision.
         """
         check_is_fitted(self, "privacy_")
         X = self._rows(X, reset=False)
@@ -318,7 +317,7 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         return by_rows(standardised, X, X.shape[1], within)
 
     def inverse_transform(self, X: Any) -> NDArray:
-        """Undo the standardisation; what was clipped stays so.
+        """Undo the standardisation. Clipped values stay clipped.
 
         Parameters
         ----------

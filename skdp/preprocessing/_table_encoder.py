@@ -1,4 +1,4 @@
-"""Tables with declared columns to numbers. Each entry is read by itself."""
+"""Encoding of tables with declared columns as numbers. Each entry is read separately."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMS = ("linear", "codes")
 
 
 class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
-    """Turns a table with declared columns into the numbers that estimators take.
+    """Encode a table with declared columns as numbers for estimators.
 
     The table may hold text, missing values and columns of any type. It is a DataFrame of pandas or polars, a Table of
     pyarrow, a dict of columns, or an array or a list of rows with the schema's columns in order.
@@ -28,14 +28,14 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     schema : Schema
-        What is publicly known about each column.
+        Public facts about each column.
     form : {"linear", "codes"}, default="linear"
-        ``"linear"`` is for linear models, networks, PCA and k-means: numbers are mapped to [-1, 1], and each category
-        has an indicator of its own. ``"codes"`` is for naive Bayes, trees, additive models and histograms: numbers are
-        clipped to their bounds, and categories are coded 0, 1, ...
+        ``"linear"`` is for linear models, networks, PCA and k-means. Numbers are mapped to [-1, 1], and each category
+        has an indicator. ``"codes"`` is for naive Bayes, trees, additive models and histograms. Numbers are clipped to
+        their bounds, and categories are coded 0, 1, ...
     sparse_output : bool, default=False
         Whether rows are returned as a SciPy array in CSR format, with one stored entry for each column of the schema.
-        For ``form="linear"`` only.
+        Only for ``form="linear"``.
 
     Attributes
     ----------
@@ -44,11 +44,11 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    skdp.schema.Schema : What is publicly known about the columns of a table.
+    skdp.schema.Schema : Public facts about the columns of a table.
     BoundsScaler : Clips and scales arrays of numbers.
 
     Notes
@@ -63,14 +63,14 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
     number and its indicator are never both different from 0. Therefore, the norm is at most the square root of the
     number of columns, and rows with numbers at their bounds have that norm.
 
-    Text that spells a number is that number, in columns of numbers and in lists of numeric categories, and a number is
-    the category of text that spells it. The reason is that one unreadable entry makes text of a whole column in many
-    readers of CSV files. An empty text, and ``"nan"``, ``"None"``, ``"<NA>"`` and ``"NaT"``, are missing values unless
-    they are declared as categories.
+    In columns of numbers and in lists of numeric categories, text that spells a number counts as that number, and a
+    number counts as the category of text that spells it. The reason is that many readers of CSV files convert a whole
+    column to text because of one unreadable entry. An empty text, and ``"nan"``, ``"None"``, ``"<NA>"`` and ``"NaT"``,
+    are missing values unless they are declared as categories.
 
-    **Privacy.** Each entry is mapped by itself, with public numbers: that costs nothing, and data sets that differ by
-    one record still do. Nothing is learned from values. The types of the table's columns have no influence, because one
-    record can change them.
+    **Privacy.** Each entry is mapped separately by public numbers. Therefore neighbouring data sets stay neighbours,
+    and no budget is used. Nothing is learned from values. The types of the table's columns have no influence, because
+    one record can change them.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
 
     @property
     def data_norm(self) -> float:
-        """Bound on the L2 norm of encoded rows, from the schema alone."""
+        """Bound on the L2 norm of encoded rows, from the schema only."""
         return self._encoding().data_norm
 
     @property
@@ -115,7 +115,7 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
 
     @property
     def bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Bounds of the encoded columns that are numbers; None if there are none."""
+        """Bounds of the encoded columns that are numbers. None if there are none."""
         found = self._encoding().bounds
         if self.form == "codes" or found is None:
             return found
@@ -138,7 +138,7 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         estimator : estimator class, estimator or None, default=None
-            What takes the encoded rows. Only its parameters are returned. If None, these are `data_norm` for
+            Estimator for the encoded rows. Only its parameters are returned. If None, these are `data_norm` for
             ``form="linear"``, and `bounds`, `categorical_features` and `n_categories` for ``form="codes"``.
 
         Returns
@@ -205,7 +205,7 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         input_features : array-like of str, default=None
-            Names before. If X had names, they must be the same. The names of the schema are used in any case.
+            Names of the columns before. If X had names, they must be the same. The names of the schema are always used.
 
         Returns
         -------

@@ -1,1 +1,1 @@
-"""Plans, sessions and the life cycle of a fit: where private values turn into released ones."""
+"""Plans, sessions and the life cycle of a fit, in which private values become released ones."""

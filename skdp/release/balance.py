@@ -49,18 +49,18 @@ LARGEST_RATIO = 100.0
 #: Labels whose released count is below so many standard deviations of its noise have the largest weight.
 _LEAST_DEVIATIONS = 3.0
 
-# More than the rounding of the inversions of the privacy curve, and of the sum of squares.
+# This is more than the rounding of the inversions of the privacy curve, and of the sum of squares.
 _ROUNDING = 1 - 2.0**-28
 
 
 def is_balanced(estimator: Any) -> bool:
-    """Tell whether a fit begins with a release of the counts of labels."""
+    """Tell whether a fit starts with a release of the counts of labels."""
     weights = getattr(estimator, "class_weight", None)
     return isinstance(weights, str) and weights == "balanced" and not estimator._balances_itself
 
 
 def _gaussian_rest(epsilon: float, delta: float) -> float:
-    """Return an epsilon for a fit that is Gaussian, next to Gaussian noise in the counts; 0 if there is none."""
+    """Return an epsilon for a Gaussian fit together with Gaussian noise in the counts, or 0 if there is none."""
     if epsilon == math.inf or delta == 0:
         return 0.0
     rest = gaussian_epsilon(gaussian_mu(epsilon, delta) * math.sqrt(1 - SHARE) * _ROUNDING, delta)
@@ -124,7 +124,7 @@ def balanced_weights(counts: Array, mechanism: Mechanism) -> Array:
     told = counts > max(_LEAST_DEVIATIONS * math.sqrt(coordinate_variance(mechanism)), 0.5)
     weights = np.ones(len(counts))
     if told.any():
-        # A label that hardly occurs does not decide how many records of the others are kept.
+        # A label that hardly occurs must not determine how many records of the others are kept.
         weights[told] = np.maximum(counts[told].min() / counts[told], 1 / LARGEST_RATIO)
     return weights
 

@@ -1,8 +1,8 @@
-"""Blocks of records, and what code that was not written for privacy may do to one of them.
+"""Blocks of records, and isolation of code that was not written for privacy.
 
-Each record is drawn into a block by itself, so that neighbouring data sets differ in one block (see
-``sensitivity/_blocks.py``). What is computed from a block must then depend on that block alone, however it is computed:
-nothing that a block's code draws, warns of, prints, configures or raises may reach another block, or the user.
+Each record is drawn into a block independently. Therefore neighbouring data sets differ in one block (see
+``sensitivity/_blocks.py``). The result of a block must then depend on that block only. Random draws, warnings, printed
+text, settings and exceptions of a block's code must not reach another block, or the user.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..checks.values import shown
 from ..mechanisms import BitStream, global_generators
 from .progress import Progress
 
-#: Computes something from rows, targets and a seed; the targets may be None.
+#: Computes a result from rows, targets and a seed. The targets may be None.
 Computation = Callable[[NDArray, NDArray | None, int], Any]
 
 
@@ -50,7 +50,7 @@ def block_seeds(n_blocks: int, stream: BitStream) -> list[int]:
     return [int(word) for word in stream.words(n_blocks) >> np.uint64(33)]
 
 
-#: Limit of the number of blocks: each takes time and memory, also a block without rows.
+#: Limit of the number of blocks, because each block takes time and memory, even without rows.
 MOST_BLOCKS = 10**6
 
 
@@ -101,8 +101,8 @@ def isolated_process_state(seed: int) -> Iterator[None]:
 
 
 def attempt(compute: Callable[[], Any], seed: int) -> Any:
-    """Return the result of `compute` for one block, or None if it fails; call this function within `silence`."""
-    # An exception would be a release, so that it is swallowed. An interrupt is raised again without its message.
+    """Return the result of `compute` for one block, or None if it fails. Call this function within `silence`."""
+    # An exception would be a release. Therefore it is suppressed. An interrupt is raised again without its message.
     try:
         with isolated_process_state(seed):
             return compute()
@@ -124,9 +124,9 @@ def over_blocks(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> list[Any]:
-    """Compute a value from each block alone, in the order of the blocks; the value is None where `compute` fails."""
-    # `compute` is given a copy of the block's rows. With several jobs it has to be picklable. `progress` is told which
-    # blocks are done: their number is public, and they are done in their order.
+    """Compute a value from each block separately, in the order of the blocks. It is None if `compute` fails."""
+    # `compute` receives a copy of the block's rows. With several jobs, it must be picklable. `progress` receives the
+    # finished blocks: their number is public, and they finish in their order.
     progress = Progress() if progress is None else progress
 
     def blocks() -> Iterator[tuple[NDArray, NDArray | None, int]]:
@@ -141,7 +141,7 @@ def over_blocks(
             return list(progress.through(found))
     except MemoryError:
         pass
-    # NumPy's message says how many rows a block has.
+    # The message of NumPy holds the number of rows of a block.
     raise MemoryError
 
 
@@ -157,20 +157,20 @@ def check_sent(compute: Computation, name: str, n_jobs: int | None) -> None:
 
 
 def _in_processes(calls: Iterable[Any], n_jobs: int | None) -> Iterator[Any]:
-    # Always processes, because threads would share the state that `isolated_process_state` restores.
+    # Jobs are always processes, because threads would share the state that `isolated_process_state` restores.
     return results_of(calls, n_jobs, backend="loky")
 
 
 def results_of(calls: Iterable[Any], n_jobs: int | None, **options: Any) -> Iterator[Any]:
-    """Yield the results of joblib's workers, each as soon as it and those before are there."""
+    """Yield the results of joblib's workers in order, each as soon as it is available."""
     # With another verbosity, joblib would print the number of calls. Rows must not be written to files.
     results = Parallel(n_jobs=n_jobs, verbose=0, max_nbytes=None, return_as="generator", **options)(calls)
     try:
-        # Not `yield from`, which would close the generator before the silence.
+        # `yield from` would close the generator before the end of the silence.
         for result in results:  # noqa: UP028
             yield result
     finally:
-        # If nobody waits for the rest, joblib warns of their number, which may be private.
+        # If the remaining results are not used, joblib warns of their number, which may be private.
         with silence():
             results.close()
 

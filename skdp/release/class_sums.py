@@ -1,8 +1,8 @@
-r"""Counts and scaled moments of records: the mechanism for them, and their exact sums.
+r"""Counts and scaled moments of records: their mechanism, and their exact sums.
 
-A value is clipped to public bounds and scaled to :math:`v \in [-1, 1]`; summed are :math:`v` and :math:`a(v^2 - 1/2)`.
-The values of each record lie on a lattice before anything is added, so that sums are exact. For what one record can
-change, see ``class_sums_l1`` and ``class_sums_l2``.
+A value is clipped to public bounds and scaled to :math:`v \in [-1, 1]`. The sums are of :math:`v` and :math:`a(v^2 -
+1/2)`. The values of each record are rounded to a lattice before they are added, so that sums are exact. The sensitivity
+is in ``class_sums_l1`` and ``class_sums_l2``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ..sensitivity import class_sums_l1, class_sums_l2, group_sensitivity
 
 Array = NDArray[np.float64]
 
-#: Weight of the second moments, where the L2 norm counts and where the L1 norm does. The first is close to sqrt(2);
-#: both have few bits, so that weighted sums are exact.
+#: Weight of the second moments, for L2 and for L1 sensitivity. The first is close to sqrt(2). Both have few bits, so
+#: that weighted sums are exact.
 WEIGHT_L2 = 1.375
 WEIGHT_L1 = 1.0
 
-# Lattice of scaled values, in bits behind the point.
+# Lattice of scaled values, in bits after the point.
 _VALUE_BITS = 20
 
 # Bits of an integer that doubles hold exactly.
@@ -54,7 +54,7 @@ def class_sums_mechanism(
 
 
 def _gaussian_bits(scale: float) -> int:
-    # Steps of 2**-31 and more, which leave room for 2**30 records.
+    # Steps of at least 2**-31 leave room for 2**30 records.
     return min(max(31 + math.floor(math.log2(scale)), 16), 30)
 
 
@@ -64,17 +64,17 @@ def _laplace_bits(scale: float) -> int:
 
 
 def noise_scale(mechanism: Mechanism) -> float:
-    """Standard deviation of the noise in each number."""
+    """Return the standard deviation of the noise in each number."""
     return mechanism.scale * (math.sqrt(2) if isinstance(mechanism, DiscreteLaplaceMechanism) else 1.0)
 
 
 def moment_weight(mechanism: Mechanism) -> float:
-    """Weight of the second moments in a release by this mechanism."""
+    """Return the weight of the second moments in a release by this mechanism."""
     return WEIGHT_L1 if isinstance(mechanism, DiscreteLaplaceMechanism) else WEIGHT_L2
 
 
 def moment_bits(mechanism: Mechanism, n_moments: int) -> int | None:
-    """Bits behind the point of the lattice of records' values; None for doubles, if there is to be no noise."""
+    """Return the bits after the point of the lattice of records' values, or None for doubles if no noise is added."""
     if isinstance(mechanism, NoNoise):
         return None
     if isinstance(mechanism, DiscreteLaplaceMechanism) and n_moments:
@@ -83,12 +83,12 @@ def moment_bits(mechanism: Mechanism, n_moments: int) -> int | None:
 
 
 def largest_value(bits: int | None) -> float:
-    """What 1 is in units of the lattice."""
+    """Return 1 in units of the lattice."""
     return 1.0 if bits is None else float(2**bits)
 
 
 def record_moments(first: Array, bits: int | None) -> Array:
-    """Return values and their squares in lattice units, of shape (n_rows, 2 * n_moments); `first` is overwritten."""
+    """Return values and their squares in lattice units, of shape (n_rows, 2 * n_moments), and overwrite `first`."""
     # `first` holds values of at most `largest_value`. Rounding leaves both within their intervals.
     m = first.shape[1]
     values = np.empty((len(first), 2 * m))

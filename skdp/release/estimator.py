@@ -1,17 +1,17 @@
-"""The life cycle of a fit, once for all estimators that release in one session.
+"""The life cycle of a fit, for all estimators that release in one session.
 
-`fit` checks the parameters, reads the data, makes a plan from what is public, charges the accountant for the whole
-plan, and only then hands the records to the estimator, which measures them by the releases of the plan. What it
-returns becomes the fitted attributes. `privacy_plan` calls the same `_plan`, so that the two cannot differ.
+`fit` checks the parameters, reads the data, makes a plan from public facts, and charges the accountant for the whole
+plan. Only then, the estimator receives the records, and measures them by the releases of the plan. Its results become
+the fitted attributes. `privacy_plan` calls the same `_plan`, so that the two cannot differ.
 
 An estimator defines
 
-- `_check_parameters`: check its parameters as far as that goes without data, and return them;
-- `_plan`: from these and a `Shape`, return the guarantee and what else follows from public knowledge;
-- `_stated`, if it may go on from an earlier fit;
-- `_rehearse`, if something could fail after the charge that can be tried out without the records;
+- `_check_parameters`: check its parameters as far as possible without data, and return them;
+- `_plan`: from these and a `Shape`, return the guarantee and other results of public facts;
+- `_stated`, if it may continue an earlier fit;
+- `_rehearse`, if errors after the charge can be found without the records;
 - `_measure`: release, post-process, and return the fitted attributes in a dict;
-- `_released` and `_public`: the names of these attributes, by what they depend on.
+- `_released` and `_public`: the names of these attributes, which depend on releases or on public facts.
 """
 
 from __future__ import annotations
@@ -38,11 +38,10 @@ from .weights import chances, class_weights, relative_weights
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """What is public about the records of a fit: numbers of columns, classes and targets, and names.
+    """The public facts about the records of a fit: numbers of columns, classes and targets, and names."""
 
-    `n_classes` is 0 without labels; `n_targets` is None for targets of one dimension. Before there are data, names are
-    not known, and `is_read` is False.
-    """
+    # `n_classes` is 0 without labels. `n_targets` is None for targets of one dimension. Before there are data, names
+    # are not known, and `is_read` is False.
 
     n_features: int
     n_classes: int = 0
@@ -54,7 +53,7 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """The records that count: rows, and codes of labels, targets, or None."""
+    """The counted records: rows, and codes of labels, targets, or None."""
 
     X: Any
     y: Any
@@ -64,11 +63,11 @@ class Records:
 class PrivateEstimator(DPEstimatorMixin):
     """Base of estimators whose fit is one plan, one charge and one session."""
 
-    #: Types that rows keep.
+    #: Types of rows that are kept.
     _dtypes: ClassVar[Sequence[type]] = FLOATS
     #: Whether there may be several targets.
     _many_targets: ClassVar[bool] = False
-    #: Whether ``class_weight="balanced"`` is a matter of the released numbers, so that no records are left out.
+    #: Whether ``class_weight="balanced"`` is applied to released numbers, so that no records are left out.
     _balances_itself: ClassVar[bool] = False
 
     accountant: Any
@@ -86,10 +85,10 @@ class PrivateEstimator(DPEstimatorMixin):
 
     @abstractmethod
     def _plan(self, parameters: Any, shape: Shape) -> tuple[PrivacyGuarantee, Any]:
-        """Return the guarantee of a fit to data of this shape, and what else follows from public knowledge."""
+        """Return the guarantee of a fit to data of this shape, and other results of public facts."""
 
     def _rehearse(self, parameters: Any, shape: Shape, design: Any) -> None:
-        """Try out, with public or made-up rows, what could fail after the charge."""
+        """Find errors that would occur after the charge, with public or made-up rows."""
 
     @abstractmethod
     def _measure(self, session: ReleaseSession, records: Records, parameters: Any, design: Any) -> dict[str, Any]:
@@ -101,21 +100,21 @@ class PrivateEstimator(DPEstimatorMixin):
 
     @abstractmethod
     def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
-        """Return the shape of data that are not there yet."""
+        """Return the shape of data that have not been read yet."""
 
     def _stated(self, guarantee: PrivacyGuarantee, parameters: Any) -> PrivacyGuarantee:
         """Return the value of ``privacy_``: the guarantee of this fit together with the fits that it continues."""
         return guarantee
 
     def _phases(self, guarantee: PrivacyGuarantee, parameters: Any, design: Any) -> Phases:
-        """Return the phases of a fit, in the order in which they take place, from public parameters alone."""
+        """Return the phases of a fit in order, from public parameters only."""
         return phases_of(guarantee.releases)
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def _fit(
         self, X: Any, y: Any = None, groups: Any = None, parameters: Any = None, sample_weight: Any = None
     ) -> Self:
-        """Fit. If `parameters` are given, they are checked already, and may name a fit to continue."""
+        """Fit. If `parameters` are given, they have been checked, and may name a fit to continue."""
         accountant, progress = check_accountant(self.accountant), Progress(self)
         balanced = is_balanced(self)
         if parameters is None:
@@ -168,7 +167,7 @@ class PrivateEstimator(DPEstimatorMixin):
         if weights is not None:
             self.class_weight_ = weights
         vars(self).update(fitted, privacy_=stated)
-        # An estimator for callbacks is a copy of this one, which is complete.
+        # A callback receives a complete copy of this estimator.
         progress.end(dict)
         return self
 
@@ -264,8 +263,8 @@ class LabelsMixin(PrivateEstimator):
         y : array-like of shape (n_samples,)
             Labels. With declared `classes`, rows with other labels are left out.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
-            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
+            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
 
         Returns
         -------
@@ -281,7 +280,7 @@ class LabelsMixin(PrivateEstimator):
 
 
 class GroupsMixin(PrivateEstimator):
-    """Fits of rows with labels or targets, of which few count for each group; other mixins read them."""
+    """Fits of rows with labels or targets, with a limit on the rows of a group. Other mixins read the rows."""
 
     def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to private data, and spend epsilon and delta.
@@ -294,10 +293,10 @@ class GroupsMixin(PrivateEstimator):
             Labels, or finite targets, which are clipped to `bounds_y`. With declared `classes`, rows with other labels
             are left out.
         groups : array-like of shape (n_samples,), default=None
-            Which group each row belongs to, by a number or a text; for `rows_per_group`.
+            Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
-            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
+            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
 
         Returns
         -------
@@ -335,8 +334,8 @@ class TargetsMixin(PrivateEstimator):
         y : array-like of shape (n_samples,)
             Finite targets, which are clipped to `bounds_y`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
-            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
+            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
 
         Returns
         -------
@@ -370,7 +369,7 @@ class ManyTargetsMixin(TargetsMixin):
         n_classes : int, optional
             Ignored.
         n_targets : int, optional
-            Number of columns of y. By default as many as `bounds_y` has bounds for.
+            Number of columns of y. If None, it is the number of bounds in `bounds_y`.
 
         Returns
         -------

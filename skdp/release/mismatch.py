@@ -1,4 +1,4 @@
-r"""Warnings about declarations that the data do not seem to follow, from released counts alone.
+r"""Warnings about declarations that the data do not seem to follow, from released counts only.
 
 Theorem. Let released counts have independent noise, each a sum of independent Gaussian and Laplace variables of total
 variance :math:`\sigma^2`. For :math:`0 < c < 1`, the noise is beyond :math:`\sigma(\ln(1/p) - \ln(1 - c^2))/(c\sqrt2)`
@@ -8,7 +8,7 @@ Proof. The moment generating function of such a sum at :math:`\lambda = c\sqrt2/
 :math:`1/(1 - \lambda^2\sigma^2/2)`: this is the function of one Laplace variable of variance :math:`\sigma^2`, it is
 above that of a Gaussian, and :math:`\prod(1 - x_i) \ge 1 - \sum x_i`. Chernoff's bound gives the rest.
 
-Everything here is post-processing: nothing is handed over but released counts and public numbers.
+Everything here is post-processing of released counts and public numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ..checks.warn import warn
 from ..exceptions import SchemaMismatchWarning
 
-#: Probability that a call warns although each declared part has its least share.
+#: Probability that a call warns although each declared part has its minimum share.
 FALSE_ALARM = 1e-3
 
 #: A declared part with at least this share of the records counts as present.
@@ -51,7 +51,7 @@ def column_part(name: Any, known: float, deviation: float) -> tuple[str, float, 
 
 def declared_part(name: Any, counts: NDArray, n_declared: int, total: float, noise: tuple[float, float]) -> Any:
     """Return the first `n_declared` of a column's released counts as a part for `warn_of_mismatch`."""
-    # Their sum is also the total less the other counts, which is less noisy if these are few. `noise` holds the
+    # Their sum is also the total minus the other counts, which has less noise if these are few. `noise` holds the
     # standard deviations of the noise in a count and in the total.
     known, others = counts[:n_declared], counts[n_declared:]
     of_known, of_others = noise[0] * math.sqrt(known.size), math.hypot(noise[1], noise[0] * math.sqrt(others.size))

@@ -1,7 +1,7 @@
-"""The base class of all private estimators: a way to state the guarantee before there are data.
+"""The base class of all private estimators, which states the guarantee before there are data.
 
-Everything else is scikit-learn's (`BaseEstimator` and its mixins) or belongs to the algorithm. Families that share
-more, such as linear classifiers, keep it in their own package.
+The other methods come from scikit-learn (`BaseEstimator` and its mixins) or belong to the algorithm. Families with more
+common code, such as linear classifiers, keep it in their own package.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..parts.collections import is_collection, lowered
 from ..schema.mixin import TakesSchema
 from .session import PrivacyGuarantee
 
-#: Why there is no such argument, or parameter.
+#: Reasons why an argument or a parameter does not exist.
 _REASONS = {
     "sample_weight": (
         "Classifiers and regressors of the central model take sample_weight. Searches do not pass it on, because their "
@@ -48,7 +48,7 @@ _MOST_FRAMES = 8
 
 
 def _check_arguments(call: str, signature: Signature, estimator: Any, args: Any, kwargs: Any) -> None:
-    """Refuse arguments that a method does not have by the name of the public class, with the reason."""
+    """Refuse arguments that a method does not have, with the name of the public class and the reason."""
     try:
         signature.bind(estimator, *args, **kwargs)
         return
@@ -66,7 +66,7 @@ def _check_arguments(call: str, signature: Signature, estimator: Any, args: Any,
 
 
 def _by_public_name(init: Callable[..., None]) -> Callable[..., None]:
-    """Let a constructor refuse parameters by the name of the class that a user called."""
+    """Let a constructor refuse parameters with the name of the class that the user called."""
     parameters = signature(init)
 
     @wraps(init)
@@ -78,21 +78,9 @@ def _by_public_name(init: Callable[..., None]) -> Callable[..., None]:
 
 
 def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a fit that fails leave the estimator as it was.
-
-    Validation notes the number and the names of the columns before the accountant has agreed. An earlier fit stays
-    whole, and data that were refused leave no trace.
-
-    Parameters
-    ----------
-    fit : callable
-        A method that fits.
-
-    Returns
-    -------
-    fit : callable
-        The same, all or nothing.
-    """
+    """Let a fit that fails leave the estimator as it was."""
+    # Validation stores the number and the names of the columns before the accountant has admitted the fit. An earlier
+    # fit stays complete, and refused data leave no trace.
 
     parameters = signature(fit)
 
@@ -101,13 +89,13 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         _check_arguments(f".{fit.__name__}()", parameters, self, args, kwargs)
         before = dict(vars(self))
         try:
-            # NumPy may have been asked to warn of numbers that underflow, which would tell about the data.
+            # A user may have set NumPy to warn of underflow, which would depend on the data.
             with np.errstate(all="ignore"):
                 if any(map(is_collection, (*args, *kwargs.values()))):
                     return fit(self, **_in_parts(self, parameters, args, kwargs))
                 return fit(self, *args, **_with_groups(self, parameters, args, kwargs))
         except NotEnoughDataError:
-            # What was released is an outcome, which the estimator keeps.
+            # The releases are an outcome, which the estimator keeps.
             raise
         except MemoryError:
             _put_back(self, before)
@@ -119,7 +107,7 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         except BaseException:
             _put_back(self, before)
             raise
-        # NumPy's message says how many rows there are. Outside the handler, so that it is not kept as the context.
+        # NumPy's message holds the number of rows. Outside the handler, it is not kept as the context.
         raise MemoryError("there is too little memory for this fit")
 
     return wrapper
@@ -180,11 +168,11 @@ def _put_back(estimator: Any, before: dict[str, Any]) -> None:
 
 
 def _advice(estimator: Any) -> str:
-    """Say with which epsilon a fit that was refused would be admitted, from public parameters alone."""
+    """Return the largest epsilon at which a refused fit would be admitted as a message, from public parameters only."""
     accountant, n_features = estimator.accountant, getattr(estimator, "n_features_in_", None)
 
     if accountant is None:
-        # Something that it holds was refused.
+        # An accountant of an estimator inside refused the charge.
         return ""
 
     def portion(epsilon: float) -> float | None:
@@ -192,7 +180,7 @@ def _advice(estimator: Any) -> str:
         return None if cost is None else accountant._portion([(cost, 1)])
 
     if portion(estimator.epsilon) != math.inf:
-        # It was not for lack of budget.
+        # The refusal was not due to the budget.
         return ""
     epsilon = largest_epsilon(portion, accountant.epsilon, accountant.remaining().epsilon)
     if not epsilon:
@@ -208,8 +196,7 @@ class DPEstimatorMixin(TakesSchema, DiscreetMethods, ABC):
     `randomize`) that raises leaves the estimator as it was.
     """
 
-    #: Fitted attributes that are functions of released numbers, and those of public knowledge alone, besides what all
-    #: estimators keep.
+    #: Fitted attributes that are functions of released numbers, and those of public facts only.
     _released: ClassVar[frozenset[str]] = frozenset()
     _public: ClassVar[frozenset[str]] = frozenset()
 
@@ -229,7 +216,7 @@ class DPEstimatorMixin(TakesSchema, DiscreetMethods, ABC):
 
     @abstractmethod
     def privacy_plan(self, *, n_features: int | None = None, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, from public parameters alone.
+        """Return the guarantee that `fit` will give, from public parameters only.
 
         Parameters
         ----------
@@ -245,7 +232,7 @@ class DPEstimatorMixin(TakesSchema, DiscreetMethods, ABC):
         """
 
     def _planned_features(self, n_features: Any) -> int:
-        """Return the number of columns that a plan is for."""
+        """Return the number of columns of a plan."""
         encoding = self._encoding()
         if encoding is not None:
             return len(encoding.layout)
@@ -254,18 +241,18 @@ class DPEstimatorMixin(TakesSchema, DiscreetMethods, ABC):
         return check_integer(n_features, "n_features", least=1)
 
     def _check_rows(self, X: Any) -> None:
-        """Refuse rows that `fit` would refuse, for what their entries are."""
+        """Refuse rows that `fit` would refuse because of their entries."""
         rows = self._encoded(X, reset=False)
         if is_sparse(rows) and rows.ndim == 2 and not self._takes_sparse:
             refuse_wide(rows, type(self).__name__)
         check_quietly(rows, dtype=list(FLOATS), ensure_min_samples=0, accept_sparse=True)
 
     def _fixed_cost(self) -> PrivacyCost | None:
-        """Return what a fit will charge if that is the same for data of every shape, else None."""
+        """Return the charge of a fit if it is the same for data of every shape, else None."""
         return None
 
     def _cost_at(self, epsilon: float, n_features: int | None = None) -> PrivacyCost | None:
-        """Return what a fit with this epsilon will charge; None if that is not known, or no such fit is possible."""
+        """Return the charge of a fit with this epsilon, or None if it is not known, or no such fit is possible."""
         step: Any = clone(self)
         step.set_params(epsilon=epsilon)
         try:

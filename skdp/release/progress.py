@@ -2,10 +2,9 @@
 
 A fit consists of phases: the releases of its plan, or the parts of a search in their order. A phase may have steps.
 Names of phases and numbers of steps follow from public parameters and from earlier releases. Therefore reports are
-post-processing, except for the elapsed time, which no guarantee covers. A phase whose number of steps is private
-reports its start and its end alone. Callbacks get None in place of rows and labels. Estimators that they ask for are
-made of released values. A callback may ask to stop early, without effect: the noise is made for all steps, and all of
-them are paid for.
+post-processing, except for the elapsed time, which no guarantee covers. A phase with a private number of steps reports
+only its start and its end. Callbacks receive None in place of rows and labels. Estimators for callbacks consist of
+released values. A callback may request to stop early, without effect, because all steps are charged.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 #: Returns fitted attributes as if the fit had ended here, from released values alone.
 Attributes = Callable[[], dict[str, Any]]
 
-#: Names and numbers of steps of phases: 0 for a phase that reports no steps, None if earlier releases decide.
+#: Names and numbers of steps of phases. The number is 0 for a phase without steps, and None if releases determine it.
 Phases = Sequence[tuple[str, int | None]]
 
 try:
@@ -48,7 +47,7 @@ _MOST_LINES = 10
 
 
 class Progress:
-    """Report the progress of one fit. The method around it has to be decorated by `with_callbacks`."""
+    """Report the progress of one fit. `with_callbacks` must decorate the method around it."""
 
     def __init__(self, estimator: Any = None) -> None:
         # None, and estimators without `verbose`, report nothing.
@@ -63,10 +62,10 @@ class Progress:
         self._timed = True
 
     def set_up(self, phases: Phases, reserved: Collection[str] = (), timed: bool = True) -> None:
-        """Set callbacks up, before the charge: an error that they raise here costs nothing."""
-        # Lines hold no times if the time of a phase would tell its private number of steps.
+        """Set callbacks up before the charge, so that their errors do not use the budget."""
+        # Lines hold no times if the time of a phase would disclose its private number of steps.
         self._timed = timed
-        # Reserved phases are replaced by others when earlier releases have decided which.
+        # Reserved phases are replaced when earlier releases have determined their releases.
         self._begun = time.monotonic()
         self._phases, self._reserved = list(phases), reserved
         if hasattr(self._estimator, "_init_callback_context"):

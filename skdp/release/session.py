@@ -1,7 +1,7 @@
-"""The one place where private values turn into released ones.
+"""The session of a fit, the only place where private values become released ones.
 
-A plan is made from public parameters alone. A session charges the whole plan before anything is computed from the
-data, then lets each planned release happen once. What comes out of a session is public.
+A plan is made from public parameters only. A session charges the whole plan before anything is computed from the data,
+and then makes each planned release once. All results of a session are public.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Release:
     Attributes
     ----------
     label : str
-        What is released.
+        Description of the release.
     mechanism : Mechanism
-        What adds the noise, with its parameters.
+        Mechanism that adds the noise, with its parameters.
     share : float
-        Part of the budget that it takes: of epsilon, or of the square of the GDP parameter.
+        Part of the budget for the release: of epsilon, or of the square of the GDP parameter.
     theorem : Theorem
-        The theorem of the user guide that the release rests on.
+        Theorem of the user guide that proves the sensitivity.
     """
 
     label: str
@@ -56,7 +56,7 @@ class Release:
 
     @property
     def sensitivity(self) -> float:
-        """What one record can change, in the mechanism's norm."""
+        """Largest change by one record, in the norm of the mechanism."""
         return self.mechanism.sensitivity
 
     def record(self) -> RecordedRelease:
@@ -79,16 +79,16 @@ class Reserved(Mechanism):
 
     @property
     def norm(self) -> str:  # type: ignore[override]
-        """The norm in which releases together are measured."""
+        """The norm in which the releases are measured together."""
         return "L2" if isinstance(self.event, GaussianEvent) else "L1"
 
     @property
     def scale(self) -> float:
-        """Scale of the noise, for a release that moves by 1 and takes all of it."""
+        """Scale of the noise, for a release of sensitivity 1 that takes all of the part."""
         return 1 / (self.event.noise_mu if isinstance(self.event, GaussianEvent) else self.event.epsilon)
 
     def covers(self, events: Sequence[PrivacyEvent]) -> bool:
-        """Tell whether such events cost no more, composed in any order."""
+        """Tell whether these events cost at most as much, composed in any order."""
         if isinstance(self.event, GaussianEvent):
             gaussian = [event.noise_mu for event in events if isinstance(event, GaussianEvent)]
             return len(gaussian) == len(events) and math.hypot(*gaussian) <= self.event.noise_mu
@@ -96,30 +96,30 @@ class Reserved(Mechanism):
         return len(pure) == len(events) and (self.event.epsilon == math.inf or math.fsum(pure) <= self.event.epsilon)
 
     def release(self, value: ArrayLike, stream: object) -> NDArray:
-        """Refuse, since it is to be refined."""
+        """Refuse, because the part has to be refined first."""
         raise ReleaseError("this part of the plan has to be refined before it is released")
 
 
 @dataclass(frozen=True)
 class PrivacyGuarantee:
-    """What a fit gives away at most, and through which releases.
+    """The guarantee of a fit, with its releases.
 
-    All of it follows from public parameters, so that it says nothing about the data.
+    All of it follows from public parameters. Therefore it does not depend on the data.
 
     Attributes
     ----------
     epsilon, delta : float
         The fit is (epsilon, delta)-differentially private. ``epsilon=inf`` means no privacy at all.
     events : tuple of PrivacyEvent
-        What the fit consists of, for composition.
+        Events of the fit, for composition.
     releases : tuple of Release
-        The releases, each with its mechanism, sensitivity and share of the budget.
+        Releases, each with its mechanism, sensitivity and share of the budget.
     relation : Relation
-        Which data sets the guarantee holds between.
+        Neighbouring relation of the guarantee.
     fits : tuple of str
-        The fits of other estimators that it covers, if there are any.
+        Fits of other estimators that the guarantee covers, if there are any.
     limit : str
-        How many records of a group count at most; empty where the guarantee is not about groups.
+        Limit on the number of records of a group. Empty if the guarantee is not about groups.
     """
 
     epsilon: float
@@ -132,12 +132,12 @@ class PrivacyGuarantee:
 
     @property
     def unit(self) -> str:
-        """What neighbouring data sets differ by: "record" or "group"."""
+        """Unit of the neighbouring relation: "record" or "group"."""
         return self.relation.unit
 
     @property
     def cost(self) -> PrivacyCost:
-        """What an accountant is charged."""
+        """Cost that an accountant is charged."""
         return PrivacyCost(self.epsilon, self.delta, self.events)
 
     @property
@@ -147,7 +147,7 @@ class PrivacyGuarantee:
         Returns
         -------
         guarantee : Budget
-            ``(2 epsilon, (1 + exp(epsilon)) delta)``, by group privacy; in the local model, the guarantee itself.
+            ``(2 epsilon, (1 + exp(epsilon)) delta)``, by group privacy. In the local model, the guarantee itself.
         """
         if self.relation is Relation.REPLACE_RECORD:
             return Budget(self.epsilon, self.delta)
@@ -157,17 +157,17 @@ class PrivacyGuarantee:
         return Budget(2 * self.epsilon, min(1.0, factor * self.delta))
 
     def privacy_loss_distribution(self, **kwargs: Any) -> PrivacyLossDistribution:
-        """Return the distribution of the fit's privacy loss, to be composed with others.
+        """Return the distribution of the privacy loss of the fit, for composition with others.
 
         Parameters
         ----------
         **kwargs : dict
-            Passed on, for instance ``value_discretization_interval``.
+            Arguments of `PrivacyCost.privacy_loss_distribution`, for instance ``value_discretization_interval``.
 
         Returns
         -------
         distribution : PrivacyLossDistribution
-            It dominates the fit's privacy loss.
+            It dominates the privacy loss of the fit.
         """
         return self.cost.privacy_loss_distribution(**kwargs)
 
@@ -217,7 +217,7 @@ def check_accountant(accountant: object) -> BudgetAccountant | None:
 
 
 class ReleaseSession:
-    """Carries out a plan: charges the whole plan on entry, before noise is drawn, and makes each release once."""
+    """Carry out a plan. The whole plan is charged at the start, before noise is drawn. Each release is made once."""
 
     # `estimator` and `label` name the charge in the ledger. Each release is a phase of `progress`. If the budget would
     # admit the charge, `validate` reads rows that lie in parts, and the charge comes after it.
@@ -240,8 +240,8 @@ class ReleaseSession:
         if accountant is not None:
             if source.seeded:
                 warn(
-                    "random_state is set while a budget is charged: whoever knows the seed can subtract the "
-                    "noise. Use random_state=None for anything that leaves your hands",
+                    "random_state is set while a budget is charged. Whoever knows the seed can subtract the noise. "
+                    "Use random_state=None for all results that others will see",
                     SeededNoiseWarning,
                 )
             accountant.charge(
@@ -257,7 +257,7 @@ class ReleaseSession:
         self.progress = Progress() if progress is None else progress
 
     def release(self, label: str, value: ArrayLike) -> NDArray:
-        """Return the private version of `value`, by the mechanism planned under `label`; it is public from here on."""
+        """Return the released version of `value`, which is public, by the mechanism planned under `label`."""
         size = getattr(self._planned(label), "size", None)
         if size is not None and np.size(value) != size:
             raise ReleaseError(f"the release {label!r} is planned with {size} numbers, and has {np.size(value)}")
@@ -266,11 +266,11 @@ class ReleaseSession:
         return released
 
     def mechanism(self, label: str) -> Mechanism:
-        """Return the mechanism of a release that has not happened yet."""
+        """Return the mechanism of a release that has not been made yet."""
         return self._planned(label)
 
     def stream(self, label: str) -> BitStream:
-        """Return random bits that have nothing to do with the noise of releases: for shuffles and public directions."""
+        """Return random bits that are independent of the noise of releases, for shuffles and public directions."""
         return self._source.stream(label)
 
     def refine(self, label: str, releases: Sequence[Release], events: Sequence[PrivacyEvent]) -> None:
@@ -286,7 +286,7 @@ class ReleaseSession:
     def steps(
         self, label: str, n_rows: int, attributes: Attributes | None = None
     ) -> Iterator[tuple[NDArray[np.intp] | None, Callable[[NDArray[np.float64]], NDArray[np.float64]]]]:
-        """Yield, for each step, the rows to sum over (None for all) and a function that makes the sum private, once."""
+        """Yield, for each step, the rows to sum over (None for all) and a function that releases the sum, once."""
         # The positions of the rows and their number are private. Callbacks may ask for estimators with `attributes`.
         mechanism = self._planned(label)
         if not isinstance(mechanism, SampledGaussianMechanism):

@@ -1,4 +1,4 @@
-"""The theorems of the user guide that releases rest on."""
+"""The theorems of the user guide about releases."""
 
 from __future__ import annotations
 

@@ -1,15 +1,14 @@
 r"""The unit of privacy: one record, or all records of one group.
 
-Where a person has several records, they are a group. Of each group at most a public number of records counts, drawn at
-random; the others have no part in the fit. Theorem (user guide, "Units", theorem 1): if one record moves a released
+If a person has several records, they are a group. At most a public number of records of each group counts. They are
+drawn at random, and the others are left out. Theorem (user guide, "Units", theorem 1): if one record moves a released
 statistic by at most :math:`\Delta`, then adding or removing all records of one group moves it by at most
 :math:`m\Delta`, for the same draws in all other groups.
 
-The draws of one group must not depend on another group. Each row has a random priority of its own, and the rows of
-lowest priority in their group count. The priorities are independent and have one law, and they do not depend on other
-rows or on the order of rows. Identifiers are only compared for equality, and each is read by itself. NumPy would
-convert a list to a type that holds all entries, and one group would then decide whether two other groups are
-distinguished.
+The draws of one group must not depend on another group. Each row has a random priority, and the rows of lowest priority
+in their group count. The priorities are independent and identically distributed, and do not depend on other rows or on
+the order of rows. Identifiers are only compared for equality, and each is read separately. NumPy would convert a list
+to a type that holds all entries, and one group would then determine whether two other groups are distinguished.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from .weights import kept
 
 _MOST_ROWS = 10**6
 
-_MISSING = "groups holds missing values. Leave out records of which the group is unknown, each for itself"
+_MISSING = "groups holds missing values. Leave out records whose group is unknown"
 
 _MERGED = (
     "groups holds floating-point numbers that are too large to tell integers apart, so that different groups may have "
@@ -42,7 +41,7 @@ _MERGED = (
 
 @dataclass(frozen=True)
 class Unit:
-    """What neighbouring data sets differ by: one record (None), or a group of which `rows_per_group` records count."""
+    """The unit of neighbouring data sets: one record (None), or a group of which `rows_per_group` records count."""
 
     rows_per_group: int | None = None
 
@@ -58,34 +57,35 @@ class Unit:
 
     @property
     def rows(self) -> int:
-        """How many records one unit adds at most."""
+        """Largest number of records of one unit."""
         return 1 if self.rows_per_group is None else self.rows_per_group
 
     def stated(self, plan: PrivacyGuarantee, where: str = "") -> PrivacyGuarantee:
         """Return the plan with a statement of this unit, for which its sensitivities must hold."""
-        # `where` says in what the number of records is limited, if not in everything.
+        # `where` names the part in which the number of records is limited, if it is not limited everywhere.
         if self.rows_per_group is None:
             return plan
         count = ("1 counts" if self.rows == 1 else f"{self.rows} count") + (where and f" in {where}")
         return replace(plan, relation=Relation.ADD_OR_REMOVE_GROUP, limit=f"of which at most {count}")
 
     def numbers(self, groups: Any, X: Any) -> NDArray[np.intp] | None:
-        """Validate groups against the rows as a user passed them; return numbers, or None if the unit is one record."""
+        """Validate groups against the user's rows. Return numbers, or None if the unit is one record."""
         if self.rows_per_group is None:
             if groups is not None:
                 raise ValueError(
-                    "rows_per_group must be set where groups are given: how many records of a group count at most"
+                    "rows_per_group must be set if groups are given. It is the largest number of records of a group "
+                    "that count"
                 )
             return None
         if groups is None:
-            raise ValueError("groups must be given, since rows_per_group is set: for each row, which group it is of")
+            raise ValueError("groups must be given if rows_per_group is set: the group of each row")
         check_index(X, groups)
         return group_numbers(groups)
 
     def members(
         self, numbers: NDArray[np.intp] | None, X: Any, y: Any = None, known: NDArray[np.bool_] | None = None
     ) -> tuple[Any, Any, NDArray[np.intp] | None]:
-        """Return the `known` rows, their targets, and their groups by numbers; nothing is drawn."""
+        """Return the `known` rows, their targets, and their groups by numbers. Nothing is drawn."""
         if numbers is not None and len(numbers) != X.shape[0]:
             raise ValueError("X and groups must have the same number of rows")
         members = numbers
@@ -101,10 +101,8 @@ class Unit:
         y: Any = None,
         probabilities: NDArray[np.float64] | None = None,
     ) -> tuple[Any, Any]:
-        """Return the rows that count, in their order: all, or a few of each group, drawn at random.
-
-        With `probabilities`, each of these rows is kept with its probability.
-        """
+        """Return the rows that count, in their order: all, or a few of each group, drawn at random."""
+        # With `probabilities`, each of these rows is kept with its probability.
         if members is not None:
             rows = drawn_rows(members, self.rows, source.stream("rows that count"))
             X, y, probabilities = rows_at(X, rows), rows_at(y, rows), rows_at(probabilities, rows)
@@ -134,7 +132,7 @@ def _has_index(data: Any) -> bool:
 def check_index(X: Any, groups: Any) -> None:
     """Refuse groups whose index is not that of the rows, because rows are matched by position."""
     if isinstance(X, Mapping):
-        # The columns that have an index have the same one, or the table is refused later.
+        # Columns with an index have the same index, or the table is refused later.
         X = next((column for column in X.values() if _has_index(column)), None)
     if not (_has_index(X) and _has_index(groups)):
         return
@@ -142,7 +140,7 @@ def check_index(X: Any, groups: Any) -> None:
         same = bool(X.index.equals(groups.index))
     except Exception:
         same = False
-    # Outside the handler: the original message may show entries.
+    # It is raised outside the handler, because the original message may show entries.
     if not same:
         raise ValueError(
             "X and groups have different indexes, and rows are matched by position: bring groups into the order of X, "
@@ -151,7 +149,7 @@ def check_index(X: Any, groups: Any) -> None:
 
 
 def group_numbers(groups: Any) -> NDArray[np.intp]:
-    """Return a number for each row, equal where the group is equal, and otherwise without meaning."""
+    """Return a number for each row. Numbers are equal if the groups are equal, and have no other meaning."""
     if is_sequence(groups):
         array = np.empty(len(groups), dtype=object)
         for i, group in enumerate(groups):
@@ -161,7 +159,7 @@ def group_numbers(groups: Any) -> NDArray[np.intp]:
             raise ValueError(_MISSING)
         array = np.asarray(groups)
     if array.ndim != 1:
-        raise ValueError("groups must be one-dimensional: one group for each row")
+        raise ValueError("groups must be one-dimensional, with the group of each row")
     if array.dtype.kind == "f" and np.any(np.abs(array) >= _exact_up_to(array.dtype)):
         raise ValueError(_MERGED)
     if array.dtype.kind in "biufUS":
@@ -186,13 +184,13 @@ def group_numbers(groups: Any) -> NDArray[np.intp]:
 
 
 def _exact_up_to(dtype: Any) -> float:
-    """Return the least number from which on integers of a floating-point type are merged."""
+    """Return the smallest number from which on integers of a floating-point type are merged."""
     return 2.0 ** (np.finfo(dtype).nmant + 1)
 
 
 def drawn_rows(members: NDArray[np.intp], most: int, stream: BitStream) -> NDArray[np.intp]:
     """Draw `most` rows of each group uniformly, or all if there are not more, and return increasing positions."""
-    # Priorities are 64-bit words: two of a group are equal with probability 2**-64.
+    # Priorities are 64-bit words. Two words of a group are equal with probability 2**-64.
     order = np.lexsort((stream.words(len(members)), members))
     sorted_members = members[order]
     first = np.ones(len(order), dtype=bool)

@@ -1,8 +1,9 @@
 r"""Weights of records: each record is kept with a probability that is proportional to its weight.
 
-The sensitivities of all releases are those of records of weight 1. Therefore a weight does not multiply what a record
-adds to a sum. A record of weight :math:`w\in[0,1]` is kept with probability :math:`w`, by a coin of its own, and the
-fit goes on with the kept records. In expectation, every sum over the kept records is the weighted sum.
+The sensitivities of all releases are those of records of weight 1. Therefore a weight does not multiply the
+contribution of a record to a sum. A record of weight :math:`w\in[0,1]` is kept with probability :math:`w`,
+independently, and the fit continues with the kept records. In expectation, every sum over the kept records is the
+weighted sum.
 
 **Theorem** (user guide, "Units", theorem 2). Let :math:`M` be a randomised algorithm, and :math:`T` thinning by
 independent coins, where the probability of a record depends on this record alone. Then :math:`M\circ T` has the
@@ -43,7 +44,7 @@ _NO_BOUND = (
 
 
 def relative_weights(sample_weight: Any, max_weight: Any) -> Array | None:
-    """Check weights of records and their public bound; return weights in [0, 1], or None if there are none."""
+    """Check weights of records and their public bound. Return weights in [0, 1], or None if there are none."""
     bound = None if max_weight is None else check_positive(max_weight, "max_weight")
     if sample_weight is None:
         return None
@@ -69,7 +70,7 @@ def check_class_weight(class_weight: Any) -> None:
 
 
 def class_weights(class_weight: Any, classes: NDArray | None) -> Array | None:
-    """Check public weights of labels; return weights in [0, 1] of all labels and of labels outside of `classes`."""
+    """Check public weights of labels. Return weights in [0, 1] of all labels and of labels outside of `classes`."""
     check_class_weight(class_weight)
     if class_weight is None:
         return None
@@ -91,7 +92,7 @@ def class_weights(class_weight: Any, classes: NDArray | None) -> Array | None:
 
 
 def chances(relative: Array | None, by_class: Array | None, X: Any, y: Any) -> Array | None:
-    """Return for each record the probability that it is kept, or None if all are."""
+    """Return for each record the probability that it is kept, or None if all are kept."""
     if relative is not None and len(relative) != (X.shape[0] if y is None else len(y)):
         raise ValueError("X and sample_weight must have the same number of rows. The budget was not charged")
     if by_class is None:
@@ -100,9 +101,9 @@ def chances(relative: Array | None, by_class: Array | None, X: Any, y: Any) -> A
 
 
 def kept(probabilities: Array, stream: BitStream) -> NDArray[np.bool_]:
-    """Toss a coin for each record, and return which records are kept: always at 1, and never at 0."""
-    # The coins are words in the order of the records. A record in between moves the words of those behind it, which
-    # does not change the law, because the words are independent and have one law.
+    """Toss a coin for each record, and return which records are kept: always with probability 1, and never with 0."""
+    # The coins are words in the order of the records. A record in between changes the words of later records. This does
+    # not change the law, because the words are independent and identically distributed.
     words = stream.words(len(probabilities)) >> np.uint64(11)
     # Both sides of the comparison are exact: words of 53 bits are doubles.
     coins: NDArray[np.bool_] = words.astype(np.float64) * 2.0**-53 < probabilities

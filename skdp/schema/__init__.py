@@ -1,4 +1,4 @@
-"""What is public about the columns of a table."""
+"""Public facts about the columns of a table."""
 
 from .declared import Category, Number
 from .schema import Schema

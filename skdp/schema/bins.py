@@ -1,4 +1,4 @@
-"""Numbers of bins of many values, as :func:`numpy.searchsorted` gives them, by a table instead of a search."""
+"""Bins of many values, as :func:`numpy.searchsorted` finds them, by a table instead of a search."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _BLOCK = 8192
 
 
 class Bins:
-    """Finds the bins of values between finite inner edges, which increase or are equal."""
+    """Find the bins of values between finite inner edges, which increase or are equal."""
 
-    # A value is mapped to a cell of an even grid by operations that never decrease. Edges in cells before its own are
-    # therefore smaller than the value, and edges in cells behind are larger, so that it is compared with the edges in
-    # its own cell alone. The numbers are those of a search, to the last bit, in a fifth of the time. With `right`, a
-    # value that equals an edge is in the bin behind it.
+    # A value is mapped to a cell of an even grid by operations that never decrease. Edges in earlier cells are
+    # therefore smaller than the value, and edges in later cells are larger. The value is compared with the edges in its
+    # own cell only. The numbers equal those of a search, to the last bit, in a fifth of the time. With `right`, a value
+    # that equals an edge is in the bin after it.
 
     def __init__(self, edges: Array, right: bool) -> None:
         self._edges = edges
@@ -38,7 +38,7 @@ class Bins:
         self._beyond = np.greater_equal if right else np.greater
 
     def __call__(self, values: NDArray) -> NDArray[np.intp]:
-        """Return the number of each value's bin, from 0; values must be finite."""
+        """Return the number of each value's bin, from 0. Values must be finite."""
         table = self._table if len(values) >= _FEWEST else None
         if table is None:
             return np.searchsorted(self._edges, values, side=self._side)
@@ -63,7 +63,7 @@ class Bins:
 
     @cached_property
     def _table(self) -> tuple[float, NDArray[np.intp], list[Array]] | None:
-        """How many cells there are for a unit; by cell, the edges before it, and those in it, one after the other."""
+        """Return the number of cells for a unit, and by cell the number of earlier edges, and its edges in order."""
         edges = self._edges
         if len(edges) == 0:
             return None

@@ -20,7 +20,7 @@ Integers = NDArray[np.int64]
 
 _MOST = 10**6
 
-# As pandas reads them.
+# The missing values that pandas reads.
 _TRUTHS = {text: value for value in (True, False) for text in (str(value), str(value).lower(), str(value).upper())}
 
 
@@ -44,17 +44,17 @@ class Categories:
         return len(self.values)
 
     def cells(self, column: NDArray) -> NDArray[np.intp]:
-        """Return the positions of entries in `values`; other entries get the number of categories."""
+        """Return the positions of entries in `values`. Other entries get the number of categories."""
         if self.coded and column.dtype.kind in "if":
             return cells_of_codes(column, np.intp(self.size))
         found = self.encode(column)
         return np.where(found == UNKNOWN, self.size, found).astype(np.intp, copy=False)
 
     def encode(self, column: NDArray) -> Integers:
-        """Return the positions of entries in `values`; -1 for an entry that is no category."""
-        # Each entry is read by itself and none is refused, because a refusal would disclose it. A number is compared by
-        # its value alone, also if it was rounded to single precision or written as text: its type depends on other
-        # entries.
+        """Return the positions of entries in `values`, or -1 for an entry in no category."""
+        # Each entry is read separately and none is refused, because a refusal would disclose it. A number is compared
+        # by its value only, even if it was rounded to single precision or written as text, because its type depends on
+        # other entries.
         kind, own = (LABEL_KINDS.get(array.dtype.kind) for array in (column, self.ascending))
         if column.dtype.kind in "mM":
             return np.full(len(column), UNKNOWN, dtype=np.int64)
@@ -68,14 +68,14 @@ class Categories:
             return codes
         positions = self._positions()
         if own == "text" and kind in ("number", "text") and all(key[0] == "text" for key in positions):
-            # No number is among the categories.
+            # There are no numbers among the categories.
             if kind == "text":
                 return self._find(self.ascending, column)
             return np.full(len(column), UNKNOWN, dtype=np.int64)
         return np.array([self._position(entry, positions) for entry in column.tolist()], dtype=np.int64)
 
     def _positions(self) -> dict[tuple[str, Any], int]:
-        """Map the keys of the categories, by which entries are compared, to their positions."""
+        """Map the keys by which categories are compared to their positions."""
         labels = self.values.tolist()
         positions = {key_of(label): i for i, label in enumerate(labels)}
         if len(positions) < len(labels):
@@ -105,7 +105,7 @@ class Categories:
 
     @property
     def _singles(self) -> NDArray:
-        """The values in single precision; those that are rounded to one number stay as they are."""
+        """The values in single precision. Values that are rounded to the same number are not rounded."""
         if self.ascending.dtype.kind != "f":
             return self.ascending
         rounded = _single(self.ascending)
@@ -124,7 +124,7 @@ class Categories:
                 entry = entry.real
             return positions.get(label_key(entry), positions.get(key_of(entry), UNKNOWN))
         except Exception:
-            # An object may do anything when it is compared.
+            # Comparison with an object may run any code.
             return UNKNOWN
 
 
@@ -141,14 +141,14 @@ def cells_of_codes(values: NDArray, sizes: NDArray[np.intp] | np.intp) -> NDArra
 
 
 def _single(numbers: NDArray) -> NDArray:
-    """Round numbers to single precision, in which 0.1 is another number; unless they would be 0 or infinite."""
+    """Round numbers to single precision, in which 0.1 is another number, unless they become 0 or infinite."""
     with np.errstate(all="ignore"):
         rounded = numbers.astype(np.float32).astype(np.float64)
     return np.where(np.isfinite(rounded) & (rounded != 0), rounded, numbers)
 
 
 def key_of(entry: Any) -> tuple[str, Any]:
-    """Return the kind of an entry and its value, for text that is a number those of the number."""
+    """Return the kind of an entry and its value. Text that is a number has the key of the number."""
     # An array of numbers becomes one of text if one more entry is text, and so does a column of a file.
     kind, value = label_key(entry)
     if kind == "bytes" and value.isascii():
@@ -168,12 +168,12 @@ def key_of(entry: Any) -> tuple[str, Any]:
 
 
 def _kind_of(entry: Any) -> str | None:
-    """Return the kind of an entry as `LABEL_KINDS` has it; None for one that is missing, or of a further type."""
+    """Return the kind of an entry as in `LABEL_KINDS`, or None for a missing entry or another type."""
     try:
         kind = label_key(entry)[0]
         return kind if kind in LABEL_KINDS.values() else None
     except Exception:
-        # An object may do anything when it is asked for its value.
+        # Reading the value of an object may run any code.
         return None
 
 
@@ -183,7 +183,7 @@ def read_entries(estimator: Any, X: Any, *, reset: bool) -> NDArray:
         codes: NDArray = validate_quietly(estimator, X, dtype=list(FLOATS), ensure_min_samples=0, reset=reset)
         return codes
     X = entries_of(X)
-    # NumPy converts a list to a type that holds all of its entries, so that one entry decides how the others are read.
+    # NumPy converts a list to a type that holds all of its entries. Then one entry determines how the others are read.
     dtype = None if has_one_type(X) else object
     rows: NDArray = validate_quietly(
         estimator, X, dtype=dtype, ensure_all_finite=False, ensure_min_samples=0, reset=reset, times=True
@@ -208,7 +208,7 @@ def entries_of(X: Any) -> Any:
         return np.full(X.shape, None, dtype=object)
     dtypes: Any = getattr(X, "dtypes", None)
     if hasattr(dtypes, "__iter__") and any(getattr(dtype, "kind", None) in ("m", "M") for dtype in dtypes):
-        # There is no type that holds these and numbers both, and NumPy would look for one.
+        # No type holds these and numbers both, and NumPy would look for one.
         return X.astype(object)
     if not isinstance(X, list | tuple) or not X or not all(map(is_row, X)):
         return X
@@ -220,12 +220,12 @@ def entries_of(X: Any) -> Any:
 
 
 def is_row(row: Any) -> bool:
-    # An object may do anything when it is asked for its class; its type is known.
+    # Reading the class of an object may run any code. Its type is known.
     return issubclass(type(row), list | tuple) or (issubclass(type(row), np.ndarray) and row.ndim == 1)
 
 
 def encode_labels(y: Any, classes: NDArray) -> Integers:
-    """Return the positions of labels in the sorted `classes`; -1 for a label that is missing or not declared."""
+    """Return the positions of labels in the sorted `classes`, or -1 for a label that is missing or not declared."""
     if is_sequence(y):
         labels = np.fromiter((row[0] if is_row(row) and len(row) == 1 else row for row in y), object, count=len(y))
     else:
@@ -242,8 +242,8 @@ def check_categories(value: Any, n_features: int, *, least: int = 2) -> tuple[Ca
     # A user passes a number or a list for all columns, or a list that holds one of these for each column.
     if value is None:
         raise ValueError(
-            "categories must be given: how many there are in each column, coded 0, 1, ..., or lists of them, from the "
-            "code book. They are never read from the data, because that would be a release"
+            "categories must be given: the number of categories of each column, coded 0, 1, ..., or lists of "
+            "them, from the code book. They are never read from the data, because that would be a release"
         )
     if np.isscalar(value):
         every = [check_list(value, least)] * n_features
@@ -266,12 +266,12 @@ def check_categories(value: Any, n_features: int, *, least: int = 2) -> tuple[Ca
 
 
 def _listed(value: Any, name: str = "categories") -> list[Any]:
-    # A set has no order; an iterator can be read once only.
+    # A set has no order, and an iterator can be read once only.
     if not isinstance(value, Set | Mapping | Iterator):
         try:
             return list(value)
         except Exception:
-            # An object may do anything.
+            # An object may run any code.
             pass
     raise ValueError(f"{name} must be a number, a list, or a list of them, got {shown(value)}")
 

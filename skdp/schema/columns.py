@@ -1,7 +1,7 @@
-"""The columns of a table, as far as they are public, and the cell that each entry falls into.
+"""The public facts about the columns of a table, and the cell of each entry.
 
-A column holds categories, which are codes 0, 1, ... or values of any kind; or numbers, in bins with edges of their own,
-or between bounds. Each record is read by itself, so that neighbouring data sets stay neighbours.
+A column holds categories or numbers. Categories are codes 0, 1, ... or values of any kind. Numbers are in bins with
+edges of their own, or between bounds. Each record is read separately, so that neighbouring data sets stay neighbours.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ Kind = Categories | Array | None
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The kind of each column, by position. All of it is public, but for edges that were released."""
+    """The kind of each column, by position. All of them are public, except for released edges."""
 
     # A kind is categories, edges of bins, or None for a number between the bounds of `grid`, which has one column for
-    # each of these. Such a number has `n_bins` cells, or none if that is 0. Tables are listed in the order of
-    # `categorical`, numbers between bounds, `uneven`.
+    # each of these. Such a number has `n_bins` cells, or none if that is 0. Tables are in the order of `categorical`,
+    # numbers between bounds, `uneven`.
     kinds: tuple[Kind, ...]
     grid: Grid
     n_bins: int = 0
     categorical: tuple[int, ...] = ()
     uneven: tuple[int, ...] = ()
     pairs: tuple[tuple[int, int], ...] = ()
-    # Numbers of the first cells of columns, which hold declared values, where other cells hold other entries.
+    # For some columns, the number of first cells that hold declared values. The other cells hold other entries.
     declared: Mapping[int, int] = field(default_factory=dict)
 
     @property
@@ -66,12 +66,12 @@ class Columns:
 
     @property
     def ordered(self) -> tuple[bool, ...]:
-        """Whether neighbouring cells are alike."""
+        """Whether neighbouring cells are similar."""
         return tuple(not isinstance(kind, Categories) for kind in self.kinds)
 
     @cached_property
     def n_categories(self) -> NDArray[np.intp]:
-        """Numbers of categories; 0 for other columns."""
+        """Numbers of categories, and 0 for other columns."""
         return np.where(self.ordered, 0, self.sizes).astype(np.intp)
 
     @cached_property
@@ -90,12 +90,12 @@ class Columns:
 
     @cached_property
     def table_sizes(self) -> NDArray[np.intp]:
-        """Cells of each table. A categorical column has one more, for values that are no category."""
+        """Numbers of cells of each table. A categorical column has one more, for unknown categories."""
         sizes: NDArray[np.intp] = np.array(self.sizes, dtype=np.intp)[self.tables]
         return sizes + (np.arange(len(sizes)) < len(self.categorical))
 
     def bin_edges(self) -> list[Array | None]:
-        """Return copies of the edges of each column's bins; None for categories, and for numbers without bins."""
+        """Return copies of the edges of the bins of each column, or None for categories and numbers without bins."""
         found = [None if kind is None or isinstance(kind, Categories) else kind.copy() for kind in self.kinds]
         if self.n_bins:
             even = np.linspace(self.grid.lower, self.grid.upper, self.n_bins + 1, axis=-1)
@@ -104,7 +104,7 @@ class Columns:
         return found
 
     def with_edges(self, edges: Iterable[tuple[int, Array]]) -> Columns:
-        """Return the columns, with edges of bins at these positions; they leave the grid."""
+        """Return the columns with edges of bins at these positions. These columns leave the grid."""
         own = {int(j): every for j, every in edges}
         left = [k for k, j in enumerate(self.numeric) if j not in own]
         return replace(
@@ -115,7 +115,7 @@ class Columns:
         )
 
     def cells(self, j: int, entries: NDArray) -> NDArray[np.intp]:
-        """Return the cell of each entry of a column; other entries get the number after the last cell."""
+        """Return the cell of each entry of a column. Other entries get the number after the last cell."""
         kind = self.kinds[j]
         if isinstance(kind, Categories):
             return kind.cells(entries)
@@ -123,14 +123,14 @@ class Columns:
         return Bins(kind[1:-1], right=True)(entries)
 
     def codes(self, X: list[NDArray]) -> Codes:
-        """Return the cell of each entry, by column and row; other entries get the number after the last cell."""
+        """Return the cell of each entry, by column and row. Other entries get the number after the last cell."""
         out = np.empty((len(X), len(X[0])), dtype=np.int32)
         for j, entries in enumerate(X):
             out[j] = self.cells(j, entries)
         return out
 
     def split(self, rows: NDArray) -> list[NDArray]:
-        """Return the columns of a table one by one: numbers as such, and categories as they are."""
+        """Return the columns of a table one by one. Numbers become doubles, and categories are not changed."""
         out, numeric = list(rows.T), np.flatnonzero(self.ordered)
         if 0 < len(numeric) < len(out):
             numbers = check_quietly(rows[:, numeric], dtype=list(FLOATS), ensure_min_samples=0)
@@ -140,7 +140,7 @@ class Columns:
 
     def refuse_other_types(self, X: list[NDArray], names: NDArray | None) -> None:
         """Refuse a column that holds text where `categories` declares numbers, or numbers where it declares text."""
-        # One entry of another type is enough to refuse. How other entries are read does not depend on it.
+        # One entry of another type is enough for an error. How other entries are read does not depend on it.
         for j, (kind, entries) in enumerate(zip(self.kinds, X, strict=True)):
             if isinstance(kind, Categories) and kind.holds_other_types(entries):
                 name = j if names is None else str(names[j])
@@ -160,9 +160,9 @@ class Columns:
 
 
 class Encoder:
-    """Reads blocks of rows of numbers, in which categories are coded."""
+    """Read blocks of rows of numbers, with coded categories."""
 
-    # It is not kept with the columns, because tables for searching would disclose that there were many records.
+    # It is not stored with the columns, because tables for searching would disclose that there were many records.
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
         self._categorical = np.array(columns.categorical, dtype=np.intp)
@@ -195,9 +195,9 @@ class Encoder:
 
 @dataclass(frozen=True)
 class ColumnSpec:
-    """The declarations of a user about columns, checked. Columns are still named as the user named them."""
+    """The checked declarations of a user about columns, by the names that the user gave."""
 
-    parameter: str  # The one that names categorical columns.
+    parameter: str  # The parameter that names categorical columns.
     mask_length: int | None
     categories: tuple[tuple[Any, Categories], ...]
     edges: tuple[tuple[Any, Array], ...]
@@ -216,7 +216,7 @@ class ColumnSpec:
 
     def resolve(self, n_features: int, names: NDArray | None, named: bool = True) -> Columns:
         """Return the kind of each of `n_features` columns."""
-        # Without `named`, names stand for any columns that are left: for a plan, it does not matter which.
+        # Without `named`, names stand for any columns that are left, because a plan does not depend on which.
         if self.mask_length not in (None, n_features):
             raise ValueError(f"{self.parameter} is a mask of {self.mask_length} columns, and there are {n_features}")
         own, n_categorical = self.named, len(self.categories)
@@ -248,7 +248,7 @@ def check_columns(
     most: int = MOST_CELLS,
 ) -> ColumnSpec:
     """Check the parameters that describe columns, as far as possible without the number of columns."""
-    # Numbers between bounds have `n_bins` cells, or none if that is 0; the grid may be finer.
+    # Numbers between bounds have `n_bins` cells, or none if that is 0. The grid may be finer.
     categories = estimator._declared("categories")
     if categories is None:
         parameter = "categorical_features"

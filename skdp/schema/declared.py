@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 #: Name of the cell of missing entries.
 MISSING_CELL = "missing"
 
-# Texts that stand for missing entries in a column that one entry turned into text.
+# Texts that stand for missing entries in a column that one entry converted to text.
 _WRITTEN = ("nan", "NaT", "<NA>")
 
 # Values that a description shows.
@@ -57,7 +57,7 @@ class Number:
 
     Notes
     -----
-    **Privacy.** All of it has to be public. Nothing is read from the data.
+    **Privacy.** All parameters must be public. Nothing is read from the data.
 
     Examples
     --------
@@ -109,8 +109,8 @@ class Category:
 
     Notes
     -----
-    **Privacy.** All of it has to be public. A list of the values that occur in the data would disclose that rare values
-    occur.
+    **Privacy.** All parameters must be public. A list of the values that occur in the data would disclose that rare
+    values occur.
 
     Examples
     --------
@@ -135,7 +135,7 @@ class Category:
                 "becomes text: give this category another name, in values and in the table"
             )
         if len({key_of(value) for value in self.values}) < len(self.values):
-            # Readers of CSV files make numbers of a column of text, unless one entry is no number.
+            # Readers of CSV files convert a column of text to numbers, unless one entry is no number.
             raise ValueError("values must not hold two texts that spell the same number, such as '7' and '007'")
         object.__setattr__(self, "ordered", check_boolean(self.ordered, "ordered"))
         check_choice(self.missing, "missing", ("cell", "error"))
@@ -163,7 +163,7 @@ def edges_of(column: Number, n_bins: int) -> Array:
 
 
 def read_numbers(column: Number, entries: Entries, warped: bool = True) -> tuple[Array, NDArray[np.bool_]]:
-    """Return numbers, clipped; the middle for missing ones; and which are missing."""
+    """Return clipped numbers, with the middle for missing ones, and which are missing."""
     # They are on the scale of the column if `warped`.
     values, (low, high) = entries.as_numbers(), limits(column) if warped else (float(column.low), float(column.high))
     missing = np.isnan(values)
@@ -186,13 +186,13 @@ def scaled_numbers(column: Number, entries: Entries) -> tuple[Array, NDArray[np.
 
 
 def cells_of(column: Category) -> list[str]:
-    """Return names of the cells: the categories, and those for other and for missing entries, where there are any."""
+    """Return names of the cells: the categories, and those for other and for missing entries, if there are any."""
     further = ["other"] if column.other == "cell" else []
     return [*map(str, column.values), *further, *([MISSING_CELL] if column.missing == "cell" else [])]
 
 
 def read_cells(column: Category, entries: Entries) -> NDArray[np.int64]:
-    """Return the cell of each entry; entries are refused where the column says so."""
+    """Return the cell of each entry, and refuse entries as the column declares."""
     codes, size = entries.as_codes(_categories(column)), len(column.values)
     other, missing = codes == UNKNOWN, codes == MISSING
     if column.other == "missing":

@@ -1,4 +1,4 @@
-"""The numbers that the rows of a declared table become, and the public parameters that follow."""
+"""The encoding of rows of a declared table as numbers, and the public parameters that follow."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ Array = NDArray[np.float64]
 
 #: - "linear": numbers in [-1, 1], and an indicator for each category;
 #: - "codes": numbers between bounds, and codes of categories;
-#: - "ends": the same, with missing numbers beyond the upper bound in place of an indicator;
+#: - "ends": as "codes", with missing numbers beyond the upper bound in place of an indicator;
 #: - "cells": numbers in bins, of which the last holds missing values, and codes of categories;
 #: - "values": numbers as they are, without categories or missing values;
 #: - "categories": codes of categories, without numbers.
 FORMS = ("linear", "codes", "ends", "cells", "values", "categories")
 
-# How far beyond the upper bound missing numbers are, over the distance of the bounds; for "ends".
+# Distance of missing numbers from the upper bound, over the distance of the bounds, for "ends".
 _GAP = 0.125
 
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """How a declared table is encoded. All of it is public."""
+    """The public rule by which a declared table is encoded."""
 
     schema: Schema
     form: str
-    # Edges of the bins of numbers, without the bin for missing values; for "cells".
+    # Edges of the bins of numbers, without the bin for missing values, for "cells".
     edges: Mapping[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -65,7 +65,7 @@ class Encoding:
                 )
 
     def _names_of(self, name: str, column: Column) -> list[tuple[str, int]]:
-        """Return the names of the columns that a column becomes, and their numbers of categories (0 for numbers)."""
+        """Return the names of the encoded columns of a column, and their numbers of categories (0 for numbers)."""
         if isinstance(column, Number):
             indicator = column.missing == "cell" and self.form in ("linear", "codes")
             return [(name, 0)] + [(f"{name}_missing", 2)] * indicator
@@ -74,7 +74,7 @@ class Encoding:
         return [(name, 0 if self._is_ordered(column) else len(cells_of(column)))]
 
     def _is_ordered(self, column: Column) -> bool:
-        """Tell whether categories are in bins, because neighbouring ones are alike."""
+        """Tell whether categories are in bins, because neighbouring ones are similar."""
         return self.form == "cells" and isinstance(column, Category) and column.ordered
 
     @property
@@ -84,7 +84,7 @@ class Encoding:
         taken: set[str] = set()
         for original, column in self.schema.items():
             for name, size in self._names_of(original, column):
-                # A category may be called as a cell is.
+                # A category may have the name of a cell.
                 while name in taken:
                     name += "_"
                 taken.add(name)
@@ -92,7 +92,7 @@ class Encoding:
         return found
 
     def origins(self) -> list[int]:
-        """Return for each encoded column the position of the column that it is made from."""
+        """Return for each encoded column the position of its original column."""
         return [j for j, (name, column) in enumerate(self.schema.items()) for _ in self._names_of(name, column)]
 
     @property
@@ -101,7 +101,7 @@ class Encoding:
         return np.array([name for name, _ in self.layout], dtype=object)
 
     def bins(self) -> dict[str, Array]:
-        """Return the edges of all bins, with those for missing values; for "cells"."""
+        """Return the edges of all bins, with those for missing values, for "cells"."""
         found = {}
         for name, column in self.schema.items():
             if isinstance(column, Number):
@@ -112,7 +112,7 @@ class Encoding:
         return found
 
     def declared_cells(self) -> dict[str, int]:
-        """Return how many of the first cells of encoded columns hold declared values, where others do not."""
+        """Return the number of first cells of encoded columns that hold declared values, if others do not."""
         found, left = {}, iter(self.layout)
         for name, column in self.schema.items():
             for _, (encoded, _) in zip(self._names_of(name, column), left, strict=False):
@@ -150,7 +150,7 @@ class Encoding:
 
     @property
     def bounds(self) -> tuple[Array, Array] | None:
-        """Bounds of the encoded columns that are numbers, or with "linear" of all columns; None if there are none."""
+        """Bounds of the encoded columns that are numbers, or with "linear" of all columns. None if there are none."""
         numbers = [column for column in self.schema.values() if isinstance(column, Number)]
         if self.form == "linear":
             ends = [(0.0, 1.0) if size else (-1.0, 1.0) for _, size in self.layout]

@@ -1,6 +1,6 @@
-"""Reading of tables of any kind: each entry becomes a number or a text, or is missing, by its own value alone.
+"""Reading of tables of any kind. Each entry becomes a number or a text, or is missing, by its own value only.
 
-The type of a column is never used for what an entry means, because one record can change it.
+The meaning of an entry never depends on the type of its column, because one record can change this type.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MISSING_TEXTS = frozenset({"", "nan", "None", "<NA>", "NaT"})
 
 _TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
-#: Types whose entries can be compared and hashed without running code of others.
+#: Types whose entries can be compared and hashed without running foreign code.
 _PLAIN = {str, int, float, bool, type(None), np.str_, np.bool_, np.int32, np.int64, np.float32, np.float64}
 
 _NO_TIMES = (
@@ -41,7 +41,7 @@ _NO_TIMES = (
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """A column of a table: doubles, in which NaN is missing; or positions in a list of distinct entries."""
+    """A column of a table: doubles, in which NaN is missing, or positions in a list of distinct entries."""
 
     numbers: Array | None
     places: Integers | None = None
@@ -57,7 +57,7 @@ class Entries:
         return replace(self, numbers=numbers, places=places)
 
     def as_numbers(self) -> Array:
-        """Return the entries as doubles; missing entries and those that are no numbers become NaN."""
+        """Return the entries as doubles. Missing entries and those that are no numbers become NaN."""
         if self.places is None:
             assert self.numbers is not None
             return self.numbers
@@ -65,7 +65,7 @@ class Entries:
         return np.array([*values, np.nan])[self.places]
 
     def as_codes(self, categories: Categories) -> NDArray[np.int64]:
-        """Return positions in a list of categories; `UNKNOWN` for other entries, `MISSING` for missing ones."""
+        """Return positions in a list of categories, `UNKNOWN` for other entries, and `MISSING` for missing ones."""
         if self.places is None:
             assert self.numbers is not None
             if categories.values.dtype.kind == "U":
@@ -77,7 +77,7 @@ class Entries:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A table that was read, of which rows can be taken as of an array."""
+    """A table that was read, whose rows can be selected as in an array."""
 
     names: tuple[str, ...]
     columns: tuple[Entries, ...]
@@ -108,10 +108,10 @@ def _as_number(value: Any) -> float:
 
 
 def _meaning(entry: Any) -> Any:
-    """Return a number or a text; None for a missing entry, and an ellipsis for any other entry."""
+    """Return a number or a text, None for a missing entry, and an ellipsis for any other entry."""
     try:
         if isinstance(entry, bytes):
-            # NumPy writes numbers as bytes, where one entry of a column is bytes.
+            # NumPy writes numbers as bytes if one entry of a column is bytes.
             entry = bytes.decode(entry)
         if isinstance(entry, str):
             return str.__str__(entry)
@@ -123,7 +123,7 @@ def _meaning(entry: Any) -> Any:
         number = as_float(entry) if isinstance(entry, numbers.Number | np.bool_) else ...
         return None if number != number else number
     except Exception:
-        # An object may do anything when it is asked for its value.
+        # Reading the value of an object may run any code.
         return ...
 
 
@@ -140,7 +140,7 @@ def _plain(entry: Any) -> Any:
 
 
 class _Time:
-    """Stands for a point in time."""
+    """Stand for a point in time."""
 
 
 def from_objects(entries: Sequence[Any]) -> Entries:
@@ -168,7 +168,7 @@ def _from_numpy(column: NDArray) -> Entries:
 
 
 def _from_dictionary(places: NDArray, distinct: Any) -> Entries:
-    """Read positions in a list of entries; negative positions are missing entries."""
+    """Read positions in a list of entries. Negative positions are missing entries."""
     read = _read(distinct)
     every = tuple(read.numbers.tolist()) if read.numbers is not None else read.distinct
     if read.places is not None:
@@ -191,7 +191,7 @@ def _from_pandas(column: Any) -> Entries:
             raise TypeError(_NO_TIMES)
         return Entries(np.full(len(column), np.nan))
     if hasattr(dtype, "storage"):
-        # Text.
+        # These columns hold text.
         places, distinct = column.array.factorize()
         return _from_dictionary(places, np.asarray(distinct, dtype=object))
     return from_objects(column.astype(object).tolist())
@@ -203,7 +203,7 @@ def _from_polars(column: Any) -> Entries:
         if column.null_count() < len(column):
             raise TypeError(_NO_TIMES)
         return Entries(np.full(len(column), np.nan))
-    # Integers of 128 bits cannot become an array. One record may make a column have this type.
+    # Integers of 128 bits cannot become an array. One record may give a column this type.
     if (dtype.is_integer() or dtype.is_float()) and "128" not in str(dtype):
         return Entries(np.asarray(column.to_numpy(), dtype=np.float64))
     return from_objects(column.to_list())
@@ -242,7 +242,7 @@ def _read(column: Any) -> Entries:
 
 
 def read_column(column: Any, name: str) -> Entries:
-    """Read a column of a table; messages name it, and hold nothing else of the data."""
+    """Read a column of a table. Messages name it, and hold nothing else of the data."""
     failure: Exception
     with np.errstate(all="ignore"):
         try:
@@ -254,16 +254,16 @@ def read_column(column: Any, name: str) -> Entries:
             failure = type(error)(f"column {name!r} of X {known or 'cannot be read'}")
         except Exception:
             failure = ValueError(f"column {name!r} of X cannot be read")
-    # Outside the handler, so that the original message is not kept as the context of this one.
+    # It is raised outside the handler, so that the original message is not kept as the context.
     try:
         raise failure
     finally:
-        # An error that its own traceback refers to would keep the data in memory.
+        # An error in its own traceback would keep the data in memory.
         del failure
 
 
 def table_columns(X: Any) -> tuple[list[Any] | None, list[Any]]:
-    """Return the names of columns, or None where they have none, and the columns of a table."""
+    """Return the names of columns, or None if they have no names, and the columns of a table."""
     library = type(X).__module__.partition(".")[0]
     if hasattr(X, "toarray"):
         raise TypeError("Sparse data are not taken: X must be a dense table, with one column for each of the schema's")
@@ -293,7 +293,7 @@ def _check_indexes(columns: list[Any]) -> None:
         same = all(indexes[0].equals(index) for index in indexes[1:])
     except Exception:
         same = False
-    # Outside the handler: the original message may show entries.
+    # It is raised outside the handler, because the original message may show entries.
     if not same:
         raise ValueError(
             "the columns of X have different indexes, and rows are matched by position. Pass pandas.DataFrame(X), "

@@ -9,7 +9,7 @@ from typing import Any
 from ..checks.values import shown
 from .declared import Category, Column, Number
 
-# A list is written on one line up to this width.
+# Lists up to this width are written on one line.
 _WIDTH = 100
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}

@@ -20,7 +20,7 @@ def step_edges(low: float, high: float, step: float) -> Array:
 
 def log_edges(low: float, high: float, unit: float) -> Array:
     """Return edges of cells whose width is 1 % of their values, but no less than `unit` around 0."""
-    # Below, cells are `unit` wide, and whole multiples of it are in their middle.
+    # Smaller values are in cells of width `unit`, with multiples of `unit` in their middle.
     start = max(unit / LOG_WIDTH, low)
     below = unit * (np.arange(math.ceil(1 / LOG_WIDTH), dtype=np.float64) + 0.5)
     reach = max(abs(low), abs(high), start)

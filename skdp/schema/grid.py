@@ -16,16 +16,16 @@ Array = NDArray[np.float64]
 
 SCALES = ("linear", "log", "symlog")
 
-#: Cells of a column, at most, and of all columns with codes together.
+#: Largest number of cells of a column, and of all columns with codes together.
 MOST_CELLS = 10**6
 
-#: With "auto", values are told apart down to this share of the largest bound.
+#: With "auto", values are distinguished down to this part of the largest bound.
 _FINEST = 2.0**-24
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Cells between bounds, the same number for each column. All of it is public."""
+    """Public cells between bounds, the same number for each column."""
 
     lower: Array
     upper: Array
@@ -38,7 +38,7 @@ class Grid:
             raise ValueError('bounds must be positive with scale="log"; scale="symlog" takes zero and both signs')
 
     def of(self, n_columns: int) -> Grid:
-        """Return the grid with one lower and one upper bound for each of so many columns."""
+        """Return the grid with one lower and one upper bound for each of `n_columns` columns."""
         lower, upper = columns_of((self.lower, self.upper), "bounds", n_columns)
         return replace(self, lower=lower, upper=upper)
 
@@ -53,7 +53,7 @@ class Grid:
         return self.upper / 2 - self.lower / 2
 
     def warp(self, values: Any) -> Any:
-        """Map values to where cells are evenly spaced."""
+        """Map values to a scale on which cells are evenly spaced."""
         if self.scale == "log":
             return np.log(values)
         return np.arcsinh(values / self.unit) if self.scale == "symlog" else values
@@ -75,7 +75,7 @@ class Grid:
         return np.hstack([even[:, :1], np.clip(inner, even[:, :1], even[:, -1:]), even[:, -1:]])
 
     def cells(self, X: NDArray) -> NDArray[np.intp]:
-        """Return the cell of each entry, of shape (n_rows, n_columns); values beyond are in the outer cells."""
+        """Return the cell of each entry, of shape (n_rows, n_columns). Values beyond are in the outer cells."""
         if self.scale == "auto":
             pairs = zip(self._half_even[:, 1:-1], X.T, strict=True)
             return np.column_stack([np.searchsorted(edges, values, side="right") for edges, values in pairs])

@@ -1,4 +1,4 @@
-"""What estimators with a parameter `schema` share: the public parameters that follow from it, and encoded tables."""
+"""The base of estimators with a parameter `schema`: the public parameters that follow from it, and encoded tables."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .encoding import Encoding, even_edges
 from .entries import table_columns
 from .schema import Schema, as_schema
 
-# Rows with more encoded columns are sparse, where an estimator takes sparse rows.
+# If an estimator accepts sparse rows, rows with more encoded columns than this are sparse.
 _WIDE = 200
 
-# These say how columns are coded, which the schema does.
+# These parameters describe the coding of columns, which the schema does.
 _CODING = ("categories", "categorical_features", "n_categories")
 
 
 class TakesSchema:
-    """Mixin of estimators that may be given the public facts about a table as one object."""
+    """Mixin of estimators that accept the public facts about a table as one object."""
 
     schema: Any
 
-    #: What rows become; see `Encoding`.
+    #: The form of encoded rows (see `Encoding`).
     _schema_form: ClassVar[str] = "linear"
 
     #: Whether the estimator computes with sparse rows.
@@ -35,7 +35,7 @@ class TakesSchema:
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        # Where an estimator computes with dense rows only, it makes sparse ones dense if they have few columns.
+        # An estimator that computes with dense rows only makes sparse ones dense if they have few columns.
         tags.input_tags.sparse = getattr(self, "schema", None) is None
         if getattr(self, "schema", None) is not None:
             tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
@@ -45,7 +45,7 @@ class TakesSchema:
         return self._schema_form
 
     def _encoding(self) -> Encoding | None:
-        """Return how rows are encoded, or None if there is no schema."""
+        """Return the encoding of rows, or None if there is no schema."""
         if getattr(self, "schema", None) is None:
             return None
         schema, form = as_schema(self.schema), self._form()
@@ -68,7 +68,7 @@ class TakesSchema:
         return Encoding(schema, form, edges)
 
     def _declared(self, name: str) -> Any:
-        """Return a public parameter: as it was given, or else as it follows from the schema."""
+        """Return a public parameter, given or from the schema."""
         given, encoding = getattr(self, name, None), self._encoding()
         if encoding is None:
             return given
@@ -93,7 +93,7 @@ class TakesSchema:
         return getattr(encoding, name)
 
     def _declared_cells(self) -> dict[str, int]:
-        """Return for encoded columns how many of their first cells hold declared values."""
+        """Return for encoded columns the number of first cells that hold declared values."""
         encoding = self._encoding()
         return {} if encoding is None else encoding.declared_cells()
 
@@ -102,11 +102,11 @@ class TakesSchema:
         return getattr(self, "_table", None) if hasattr(self, "n_features_in_") else self._encoding()
 
     def _reads_table(self, reset: bool) -> bool:
-        """Tell whether rows have to be encoded."""
+        """Tell whether rows must be encoded."""
         return (self._encoding() if reset else self._used()) is not None
 
     def _encoded(self, X: Any, *, reset: bool) -> Any:
-        """Return the rows as numbers, if there is a schema; otherwise as they are."""
+        """Return the rows as numbers, if there is a schema. Otherwise, return them as they are."""
         encoding = self._encoding() if reset else self._used()
         if encoding is None:
             encoded = X
@@ -123,7 +123,7 @@ class TakesSchema:
         return ColumnReader(self)
 
     def _keep(self, encoding: Encoding | None) -> None:
-        """Keep how rows are encoded, and the names of the schema's columns."""
+        """Store the encoding, and the names of the schema's columns."""
         vars(self).pop("_table", None)
         if encoding is not None:
             self._table = encoding
@@ -175,7 +175,7 @@ def groups_column(schema: Schema, X: Any) -> Any:
 
 
 def unit_of(schema: Schema | None, rows_per_group: int | None, groups: Any, X: Any) -> tuple[int | None, Any]:
-    """Return `rows_per_group` and `groups`: as they were given, or as the schema declares them."""
+    """Return `rows_per_group` and `groups`, given or as the schema declares them."""
     if schema is None or schema.group is None:
         return rows_per_group, groups
     rows_per_group = schema.rows_per_group if rows_per_group is None else rows_per_group

@@ -1,6 +1,6 @@
-"""Declarations of the columns of X by users: categorical columns, numbers of categories, and bounds of the others.
+"""Declarations of users about the columns of X: categorical columns, numbers of categories, and bounds of the others.
 
-All of it is public. Messages name the parameter and its value.
+All of them are public. Messages name the parameter and its value.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def column_name(value: Any, name: str) -> Any:
 
 
 def check_n_categories(value: Any, n_columns: int, most: int) -> tuple[int, ...]:
-    """Return the number of categories of each categorical column; their sum is at most `most`."""
+    """Return the number of categories of each categorical column. Their sum is at most `most`."""
     if value is None:
         if n_columns == 0:
             return ()
@@ -87,9 +87,9 @@ def distinct_pairs(pairs: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, Any], .
 def positions_of(
     groups: Sequence[tuple[str, Sequence[Any]]], n_features: int, names: NDArray | None, named: bool = True
 ) -> dict[Any, int]:
-    """Return the position of each column that a parameter names; a column may occur once."""
-    # Without `named`, the names of X are unknown, and a name stands for any column that is left: for a plan, it does
-    # not matter which.
+    """Return the position of each column that a parameter names. A column may occur once."""
+    # Without `named`, the names of X are unknown, and a name stands for any column that is left, because a plan does
+    # not depend on which.
     known = {} if names is None else {name: i for i, name in enumerate(names)}
     taken = {column for _, columns in groups for column in columns if not isinstance(column, str)}
     free = iter([i for i in range(n_features) if i not in taken])

@@ -20,7 +20,7 @@ from .files import as_json, as_toml, column_of, field_of, from_json, from_toml
 
 _FORMAT = "skdp.Schema"
 
-# Of the rows that `sample` makes, one in so many lacks an entry.
+# In rows of `sample`, one entry in so many is missing.
 _MISSING_IN = 20
 
 
@@ -35,16 +35,16 @@ class Schema(Mapping[str, Column]):
         For each column by name, a `Number` or a `Category`. A tuple of two numbers stands for a `Number`, and a list
         for a `Category`.
     target : Number, Category, tuple, list or dict, default=None
-        What is known about the labels or targets. A dict with one entry also states the name of their column.
+        Public facts about the labels or targets. A dict with one entry also states the name of their column.
     group : str, default=None
-        Name of the column that states whom a record belongs to, where one person may have several records.
+        Name of the column of groups, such as persons, if one person may have several records.
     rows_per_group : int, default=None
         Public limit on the number of records of one group. Must be given with `group`.
 
     Attributes
     ----------
     target : Number, Category or None
-        What is known about the labels or targets.
+        Public facts about the labels or targets.
     target_name : str or None
         Name of their column, if it was given.
     group : str or None
@@ -58,7 +58,7 @@ class Schema(Mapping[str, Column]):
 
     Notes
     -----
-    **Privacy.** Everything in a schema has to be public: it comes from the code book, the questionnaire or the law, and
+    **Privacy.** Everything in a schema must be public. It comes from the code book, the questionnaire or the law, and
     never from the private rows. No method of a schema reads private rows, except `check`, which is not private and is
     meant for the curator of the data.
 
@@ -105,7 +105,7 @@ class Schema(Mapping[str, Column]):
                 raise ValueError("rows_per_group must be given with group: a public limit on the records of one group")
             rows_per_group = check_integer(rows_per_group, "rows_per_group", least=1)
         elif rows_per_group is not None:
-            raise ValueError("rows_per_group needs group, the name of the column that states whom a record belongs to")
+            raise ValueError("rows_per_group needs group, the name of the column of groups")
         names = [*own, *(name for name in (target_name, group) if name is not None)]
         if len(set(names)) < len(names):
             raise ValueError("target and group must name columns that are not among the columns, nor the same column")
@@ -163,7 +163,7 @@ class Schema(Mapping[str, Column]):
         Parameters
         ----------
         *names : str
-            Names of columns, in the order that the new schema is to have.
+            Names of columns, in the order of the new schema.
 
         Returns
         -------
@@ -253,10 +253,10 @@ class Schema(Mapping[str, Column]):
 
     @classmethod
     def from_public(cls, frame: Any, target: str | None = None) -> Schema:
-        """Read a schema off a table that is public or made up. Never use it on private rows.
+        """Derive a schema from a table that is public or made up. Never use it on private rows.
 
-        Bounds and categories that are read off private rows disclose values of single records. Such a schema would make
-        every guarantee void.
+        Bounds and categories from private rows disclose values of single records. Such a schema would make every
+        guarantee void.
 
         Parameters
         ----------
@@ -282,20 +282,20 @@ class Schema(Mapping[str, Column]):
         return cls({name: column for name, column in found.items() if name != target}, {target: found[target]})
 
     def sample(self, n: int, seed: int = 0) -> Any:
-        """Make rows that conform to the schema, for tests of a pipeline before anyone opens the data.
+        """Make rows that conform to the schema, to test a pipeline without the data.
 
         Parameters
         ----------
         n : int
             Number of rows.
         seed : int, default=0
-            The same seed gives the same rows.
+            Seed of the rows. The same seed gives the same rows.
 
         Returns
         -------
         rows : DataFrame or ndarray of shape (n_rows, n_columns)
-            Independent values from the declared ranges and lists, and some missing values where these have a cell. The
-            column of groups and the column of the target are there if they have names. Without pandas, an array of
+            Independent values from the declared ranges and lists, and some missing values if these have a cell. The
+            column of groups and the column of the target are included if they have names. Without pandas, an array of
             objects.
         """
         n, source = check_integer(n, "n", least=0), NoiseSource(check_integer(seed, "seed", least=0))
@@ -322,9 +322,9 @@ class Schema(Mapping[str, Column]):
     def check(self, table: Any) -> TableCheck:
         """Count the entries of a table that are missing, unreadable or not declared. This is not private.
 
-        Unreadable are entries of a `Number` that are no numbers, such as text and dates. Fits count them as missing.
+        Unreadable entries are entries of a `Number` that are no numbers, such as text and dates. They count as missing.
 
-        It is for the curator of the data, who may see them. Never publish the result, and do not change the schema
+        The result is for the curator of the data, who may see the data. Never publish it, and do not change the schema
         because of it, unless the code book gives the reason.
 
         Parameters
@@ -335,7 +335,7 @@ class Schema(Mapping[str, Column]):
         Returns
         -------
         check : TableCheck
-            Prints as a table; ``check.counts`` has the numbers by column.
+            Counts. They are printed as a table, and ``check.counts`` has the numbers by column.
         """
         read = read_table(self, table)
         counts = {
@@ -370,7 +370,7 @@ class TableCheck:
 
 
 def columns_in_order(schema: Schema, X: Any) -> list[Any]:
-    """Return the columns of a table in the order of the schema; columns that have names are found by name."""
+    """Return the columns of a table in the order of the schema. Columns with names are found by name."""
     names, columns = table_columns(X)
     if names is None:
         if len(columns) != len(schema):
@@ -405,7 +405,7 @@ def read_table(schema: Schema, X: Any) -> list[Entries]:
 
 
 def read_rows(schema: Schema, X: Any) -> Rows:
-    """Read the columns of a table, in the order of the schema, into a table of which rows can be taken."""
+    """Read the columns of a table, in the order of the schema, into a table whose rows can be selected."""
     return Rows(tuple(schema), tuple(read_table(schema, X)))
 
 
@@ -417,7 +417,7 @@ def as_text(rows: list[Any]) -> str:
 
 
 def as_html(rows: list[Any]) -> str:
-    """Lay out rows of text as a table in HTML; the first one is its head."""
+    """Lay out rows of text as a table in HTML. The first row is its head."""
     head, *body = ["".join(f"<{tag}>{escape(text)}</{tag}>" for text in row) for tag, row in _tagged(rows)]
     lines = "".join(f"<tr>{line}</tr>" for line in body)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"

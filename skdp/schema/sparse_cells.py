@@ -1,4 +1,4 @@
-"""The cells that the stored entries of sparse rows fall into, and the cells of zeros, which are public."""
+"""The cells of the stored entries of sparse rows, and the cells of zeros, which are public."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Places = NDArray[np.intp]
 
 
 class SparseEncoder:
-    """Reads blocks of sparse rows of numbers, in which categories are coded, as `Encoder` reads dense rows."""
+    """Read blocks of sparse rows of numbers with coded categories, as `Encoder` reads dense rows."""
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
@@ -40,7 +40,7 @@ class SparseEncoder:
         if n_even:
             even = ~(coded | uneven)
             own = tables[even] - n_categorical
-            # A grid with one column for each entry.
+            # This grid has one column for each entry.
             by_entry = replace(grid, lower=grid.lower[own], upper=grid.upper[own])
             cells[even] = by_entry.cells(values[even][None])[0]
         if self._uneven:

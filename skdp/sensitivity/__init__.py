@@ -1,4 +1,4 @@
-"""Clipping and queries: what one record can change, with the derivation. Nothing here is random."""
+"""Clipping, queries and their sensitivities, with derivations. Nothing in this package is random."""
 
 from ._blocks import blocks_l1, blocks_l2
 from ._cells import CELLS_STEP, SUM_BITS, RowLattice, cell_sums, cells_l1, cells_l2, nearest

@@ -1,11 +1,11 @@
-r"""Sample and aggregate: how far one record moves a sum over blocks.
+r"""Sample and aggregate: the sensitivity of a sum over blocks.
 
-Each record is drawn into one of :math:`q` blocks, independently of all other records. Couple the draws for
-:math:`D` and :math:`D' = D \cup \{z\}`: the blocks are the same, but that :math:`z` is in one of them. Whatever is
-computed from each block by itself changes for that block alone, and there by any amount: from one point of its range to
-any other. The change of a sum is therefore the *diameter* of the range of one block's output, not its radius. Where the
-guarantee holds for every draw of the blocks, it holds on average over them, since the law of the draws does not depend
-on the data.
+Each record is drawn into one of :math:`q` blocks, independently of all other records. Couple the draws for :math:`D`
+and :math:`D' = D \cup \{z\}`, so that the blocks are the same, except that :math:`z` is in one of them. If each block
+is processed separately, only the result of that block changes, and it may move from any point of its range to any
+other. Therefore the change of a sum is the *diameter* of the range of one block's result, not its radius. The guarantee
+holds for every draw of the blocks. It also holds on average over them, because the law of the draws does not depend on
+the data.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from ._cells import SUM_BITS
 
 
 def blocks_l2(n_centres: int, n_features: int) -> float:
-    r"""Bound the L2 norm of what one record changes in a sum over blocks of `n_centres` points of the unit ball.
+    r"""Bound the L2 norm of the change by one record of a sum over blocks of `n_centres` points of the unit ball.
 
-    One block's points move by 2 each, hence by :math:`2\sqrt k` together. A block whose points all go from one end of
-    a diameter to the other attains it. Rounding moves each coordinate by half a step at most, before and after.
+    The points of one block move by 2 each, hence by :math:`2\sqrt k` together. A block whose points all move from one
+    end of a diameter to the other attains the bound. Rounding moves each coordinate by at most half a step, before and
+    after.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ def blocks_l2(n_centres: int, n_features: int) -> float:
 
 
 def blocks_l1(n_centres: int, n_features: int) -> float:
-    r"""Bound the L1 norm of the same: :math:`2k\sqrt d`, attained in the direction of a corner.
+    r"""Bound the same change in L1 norm: :math:`2k\sqrt d`, attained in the direction of a corner.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-r"""Sums over the cells of public centres: how far one record moves them, and their exact values.
+r"""Sums over the cells of public centres: their sensitivity, and their exact values.
 
-Rows are counted in steps of a lattice, and so are centres. With few enough bits, squared distances are integers below
-:math:`2^{53}`, so that a matrix product computes them exactly: which cell a record falls into depends on the record and
-on the centres, and on nothing else. In floating point it would depend, for a record half way between two centres, on
-where in a block of rows it stands, and the removal of one record could move others.
+Rows and centres are counted in steps of a lattice. With few enough bits, squared distances are integers below
+:math:`2^{53}`, so that a matrix product computes them exactly. The cell of a record then depends on the record and on
+the centres only. In floating point, the cell of a record half way between two centres would depend on its position in a
+block of rows, and the removal of one record could move others.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ._rows import sum_over_rows
 
 Array = NDArray[np.float64]
 
-#: What a record adds to a sum is counted in steps of ``2**-SUM_BITS``.
+#: Contributions of a record to a sum are counted in steps of ``2**-SUM_BITS``.
 SUM_BITS = 20
 
-#: Weights are multiples of an eighth; weighted sums are multiples of this.
+#: Weights are multiples of an eighth. Weighted sums are multiples of this number.
 CELLS_STEP = 2.0 ** -(SUM_BITS + 3)
 
-#: Sums beyond this size are moved back to it, which is a contraction: below, doubles hold all steps.
+#: Larger sums are clipped to this size, which is a contraction. Below it, doubles hold all steps.
 LARGEST_SUM = 2.0**31
 
 
-# Sums are exact, whatever the size of a block. Its distances to all centres are a few megabytes.
+# Sums are exact for every size of a block. With this size, the distances to all centres are a few megabytes.
 _BLOCK_ROWS = 8192
 _BLOCK_ENTRIES = 2**20
 
@@ -50,7 +50,7 @@ class RowLattice:
 
     @cached_property
     def bits(self) -> int:
-        """Half of the widest bound is ``2**bits`` steps: 20 bits, or what keeps squared distances below 2**53."""
+        """Half of the widest bound is ``2**bits`` steps: 20 bits, or fewer to keep squared distances below 2**53."""
         return max(1, min(20, (51 - math.ceil(math.log2(len(self.lower)))) // 2))
 
     @cached_property
@@ -71,12 +71,12 @@ class RowLattice:
     def encode(self, rows: NDArray) -> Array:
         """Clip rows to the bounds, and round them to the lattice.
 
-        Each entry is mapped by itself.
+        Each entry is mapped separately.
 
         Parameters
         ----------
         rows : ndarray of shape (n_rows, n_features)
-            Finite rows, of any size.
+            Finite rows of any size.
 
         Returns
         -------
@@ -86,7 +86,7 @@ class RowLattice:
         with np.errstate(all="ignore"):
             points = np.subtract(rows, self.centre, dtype=np.float64)
             points *= 2.0**self.bits / self.unit
-        # A number is quicker than one for each column.
+        # A single number is faster than one for each column.
         limit = self.half[0] if np.all(self.half == self.half[0]) else self.half
         np.clip(points, -limit, limit, out=points)
         return np.rint(points, out=points)
@@ -102,20 +102,20 @@ class RowLattice:
         Returns
         -------
         rows : ndarray of shape (n_points, n_features)
-            Public if the points are.
+            Rows. They are public if the points are.
         """
         return np.clip(self.centre + self.unit * (points * 2.0**-self.bits), self.lower, self.upper)
 
 
 def nearest(points: Array, centres: Array) -> NDArray[np.intp]:
-    """Return which centre is nearest to each point, the first of several.
+    """Return the position of the nearest centre of each point, or the first of several.
 
     Parameters
     ----------
     points : ndarray of shape (n_points, n_features)
-        Points; exact for integers of a `RowLattice`.
+        Points. The result is exact for integers of a `RowLattice`.
     centres : ndarray of shape (n_centres, n_features)
-        Centres, likewise.
+        Centres. The result is exact for integers of a `RowLattice`.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def nearest(points: Array, centres: Array) -> NDArray[np.intp]:
 
 
 def _table(centres: Array) -> Array:
-    """What a point with a 1 at its end is multiplied by: squared distances, but for the point's own square."""
+    """Return a factor for points with an appended 1 that gives squared distances without the point's own square."""
     return np.vstack([-2.0 * centres.T, np.einsum("ij,ij->i", centres, centres)])
 
 
@@ -141,13 +141,13 @@ def _nearest(points: Array, table: Array) -> NDArray[np.intp]:
 
 
 def cells_l2(n_features: int, count_weight: float, spread_weight: float) -> float:
-    r"""Bound the L2 norm of one record's part of the sums over cells.
+    r"""Bound the L2 norm of one record's contribution to the sums over cells.
 
-    A record belongs to one cell. With its difference to the cell's centre, divided by the cell's radius :math:`\rho`
-    and clipped to the unit ball, :math:`u`, it adds :math:`(a, u, b\lVert u\rVert^2)` to this cell and nothing to the
-    others. The norm is :math:`\sqrt{a^2 + \lVert u\rVert^2 + b^2\lVert u\rVert^4} \le \sqrt{a^2 + 1 + b^2}`, and every
-    record beyond the radius attains it. Centres and radii are public, so that a record's cell is its own affair.
-    Rounding moves each coordinate of :math:`u`, and the square, by half a step at most.
+    A record belongs to one cell. Let :math:`u` be its difference to the cell's centre, divided by the cell's radius
+    :math:`\rho` and clipped to the unit ball. The record adds :math:`(a, u, b\lVert u\rVert^2)` to this cell and
+    nothing to the others. The norm is :math:`\sqrt{a^2 + \lVert u\rVert^2 + b^2\lVert u\rVert^4} \le \sqrt{a^2 + 1 +
+    b^2}`, and every record beyond the radius attains the bound. Centres and radii are public, so that a record's cell
+    depends on the record only. Rounding moves each coordinate of :math:`u`, and the square, by at most half a step.
 
     Parameters
     ----------
@@ -167,10 +167,10 @@ def cells_l2(n_features: int, count_weight: float, spread_weight: float) -> floa
 
 
 def cells_l1(n_features: int, count_weight: float, spread_weight: float) -> float:
-    r"""Bound the L1 norm of one record's part of the sums over cells.
+    r"""Bound the L1 norm of one record's contribution to the sums over cells.
 
-    As for `cells_l2`: :math:`a + \lVert u\rVert_1 + b\lVert u\rVert_2^2 \le a + \sqrt d + b`. A record in the direction
-    of a corner attains it.
+    As for `cells_l2`, it is :math:`a + \lVert u\rVert_1 + b\lVert u\rVert_2^2 \le a + \sqrt d + b`. A record in the
+    direction of a corner attains the bound.
 
     Parameters
     ----------
@@ -201,20 +201,20 @@ def cell_sums(
     count_weight: float,
     spread_weight: float,
 ) -> Array:
-    """Return the sums over cells, exactly: multiples of ``CELLS_STEP``, whatever the order of the rows.
+    """Return the exact sums over cells. They are multiples of ``CELLS_STEP``, for every order of the rows.
 
     Parameters
     ----------
     lattice : RowLattice
-        Of the rows.
+        Lattice of the rows.
     X : ndarray of shape (n_rows, n_features)
         Finite data, in memory or memory-mapped.
     centres : ndarray of shape (n_cells, n_features)
         Public centres: integers of the lattice within the bounds.
     radii : ndarray of shape (n_cells,)
-        Public radii, in steps, positive; infinite ones do not occur.
+        Public radii in steps, positive and finite.
     count_weight, spread_weight : float
-        The weights a and b, multiples of an eighth below 1; 0 leaves the squares out.
+        The weights a and b, multiples of an eighth below 1. With b = 0, the squares are left out.
 
     Returns
     -------
@@ -231,7 +231,7 @@ def cell_sums(
         difference = lattice.encode(rows)
         labels = _nearest(difference, table)
         difference -= np.take(centres, labels, axis=0)
-        # Integers below 2**53, hence exact, and so is everything after them that concerns one record.
+        # These are integers below 2**53. Therefore all later steps for one record are exact, too.
         squares = np.einsum("ij,ij->i", difference, difference)
         own = radii[labels]
         inside = np.minimum(1.0, squares / own**2)

@@ -1,4 +1,4 @@
-"""Clipping: the step after which a bound on one record's influence holds, whatever the data."""
+"""Clipping, after which a bound on one record's influence holds for all data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from ._rows import BLOCK_ROWS
 from ._sparse import clip_sparse, with_constant
 
-# Fewer than the entries that NumPy buffers.
+# Number of columns, fewer than the entries that NumPy buffers.
 _COLUMNS = 4096
 
 
@@ -21,14 +21,14 @@ _COLUMNS = 4096
 class ClippedRows:
     """Rows of bounded L2 norm, together with the bound.
 
-    Noise is calibrated from `norm`, never from a number that was typed a second time.
+    Noise is calibrated by `norm`, and never by a number that was typed again.
 
     Parameters
     ----------
     array : ndarray or csr_array of shape (n_rows, n_columns)
-        The rows.
+        Rows.
     norm : float
-        No row's L2 norm exceeds it.
+        Clipping bound. The L2 norm of each row is at most `norm`.
     """
 
     array: Any
@@ -36,19 +36,19 @@ class ClippedRows:
 
 
 def augmented_norm(norm: float, constant: float) -> float:
-    """L2 bound of rows of norm at most `norm` after a constant feature is appended.
+    """Return an L2 bound of rows of norm at most `norm` with a constant feature.
 
     Parameters
     ----------
     norm : float
-        Bound before.
+        Bound without the feature.
     constant : float
-        Value of the constant feature; 0 for none.
+        Value of the constant feature, or 0 for none.
 
     Returns
     -------
     norm : float
-        Bound after, rounded up.
+        Bound with the feature, rounded up.
     """
     return norm if constant == 0 else math.hypot(norm, constant) * (1 + 2.0**-50)
 
@@ -56,23 +56,22 @@ def augmented_norm(norm: float, constant: float) -> float:
 def clip_rows(X: Any, norm: float, constant: float = 0.0) -> ClippedRows:
     r"""Scale rows down to an L2 norm of at most `norm`, then append a constant feature.
 
-    Each row is mapped by itself, so that neighbouring data sets stay neighbours. The target is
-    :math:`(1-2^{-40})` of the bound, which leaves the bound intact under the rounding of the norm and of the
-    division.
+    Each row is mapped separately, so that neighbouring data sets stay neighbours. The target is :math:`(1-2^{-40})` of
+    the bound, so that the bound holds despite the rounding of the norm and of the division.
 
     Parameters
     ----------
     X : ndarray or csr_array of shape (n_rows, n_columns)
-        Finite rows, of any size. Sparse rows are canonical, and stay sparse.
+        Finite rows of any size. Sparse rows are canonical, and stay sparse.
     norm : float
-        Bound on the L2 norm of a row of `X`.
+        Clipping bound of the L2 norm of a row of `X`.
     constant : float, default=0.0
-        Value of the appended feature; 0 appends none.
+        Value of the appended feature. If 0, none is appended.
 
     Returns
     -------
     clipped : ClippedRows
-        A copy, with its bound.
+        Copy of the rows, with its bound.
     """
     n_rows, n_columns = X.shape
     target = norm * (1 - max(2.0**-40, n_columns * 2.0**-50))
@@ -84,7 +83,7 @@ def clip_rows(X: Any, norm: float, constant: float = 0.0) -> ClippedRows:
         block = out[start : start + BLOCK_ROWS, :n_columns]
         with np.errstate(over="ignore", under="ignore"):
             squared = squared_norms(rows)
-            # Beyond these limits, squares overflow or lose digits: take out the largest entry first.
+            # Beyond these limits, squares overflow or lose digits. Rows are first divided by their largest entry.
             extreme = (squared > 1e300) | (squared < 1e-280)
             factor = np.minimum(1.0, target / np.sqrt(np.maximum(squared, 1e-280)))
             np.multiply(rows, factor[:, None], out=block)
@@ -96,10 +95,10 @@ def clip_rows(X: Any, norm: float, constant: float = 0.0) -> ClippedRows:
 
 
 def squared_norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return squared L2 norms of rows, each the same bits whatever rows are beside it.
+    """Return squared L2 norms of rows. The bits of a norm do not depend on other rows.
 
-    NumPy adds up a single long row in another order than one of several. Neither happens here: columns are taken by the
-    thousand, and a row never comes alone.
+    NumPy adds up a single long row in another order than one of several rows. To avoid both cases, columns are
+    processed by the thousand, and a row is never processed alone.
 
     Parameters
     ----------
@@ -109,7 +108,7 @@ def squared_norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     Returns
     -------
     squares : ndarray of shape (n_rows,)
-        Infinite where they overflow.
+        Squared norms. Infinite if they overflow.
     """
     several = np.ascontiguousarray(rows if len(rows) != 1 else np.concatenate([rows, rows]))
     total = np.zeros(len(several))

@@ -1,10 +1,10 @@
-r"""Sums that do not round: numbers are multiples of a power of two, and few enough bits long.
+r"""Exact sums of numbers that are multiples of a power of two, with few bits.
 
-A record may change a sum by what it adds, and by nothing else. Floating point breaks that: how a sum is rounded depends
-on the order of its terms, and how a row's product with a matrix is rounded can depend on where in a block the row
-stands, so that the removal of one record moves what others add. Integers of few bits have no such trouble. A product of
-matrices whose entries are integers of at most :math:`2^a` and :math:`2^b` steps, over :math:`m` terms, is exact in
-doubles, in any order, if :math:`2^{a+b} m \le 2^{53}`.
+A record may change a sum only by its own contribution. Floating point violates this. The rounding of a sum depends on
+the order of its terms. The rounding of a row's product with a matrix can depend on the position of the row in a block,
+so that the removal of one record changes the contributions of others. Integers of few bits avoid this. Let a product of
+matrices have entries that are integers of at most :math:`2^a` and :math:`2^b` steps, and :math:`m` terms. It is exact
+in doubles, in any order, if :math:`2^{a+b} m \le 2^{53}`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ BITS = 53
 
 
 def bits_left(bits: int, n_terms: int) -> int:
-    """Return how many bits the other factor may have for exact sums of products.
+    """Return the number of bits of the other factor for exact sums of products.
 
     Parameters
     ----------
     bits : int
-        Factors of the one kind are integers of at most ``2**bits``.
+        Factors of the first kind are integers of at most ``2**bits``.
     n_terms : int
         Number of products in a sum.
 
@@ -46,19 +46,19 @@ def step_of(largest: float, bits: int) -> float:
     largest : float
         Positive bound on the size of the numbers.
     bits : int
-        How many bits they shall have.
+        Number of bits of the numbers.
 
     Returns
     -------
     step : float
-        The least such power of two.
+        Smallest such power of two.
     """
     mantissa, exponent = math.frexp(largest)
     return math.ldexp(1.0, exponent - (mantissa == 0.5) - bits)
 
 
 def truncate(values: Array, step: float) -> Array:
-    """Round numbers towards zero to multiples of a power of two, in place; no norm grows.
+    """Round numbers towards zero to multiples of a power of two, in place. No norm grows.
 
     Parameters
     ----------
@@ -99,20 +99,20 @@ def round_to(values: Array, step: float) -> Array:
     return values
 
 
-# A total is kept in two parts, of which this many bits are the lower one.
+# A total is stored in two parts. The lower part has this many bits.
 _LOWER_BITS = 26
 
-# Integers of 64 bits hold half of a lattice step of 2**62 next to the upper part of a total.
+# Integers of 64 bits hold half of a lattice step of 2**62 in addition to the upper part of a total.
 _MOST_SHIFT = 62
 
 
 class ExactTotal:
-    """Adds up integers that are held in doubles, without rounding, however many there are.
+    """Add up integers that are held in doubles, without rounding, for any number of terms.
 
     Parameters
     ----------
     size : int
-        How many totals there are.
+        Number of totals.
     """
 
     def __init__(self, size: int) -> None:
@@ -171,13 +171,13 @@ class ExactTotal:
         Parameters
         ----------
         bits : int
-            0 or less returns the totals as they are, in units of 1, rounded where they are beyond ``2**53``. However
-            large it is, there is a result.
+            Exponent of the rounding, of any size. If it is 0 or less, the totals are returned in units of 1, rounded
+            beyond ``2**53``.
 
         Returns
         -------
         multiples : ndarray of shape (size,)
-            Exact up to ``2**53``.
+            Multiples, exact up to ``2**53``.
         """
         high = self._high.astype(np.float64)
         if bits <= 0:

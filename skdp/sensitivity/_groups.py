@@ -1,17 +1,16 @@
-"""What a group of records can change, by what one of them can."""
+"""The sensitivity for a group of records, from that for one record."""
 
 from __future__ import annotations
 
 
 def group_sensitivity(sensitivity: float, rows: int) -> float:
-    r"""Bound the norm of what one group of records changes in a sum over records.
+    r"""Bound the norm of the change of a sum over records by one group of records.
 
-    Of each group at most :math:`m` records count. Which ones is drawn for each group by itself, so that with the draws
-    of the other groups held fixed, data sets that differ by all records of one group differ by at most :math:`m`
-    records. A record moves the sum by at most :math:`\Delta` in some norm, hence they move it by at most
-    :math:`m\Delta` together, by the triangle inequality. Nothing less would do, in any norm: :math:`m` equal records
-    attain it. In particular, the L2 norm does not grow by :math:`\sqrt m`, which it would if the records of a group
-    were known to touch different cells.
+    At most :math:`m` records of each group count. They are drawn for each group separately. For fixed draws of the
+    other groups, data sets that differ by all records of one group differ by at most :math:`m` records. A record moves
+    the sum by at most :math:`\Delta` in some norm. By the triangle inequality, a group moves it by at most
+    :math:`m\Delta`. In every norm, :math:`m` equal records attain this bound. In particular, :math:`\sqrt m` is not
+    enough in L2 norm. It would be enough if the records of a group were known to affect different cells.
 
     Parameters
     ----------
@@ -23,6 +22,6 @@ def group_sensitivity(sensitivity: float, rows: int) -> float:
     Returns
     -------
     sensitivity : float
-        The bound for one group, rounded up; that for one record if `rows` is 1.
+        Bound for one group, rounded up. If `rows` is 1, it is the bound for one record.
     """
     return sensitivity if rows == 1 else rows * sensitivity * (1 + 2.0**-50)

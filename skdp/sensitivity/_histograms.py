@@ -9,27 +9,27 @@ from numpy.typing import NDArray
 
 from ._rows import sum_over_rows
 
-#: Parts of a cell, a power of two.
+#: Number of parts of a cell, a power of two.
 PARTS = 8
 
 
 def cell_counts(places: Callable[[NDArray], NDArray], X: NDArray, n_columns: int, n_cells: int) -> NDArray[np.float64]:
     """Count the records in the cells of each column's grid.
 
-    Each record is placed by itself, and adds 1 to one cell of each column, so that neighbouring data sets differ by 1
-    in one cell of each.
+    Each record is placed separately, and adds 1 to one cell of each column. Therefore neighbouring data sets differ by
+    1 in one cell of each column.
 
     Parameters
     ----------
     places : callable
-        Maps a block of rows to positions in units of cells, of shape (n_rows, n_columns), by a public rule. Positions
-        beyond the grid count for the outer cells.
+        Function that maps a block of rows to positions in units of cells, of shape (n_rows, n_columns), by a public
+        rule. Positions beyond the grid count for the outer cells.
     X : ndarray of shape (n_rows, n_features)
         Rows.
     n_columns : int
         Number of grids.
     n_cells : int
-        Number of cells of each.
+        Number of cells of each grid.
 
     Returns
     -------
@@ -49,8 +49,8 @@ def spread_counts(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     """Divide each cell into `PARTS` parts, and count an equal share of each record of the cell in each part.
 
     A record adds ``1 / PARTS`` to each of the parts of one cell of each column. These shares are not negative, and
-    their sum is 1: the L1 norm of a record's part is 1, as it is for counts. Shares are powers of two, so that all sums
-    are exact.
+    their sum is 1. Therefore the L1 norm of a record's contribution is 1, as for counts. Sums of shares, which are
+    powers of two, are exact.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-r"""Second moments of bounded rows: how far one record moves them, and their exact sums.
+r"""Second moments of bounded rows: their sensitivity, and their exact sums.
 
-With rows :math:`z` (a constant feature included) and targets :math:`u`, a record adds :math:`z z^\top` to the Gram
-matrix and :math:`z u^\top` to the cross moments. Everything is counted in steps of a lattice: each entry of a record
-is rounded to it before anything is summed, so that sums are exact whatever the number and the order of the rows.
+With rows :math:`z` (including a constant feature) and targets :math:`u`, a record adds :math:`z z^\top` to the Gram
+matrix and :math:`z u^\top` to the cross moments. Each entry of a record is rounded to a lattice before the sum.
+Therefore sums are exact for any number and order of the rows.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ._fixed_point import step_of
 from ._rows import BLOCK_ROWS, sum_over_rows
 from ._sparse import sparse_gram
 
-#: Entries of a record are counted in up to ``2**ENTRY_BITS`` steps. A block of ``2**11`` rows then sums to at most
-#: ``2**51`` steps, which doubles hold exactly.
+#: Entries of a record are counted in up to ``2**ENTRY_BITS`` steps. The sum over a block of ``2**11`` rows is then at
+#: most ``2**51`` steps, which doubles hold exactly.
 ENTRY_BITS = 20
 
 _LIMB_BITS = 26
@@ -34,7 +34,7 @@ def moments_l2(
     count_weight: float = 1.0,
     total_weight: float = 1.0,
 ) -> float:
-    r"""Bound the L2 norm of what one record adds to (svec of the Gram matrix, `weight` times the cross moments).
+    r"""Bound the L2 norm of one record's contribution to (svec of the Gram matrix, weighted cross moments).
 
     svec lists the diagonal, and :math:`\sqrt2` times the upper triangle, so that its norm is the Frobenius norm.
     Since :math:`\|z z^\top\|_F = \|z\|^2` and :math:`\|z u^\top\|_F = \|z\|\,\|u\|`, the norm is exactly
@@ -45,7 +45,7 @@ def moments_l2(
     Parameters
     ----------
     row_norm : float
-        Bound on the L2 norm of a row, the constant feature included.
+        Bound on the L2 norm of a row, including the constant feature.
     target_norm : float
         Bound on the L2 norm of a record's targets.
     weight : float
@@ -75,7 +75,7 @@ def moments_l1(
     count_weight: float = 1.0,
     total_weight: float = 1.0,
 ) -> float:
-    r"""Bound the L1 norm of what one record adds to (upper triangle of the Gram matrix, `weight` times cross moments).
+    r"""Bound the L1 norm of one record's contribution to (upper triangle of Gram matrix, weighted cross moments).
 
     The triangle with its diagonal has :math:`\sum_{j\le l}|z_j z_l| = (\|z\|_1^2 + \|z\|_2^2)/2`, and the cross
     moments have :math:`\|z\|_1\|u\|_1`. A row whose entries are all equal in size attains the bound. Further weights
@@ -84,7 +84,7 @@ def moments_l1(
     Parameters
     ----------
     row_norm, row_sum : float
-        Bounds on the L2 and on the L1 norm of a row, the constant feature included.
+        Bounds on the L2 and on the L1 norm of a row, including the constant feature.
     target_sum : float
         Bound on the L1 norm of a record's targets.
     weight : float
@@ -105,19 +105,19 @@ def moments_l1(
 
 
 def pack_symmetric(matrix: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
-    """List a symmetric matrix: its diagonal, then `weight` times what lies above it. With sqrt(2), this is svec.
+    """List a symmetric matrix: its diagonal, then `weight` times the entries above it. With sqrt(2), this is svec.
 
     Parameters
     ----------
     matrix : ndarray of shape (p, p)
-        Symmetric.
+        Symmetric matrix.
     weight : float
         Weight of the entries above the diagonal.
 
     Returns
     -------
     values : ndarray of shape (p * (p + 1) / 2,)
-        The list.
+        List of the entries.
     """
     return np.concatenate([np.diagonal(matrix), weight * matrix[np.triu_indices(len(matrix), 1)]])
 
@@ -128,7 +128,7 @@ def unpack_symmetric(values: NDArray[np.float64], size: int, weight: float) -> N
     Parameters
     ----------
     values : ndarray of shape (size * (size + 1) / 2,)
-        The list.
+        List of the entries.
     size : int
         Number of rows of the matrix.
     weight : float
@@ -137,7 +137,7 @@ def unpack_symmetric(values: NDArray[np.float64], size: int, weight: float) -> N
     Returns
     -------
     matrix : ndarray of shape (size, size)
-        Symmetric.
+        Symmetric matrix.
     """
     matrix = np.empty((size, size))
     rows, columns = np.triu_indices(size, 1)
@@ -147,7 +147,7 @@ def unpack_symmetric(values: NDArray[np.float64], size: int, weight: float) -> N
 
 
 def entry_step(largest: float) -> float:
-    """Return the lattice step for entries of at most `largest`: the least power of two that makes 2**20 steps of it.
+    """Return the lattice step for entries of at most `largest`: the smallest power of two with at most 2**20 steps.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def entry_step(largest: float) -> float:
 def rounded_norm(norm: float, size: int, step: float) -> float:
     """Bound the L2 norm of a row that was scaled to `norm`, then rounded to a lattice.
 
-    Rounding moves each entry by half a step at most; the factor covers the rounding errors of the scaling.
+    Rounding moves each entry by at most half a step. The factor covers the rounding errors of the scaling.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def rounded_norm(norm: float, size: int, step: float) -> float:
     Returns
     -------
     norm : float
-        The bound.
+        Bound of the rounded row.
     """
     return norm * (1 + max(2.0**-40, size * 2.0**-50)) + step * math.sqrt(size) / 2
 
@@ -190,19 +190,19 @@ def exact_moments(encode, X: Any, y: NDArray, block_rows: int = BLOCK_ROWS) -> N
     Parameters
     ----------
     encode : callable
-        Maps blocks of `X` and `y` to rows and targets, integers of at most ``2**20`` in size, as doubles, or of 64
-        bits where rows are sparse.
+        Function that maps blocks of `X` and `y` to rows and targets. These are integers of at most ``2**20`` in size,
+        as doubles, or integers of 64 bits for sparse rows.
     X : ndarray or csr_array of shape (n_rows, n_features)
         Data, in memory or memory-mapped.
     y : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Data.
     block_rows : int, default=2048
-        Rows per block.
+        Number of rows of a block.
 
     Returns
     -------
     moments : ndarray of shape (n_columns, n_columns + n_targets)
-        The Gram matrix, and the cross moments beside it.
+        Gram matrix, followed by the cross moments.
     """
 
     return exact_sum(lambda X, y: _moments(*encode(X, y)), X, y, block_rows=block_rows)
@@ -214,17 +214,17 @@ def exact_sum(statistic, *arrays: Any, block_rows: int = BLOCK_ROWS) -> NDArray[
     Parameters
     ----------
     statistic : callable
-        Maps blocks of the arrays to the sum of the statistic over their rows: integers, as doubles, that are exact for
-        up to ``2**11`` rows, or of 64 bits.
+        Function that maps blocks of the arrays to the sum of the statistic over their rows. The sums are integers, as
+        doubles, which are exact for up to ``2**11`` rows, or integers of 64 bits.
     *arrays : ndarray or csr_array
         Arrays with the same number of rows, in memory or memory-mapped.
     block_rows : int, default=2048
-        Rows per block, no more than that for doubles.
+        Number of rows of a block, at most 2048 for doubles.
 
     Returns
     -------
     total : ndarray
-        The statistic of all rows.
+        Statistic of all rows.
     """
 
     def block(*parts: NDArray) -> NDArray:
@@ -232,7 +232,7 @@ def exact_sum(statistic, *arrays: Any, block_rows: int = BLOCK_ROWS) -> NDArray[
         if total.dtype == np.int64:
             return np.stack([total >> _LIMB_BITS, total & (2**_LIMB_BITS - 1)])
         if not np.all(np.isfinite(total)):
-            # As integers, these would be arbitrary numbers, which no bound on a record covers.
+            # Converted to integers, these would be arbitrary numbers without a bound for a record.
             raise FloatingPointError("a statistic of the records is not finite")
         high = np.floor(total / _LIMB)
         return np.stack([high, total - high * _LIMB]).astype(np.int64)
@@ -248,18 +248,18 @@ def plain_moments(encode, X: Any, y: NDArray, block_rows: int = BLOCK_ROWS) -> N
     Parameters
     ----------
     encode : callable
-        Maps blocks of `X` and `y` to rows and targets.
+        Function that maps blocks of `X` and `y` to rows and targets.
     X : ndarray or csr_array of shape (n_rows, n_features)
         Data, in memory or memory-mapped.
     y : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Data.
     block_rows : int, default=2048
-        Rows per block.
+        Number of rows of a block.
 
     Returns
     -------
     moments : ndarray of shape (n_columns, n_columns + n_targets)
-        The Gram matrix, and the cross moments beside it.
+        Gram matrix, followed by the cross moments.
     """
     return sum_over_rows(lambda X, y: _moments(*encode(X, y)), X, y, block_rows=block_rows)
 

@@ -1,4 +1,4 @@
-r"""Sums of polynomials of bounded values, of which one record changes little.
+r"""Sums of polynomials of bounded values, with small sensitivity.
 
 A value is scaled to :math:`v \in [-1, 1]`. Two bases of the polynomials of degree :math:`D` are used.
 
@@ -30,13 +30,13 @@ _UNIT_BITS = 2 * POLYNOMIAL_BITS + 4
 #: The unit of sums of polynomials.
 POLYNOMIAL_UNIT = 2.0**-_UNIT_BITS
 
-# Products of two values, over so many rows, are exact in doubles.
+# Sums of products of two values over this number of rows are exact in doubles.
 _EXACT_ROWS = 2 ** (53 - 2 * POLYNOMIAL_BITS)
 
-#: Sums over so many rows, times coefficients of less than 2**8 in all, fit into 64 bits.
+#: Sums over this number of rows, times coefficients with a sum below 2**8, fit into 64 bits.
 POLYNOMIAL_ROWS = 2**15
 
-# Half a step, by which the square of a value is off in powers of degree 3 and 4.
+# Half a step: the largest error of the square of a value, in powers of degree 3 and 4.
 _ROUNDING = 2.0 ** -(POLYNOMIAL_BITS + 1)
 
 
@@ -97,7 +97,7 @@ def polynomial_sums(matrix: Array, values: Array, cells: NDArray | None = None, 
     values : ndarray of shape (n_values,)
         Integers, as doubles: values in [-1, 1] in units of ``2**-POLYNOMIAL_BITS``. At most `POLYNOMIAL_ROWS`.
     cells : ndarray of shape (n_values,), default=None
-        The cell of each value. If None, all are in cell 0.
+        Cell of each value. If None, all values are in cell 0.
     n_cells : int, default=1
         Number of cells.
 
@@ -139,8 +139,8 @@ def _total(cells: NDArray | None, n_cells: int, *factors: Array) -> NDArray[np.i
 
 
 def _rounding(matrix: Array) -> Array:
-    """Bound by how much the polynomials of one value are off."""
-    # With a square off by e, powers 3 and 4 are off by e and by 2 e + e**2 at most.
+    """Bound the errors of the polynomials of one value."""
+    # If the error of a square is e, the errors of powers 3 and 4 are e and 2 e + e**2 at most.
     size = np.zeros(len(matrix))
     for power, factor in ((3, 1.0), (4, 2.0 + 2.0**-10)):
         if matrix.shape[1] > power:
@@ -149,10 +149,10 @@ def _rounding(matrix: Array) -> Array:
 
 
 def bernstein_l1(degree: int, n_columns: int) -> float:
-    """Bound the L1 norm of one record's part of the sums of Bernstein's polynomials of each column.
+    """Bound the L1 norm of one record's contribution to the sums of Bernstein's polynomials of each column.
 
-    It is 1 for each column, by the argument of this module. Up to degree 2, polynomials of a rounded value are exact;
-    beyond, the bound allows for rounded squares.
+    It is 1 for each column, by the argument of this module. Up to degree 2, polynomials of a rounded value are exact.
+    Above degree 2, the bound includes the errors of rounded squares.
 
     Parameters
     ----------
@@ -162,13 +162,13 @@ def bernstein_l1(degree: int, n_columns: int) -> float:
     Returns
     -------
     sensitivity : float
-        The bound, rounded up.
+        Bound, rounded up.
     """
     return n_columns * (1 + math.fsum(_rounding(bernstein_matrix(degree)))) * (1 + 2.0**-50)
 
 
 def bernstein_l2(degree: int, n_columns: int) -> float:
-    r"""Bound the L2 norm of the same: :math:`\sqrt d` for d columns, because the L2 norm is at most the L1 norm.
+    r"""Bound the same contribution in L2 norm: :math:`\sqrt d` for d columns, as the L2 norm is at most the L1 norm.
 
     Parameters
     ----------
@@ -178,13 +178,13 @@ def bernstein_l2(degree: int, n_columns: int) -> float:
     Returns
     -------
     sensitivity : float
-        The bound, rounded up.
+        Bound, rounded up.
     """
     return bernstein_l1(degree, n_columns) / math.sqrt(n_columns)
 
 
 def chebyshev_l2(weights: tuple[float, ...], n_columns: int, shared: bool) -> float:
-    """Bound the L2 norm of one record's part of the sums of weighted Chebyshev polynomials of each column.
+    """Bound the L2 norm of one record's contribution to the sums of weighted Chebyshev polynomials of each column.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def chebyshev_l2(weights: tuple[float, ...], n_columns: int, shared: bool) -> fl
     Returns
     -------
     sensitivity : float
-        The bound, rounded up. A record with all values at the upper bound attains it.
+        Bound, rounded up. A record with all values at the upper bound attains it.
     """
     off = _rounding(chebyshev_matrix(weights)).tolist()
     own = [(abs(w) + error) ** 2 for w, error in zip(weights, off, strict=True)]

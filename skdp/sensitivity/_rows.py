@@ -1,4 +1,4 @@
-"""Sums over rows, block by block: bounded memory, and a rounding error that hardly grows with the rows."""
+"""Sums over rows, block by block, with bounded memory and a rounding error that hardly grows with the rows."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def sum_over_rows(
 ) -> NDArray:
     """Sum a statistic over blocks of rows.
 
-    Block totals are added in pairs of equal weight, so that each is added into a sum only ``log2(blocks)``
-    times. No more than that many partial sums are held.
+    Block totals are added in pairs of equal weight, so that each is added only ``log2(blocks)`` times. There are no
+    more partial sums than that.
 
     Parameters
     ----------
@@ -34,12 +34,12 @@ def sum_over_rows(
     *arrays : ndarray, csr_array or PartedArray
         Arrays with the same number of rows, in memory, memory-mapped or in parts.
     block_rows : int, default=2048
-        Rows per block.
+        Number of rows of a block.
 
     Returns
     -------
     total : ndarray
-        The statistic of all rows.
+        Statistic of all rows.
     """
     if isinstance(arrays[0], PartedArray):
         return _sum_over_parts(statistic, arrays, block_rows)
@@ -48,7 +48,7 @@ def sum_over_rows(
         raise ValueError("all arrays must have the same number of rows")
     partial: list[tuple[int, NDArray]] = []
     for start in range(0, max(n_rows, 1), block_rows):
-        # What NumPy has to say of single values would tell about them.
+        # A warning of NumPy would depend on single values.
         with np.errstate(all="ignore"):
             level, total = 0, np.asarray(statistic(*(a[start : start + block_rows] for a in arrays)))
         while partial and partial[-1][0] == level:
@@ -71,14 +71,14 @@ def _sum_of_part(statistic: Callable[..., NDArray], block_rows: int, *arrays: An
 
 
 def row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    r"""Return ``X @ matrix``, in which no bit of a row depends on the other rows.
+    r"""Return ``X @ matrix`` such that no bit of a row depends on other rows.
 
-    A library for linear algebra chooses the order of its additions by the number of rows, so that one more record could
-    change the last bits of all others. Here, no order matters: each row of `X`, and each column of `matrix`, is scaled
-    by a power of two to entries of at most 1, which are written as :math:`a 2^{-b} + a' 2^{-2b}` with integers
+    A library for linear algebra chooses the order of its additions by the number of rows. Then one more record could
+    change the last bits of all others. Here, the order has no effect. Each row of `X`, and each column of `matrix`, is
+    scaled by a power of two to entries of at most 1. These are written as :math:`a 2^{-b} + a' 2^{-2b}` with integers
     :math:`|a| \le 2^b` and :math:`|a'| \le 2^{b-1}`. With :math:`n` columns and :math:`n 2^{2b} \le 2^{53}`, the sums
-    of products of these integers, and all partial sums, are integers that doubles hold exactly. The rest is done number
-    by number.
+    of products of these integers, and all partial sums, are integers that doubles hold exactly. The remaining
+    operations are on single numbers.
 
     Parameters
     ----------
@@ -90,7 +90,8 @@ def row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     Returns
     -------
     products : ndarray of shape (n_rows, n_products)
-        The error is about :math:`2^{-2b}` of the products of largest entries. What doubles do not hold is infinite.
+        Products. The error is about :math:`2^{-2b}` of the products of largest entries. Numbers beyond doubles are
+        infinite.
     """
     bits = (53 - (max(X.shape[1], 1) - 1).bit_length()) // 2
     coarse, fine, scale = _slices(matrix.T, bits)
@@ -118,7 +119,7 @@ def _slices(rows: NDArray[np.float64], bits: int) -> tuple[NDArray, NDArray, NDA
 
 
 def _sparse_slices(rows: Any, bits: int) -> tuple[Any, Any, NDArray[np.intc]]:
-    """Return the same of sparse rows, as sparse rows."""
+    """Return the integers and exponents of sparse rows, as sparse rows."""
     rows = with_data(rows, rows.data.astype(np.float64))
     _, scale = np.frexp(largest_entries(rows))
     coarse, fine = _integers(rows.data, by_entry(rows, scale), bits)
@@ -126,7 +127,7 @@ def _sparse_slices(rows: Any, bits: int) -> tuple[Any, Any, NDArray[np.intc]]:
 
 
 def _integers(values: NDArray[np.float64], scale: NDArray[np.intc], bits: int) -> tuple[NDArray, NDArray]:
-    # In two steps, because a factor of its own may be no double.
+    # The scaling has two steps, because a single factor may not be a double.
     half = bits - scale // 2
     scaled = np.ldexp(np.ldexp(values, half), bits - scale - half)
     coarse = np.rint(scaled)

@@ -1,7 +1,7 @@
-"""Clipping, products and sums of sparse rows. The bits of a row's part do not depend on other rows.
+"""Clipping, products and sums of sparse rows. The bits of a row's contribution do not depend on other rows.
 
-Rows are canonical CSR arrays. SciPy's kernels add up the stored entries of a row one after the other, so that no sum
-over a row depends on other rows. Bounds on rounding errors are those of dense rows: zeros add none.
+Rows are canonical CSR arrays. SciPy's kernels add up the stored entries of a row one after the other. Therefore no sum
+over a row depends on other rows. Bounds on rounding errors are those of dense rows, because zeros add none.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Array = NDArray[np.float64]
 
 _TINY = float(np.finfo(float).tiny)
 
-#: Rows whose integers are added up at once: products of at most ``2**40`` then have sums that 64 bits hold.
+#: Number of rows whose integers are added up at once. Products of at most ``2**40`` then have sums that 64 bits hold.
 EXACT_ROWS = 2**20
 
-# Rows that are clipped at once.
+# Number of rows that are clipped at once.
 _BLOCK = 2**16
 
 
@@ -36,7 +36,7 @@ def with_data(rows: Any, data: NDArray) -> Any:
     Returns
     -------
     rows : csr_array of shape (n_rows, n_columns)
-        They share the places with the others.
+        Rows with the same places of stored entries.
     """
     return sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
 
@@ -70,14 +70,14 @@ def sparse_squared_norms(rows: Any) -> Array:
     Returns
     -------
     squares : ndarray of shape (n_rows,)
-        Infinite where they overflow.
+        Squared norms. Infinite if they overflow.
     """
     squares: Array = with_data(rows, np.square(rows.data)) @ np.ones(rows.shape[1])
     return squares
 
 
 def largest_entries(rows: Any) -> Array:
-    """Return the largest size of an entry of each sparse row, 0 where nothing is stored.
+    """Return the exact largest absolute entry of each sparse row, or 0 if nothing is stored.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def largest_entries(rows: Any) -> Array:
     Returns
     -------
     sizes : ndarray of shape (n_rows,)
-        They are exact.
+        Largest absolute entries.
     """
     out = np.zeros(rows.shape[0])
     filled = np.flatnonzero(np.diff(rows.indptr))
@@ -104,7 +104,7 @@ def with_constant(rows: Any, constant: float) -> Any:
     rows : csr_array of shape (n_rows, n_columns)
         Canonical rows.
     constant : float
-        Value of the feature; 0 appends none.
+        Value of the feature. If 0, none is appended.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def with_constant(rows: Any, constant: float) -> Any:
     if constant == 0.0:
         return rows
     n_rows, n_columns = rows.shape
-    # 64 bits, because the constants could make more entries than 32 bits count.
+    # Indexes have 64 bits, because the constants could make more entries than 32 bits count.
     ends = rows.indptr.astype(np.int64) + np.arange(n_rows + 1)
     own = np.ones(ends[-1], dtype=bool)
     own[ends[1:] - 1] = False
@@ -133,7 +133,7 @@ def clip_sparse(rows: Any, target: float) -> Any:
     rows : csr_array of shape (n_rows, n_columns)
         Canonical rows of any size.
     target : float
-        Largest norm.
+        Clipping bound.
 
     Returns
     -------
@@ -151,7 +151,7 @@ def _clipped(rows: Any, target: float) -> Array:
     doubles = with_data(rows, rows.data.astype(np.float64))
     with np.errstate(over="ignore", under="ignore"):
         squared = sparse_squared_norms(doubles)
-        # Beyond these limits, squares overflow or lose digits: the largest entry is taken out first.
+        # Beyond these limits, squares overflow or lose digits. Therefore rows are first divided by their largest entry.
         extreme = (squared > 1e300) | (squared < 1e-280)
         data: Array = doubles.data * by_entry(rows, np.minimum(1.0, target / np.sqrt(np.maximum(squared, 1e-280))))
         if np.any(extreme):
@@ -179,8 +179,9 @@ def sparse_gram(rows: Any) -> NDArray:
     Returns
     -------
     gram : ndarray of shape (n_columns, n_columns)
-        Of the type of the rows: for integers, exact for up to `EXACT_ROWS` rows with entries of at most ``2**20``.
+        Gram matrix in the type of the rows. For integers, it is exact for up to `EXACT_ROWS` rows with entries of at
+        most ``2**20``.
     """
-    # In the order of dense products, so that what is computed from them has the same bits.
+    # The order is that of dense products, so that later results have the same bits.
     gram: NDArray = (rows.T @ rows).toarray(order="C")
     return gram

@@ -1,4 +1,4 @@
-r"""Variances along orthonormal directions, and sums of rows: what one record can change."""
+r"""Sensitivities of variances along orthonormal directions, and of sums of rows."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import math
 
 
 def energies_l1(norm: float, weight: float) -> float:
-    r"""Bound the L1 norm of what one record adds to (energies along orthonormal directions, what is left, `weight`).
+    r"""Bound the L1 norm of one record's contribution to (energies along directions, remaining energy, `weight`).
 
-    A row :math:`x` adds :math:`(v_i^\top x)^2` to the energy along :math:`v_i`, and
-    :math:`\|x\|^2 - \sum_i (v_i^\top x)^2` to what is left. None is negative, and they add up to
-    :math:`\|x\|^2 \le R^2`, however many directions there are. With the number of records, times `weight`, it is
-    :math:`R^2 + w`; every row of full norm attains it. (Energies and their *total* would be twice as much.)
+    A row :math:`x` adds :math:`(v_i^\top x)^2` to the energy along the orthonormal direction :math:`v_i`, and
+    :math:`\|x\|^2 - \sum_i (v_i^\top x)^2` to the remaining energy. None of them is negative, and they add up to
+    :math:`\|x\|^2 \le R^2`, for any number of directions. With the number of records, times `weight`, the bound is
+    :math:`R^2 + w`, and every row of full norm attains it. (Energies and their *total* would have twice this
+    sensitivity.)
 
     Parameters
     ----------
     norm : float
         Bound :math:`R` on the L2 norm of a row.
     weight : float
-        What a record adds to the weighted number of records; 0 if that is not released.
+        Contribution of a record to the weighted number of records, or 0 if that is not released.
 
     Returns
     -------
@@ -29,7 +30,7 @@ def energies_l1(norm: float, weight: float) -> float:
 
 
 def energies_l2(norm: float, weight: float) -> float:
-    r"""Bound the L2 norm of the same: :math:`\sqrt{R^4 + w^2}`, since the L2 norm of energies is at most their sum.
+    r"""Bound the same contribution in L2 norm: :math:`\sqrt{R^4 + w^2}`. Energies have an L2 norm of at most their sum.
 
     A row along one of the directions attains it.
 
@@ -38,7 +39,7 @@ def energies_l2(norm: float, weight: float) -> float:
     norm : float
         Bound :math:`R` on the L2 norm of a row.
     weight : float
-        What a record adds to the weighted number of records; 0 if that is not released.
+        Contribution of a record to the weighted number of records, or 0 if that is not released.
 
     Returns
     -------
@@ -49,7 +50,7 @@ def energies_l2(norm: float, weight: float) -> float:
 
 
 def row_sum_l2(norm: float, weight: float) -> float:
-    r"""Bound the L2 norm of what one record adds to (sum of rows, `weight`): :math:`\sqrt{R^2 + w^2}`.
+    r"""Bound the L2 norm of one record's contribution to (sum of rows, `weight`): :math:`\sqrt{R^2 + w^2}`.
 
     Every row of full norm attains it.
 
@@ -58,7 +59,7 @@ def row_sum_l2(norm: float, weight: float) -> float:
     norm : float
         Bound :math:`R` on the L2 norm of a row.
     weight : float
-        What a record adds to the weighted number of records.
+        Contribution of a record to the weighted number of records.
 
     Returns
     -------
@@ -69,7 +70,7 @@ def row_sum_l2(norm: float, weight: float) -> float:
 
 
 def centred_moments_l2(norm: float, sum_weight: float, count_weight: float) -> float:
-    r"""Bound the L2 norm of what one record adds to (svec of the Gram matrix, weighted sum of rows, weighted count).
+    r"""Bound the L2 norm of one record's contribution to (svec of the Gram matrix, weighted sum and number of rows).
 
     With :math:`\|\mathrm{svec}(x x^\top)\| = \|x\|^2`, it is :math:`\sqrt{\|x\|^4 + s^2\|x\|^2 + c^2}` exactly. Every
     row of full norm attains the bound.
@@ -79,9 +80,9 @@ def centred_moments_l2(norm: float, sum_weight: float, count_weight: float) -> f
     norm : float
         Bound on the L2 norm of a row.
     sum_weight : float
-        Weight :math:`s` of the sum of rows; 0 if that is not released.
+        Weight :math:`s` of the sum of rows, or 0 if that is not released.
     count_weight : float
-        What a record adds to the weighted number of records, :math:`c`.
+        Contribution :math:`c` of a record to the weighted number of records.
 
     Returns
     -------

@@ -1,8 +1,8 @@
-r"""The last release of a regression: how predictions and targets go together, so that the fit can be corrected.
+r"""The last release of a regression: joint sums of predictions and targets, which correct the fit.
 
-Clipped gradients minimise another loss than the squared error, and noise makes predictions that follow nothing. Both
-show when predictions are compared with targets. Released are six numbers, which say which line through the predictions
-has the least squared error.
+Clipped gradients minimise another loss than the squared error, and noise adds variation to the predictions. Both
+effects are visible in a comparison of predictions with targets. Six numbers are released. They determine the line
+through the predictions with the smallest squared error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LABEL = "predictions and targets"
 #: Part of the budget: of the square of the GDP parameter, or of epsilon.
 SHARE, PURE_SHARE = 0.02, 0.2
 
-#: Weights are rounded down to so many bits.
+#: Number of bits to which weights are rounded down.
 _BITS = 20
 
 # Rows of a block.
@@ -36,31 +36,31 @@ _ROWS = 2**17
 
 _THEOREM = Theorem("Gradient descent", 2)
 
-# What the weights of the cells say of a prediction, of its square and of a target: cells of the prediction first.
+# Values of a prediction, of its square and of a target in the cells, where cells of the prediction come first.
 _FIRST, _SECOND = np.repeat([-1.0, 0.0, 1.0], 2), np.repeat([1.0, -1.0, 1.0], 2)
 _TARGET = np.tile([-1.0, 1.0], 3)
 
-# A line has to be better than the predictions, or than the mean, by so many standard deviations of the noise in the
-# difference. The noise is in the line and in the difference, so that a coefficient is twice as many from its start.
+# A line is used if it is better than the predictions, or than the mean, by so many standard deviations of the noise in
+# the difference. The noise is in the line and in the difference. A coefficient is therefore twice this far off.
 _SURE_BY, _SURE_BY_OF_MEAN = 2.0, 1.5
 
 _MOST_SLOPE = 4.0
 
-# The least half width of a window, far above the rounding of weights.
+# The smallest half width of a window, far above the rounding of weights.
 _LEAST_HALF = 2.0**-10
 
 
 def weights_in_cells(predictions: NDArray, targets: NDArray) -> Array:
     """Divide each record among six cells, and return the sum of the records' weights in each.
 
-    With :math:`u` and :math:`v`, the prediction and the target mapped from [-1, 1] to [0, 1], the weights are the
-    products of :math:`(1-u)^2, 2u(1-u), u^2` and :math:`1-v, v`. They are not negative and their sum is 1. Rounded down
-    to multiples of :math:`2^{-20}`, they stay so, with a sum of at most 1. A prediction is a public function of its
-    record. Therefore adding or removing a record moves the sums by at most 1, in L1 norm and in L2 norm, and a record
-    in a corner attains both. With k targets, the bounds are k and the square root of k. Sums of such multiples are
-    exact in doubles.
+    Let :math:`u` and :math:`v` be the prediction and the target mapped from [-1, 1] to [0, 1]. The weights are the
+    products of :math:`(1-u)^2, 2u(1-u), u^2` and :math:`1-v, v`. They are not negative, and their sum is 1. They are
+    rounded down to multiples of :math:`2^{-20}`, so that their sum is at most 1. A prediction is a public function of
+    its record. Therefore adding or removing a record moves the sums by at most 1, in L1 norm and in L2 norm, and a
+    record in a corner attains both bounds. With k targets, the bounds are k and the square root of k. Sums of such
+    multiples are exact in doubles.
     """
-    # Differences of infinite numbers are no numbers, and no record may make the sums so.
+    # Differences of infinite numbers are NaN, and no record may make the sums NaN.
     u, v = (
         np.clip(np.nan_to_num(np.asarray(one, dtype=np.float64), nan=0.0), -1.0, 1.0) / 2 + 0.5
         for one in (predictions, targets)
@@ -73,7 +73,7 @@ def weights_in_cells(predictions: NDArray, targets: NDArray) -> Array:
 
 @dataclass(frozen=True)
 class Line:
-    """Maps predictions, in scaled units, to better ones."""
+    """Map predictions, in scaled units, to corrected ones."""
 
     slope: float = 1.0
     shift: float = 0.0
@@ -81,16 +81,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Window:
-    """Hold the public interval that the predictions of a released model are in, in scaled units."""
+    """Hold the public interval of the predictions of a released model, in scaled units."""
 
-    # In a narrow interval, lines differ by little, and so does what the noise adds to the estimates of their errors.
+    # In a narrow interval, lines differ little, and the noise in the estimates of their errors is smaller, too.
 
     centre: float = 0.0
     half: float = 1.0
 
     @classmethod
     def of(cls, lower: float, upper: float) -> Window:
-        """Return the part of an interval that is within the bounds of targets; all of these if there is none."""
+        """Return the part of an interval within the bounds of targets, or all of the bounds if there is none."""
         lower, upper = max(lower, -1.0), min(upper, 1.0)
         if not lower <= upper:
             return cls()
@@ -111,7 +111,7 @@ def _weights_of_columns(predictions: NDArray, targets: NDArray) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """The plan of the release. Public."""
+    """The public plan of the release."""
 
     release: Release
     event: PrivacyEvent
@@ -157,22 +157,22 @@ class Calibration:
 
 
 def _errors(line: Line) -> Array:
-    """Return the squared error of a line per weight in each cell, but for the square of the target."""
+    """Return the squared error of a line per weight in each cell, without the square of the target."""
     a, b = line.shift, line.slope
     return b**2 * _SECOND + 2 * a * b * _FIRST + a**2 - 2 * _TARGET * (b * _FIRST + a)
 
 
 def chosen_line(weights: Array, noise: float, trusted: bool, window: Window = Window()) -> Line:
-    """Choose the line of least squared error, from released weights and the standard deviation of their noise.
+    """Choose the line with the smallest squared error, from released weights and their noise.
 
     Lines map predictions in units of the window to predictions in scaled units.
     """
     # If the noise leaves the choice open, the predictions are kept if `trusted`, and the mean is used otherwise.
-    # Below its noise, a number of records says nothing.
+    # A number of records below its noise is not used.
     deviation = noise * math.sqrt(len(weights))
     count = max(float(weights.sum()), 3 * deviation)
     total = float(weights @ _TARGET)
-    # A sum within two standard deviations of 0 may be noise alone. The middle of the bounds is better then.
+    # A sum within two standard deviations of 0 may be noise. The middle of the bounds is better then.
     kept = max(0.0, 1 - (2 * deviation / total) ** 2) if total else 0.0
     target = min(max(kept * total / count, -1.0), 1.0)
     mean, square = float(weights @ _FIRST) / count, float(weights @ _SECOND) / count

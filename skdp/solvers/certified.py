@@ -1,13 +1,12 @@
-r"""A minimiser that comes with a proof: the norm of the true gradient at the returned point is at most tau.
+r"""A minimiser with a proof that the norm of the true gradient at the returned point is at most tau.
 
-The objective is
-:math:`J(\theta) = C \sum_i \ell(\theta x_i; y_i) + \frac{\lambda}{2}\|\theta\|^2 + \langle b, \theta\rangle`. How the
-point is found does not matter for privacy, what is proved about it does. So the search is free to be quick: Newton's
-method, started from a solution for a part of the rows, with second derivatives kept while they serve. The proof is
-one more pass over the rows at the end, which bounds the rounding error of the gradient as well.
+The objective is :math:`J(\theta) = C \sum_i \ell(\theta x_i; y_i) + \frac{\lambda}{2}\|\theta\|^2 + \langle b,
+\theta\rangle`. Privacy depends only on the proof, and not on how the point is found. Therefore the search uses fast
+methods: Newton's method, started from a solution for a part of the rows, with second derivatives that are reused while
+they help. The proof is one more pass over the rows at the end, which also bounds the rounding error of the gradient.
 
-The search goes on in extended precision (pairs of doubles) where doubles cannot give the proof. Nothing here
-depends on a private quantity in a way that can be seen, other than by its running time.
+If doubles cannot give the proof, the search continues in extended precision (pairs of doubles). Apart from its running
+time, nothing visible depends on a private quantity.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ _PRECISE_ROWS = 2048
 DENSE_LIMIT = 2500
 _COARSE_RATIO = 16
 
-# The shortest part of a Newton step. Where the loss is nearly linear, as far inside a margin, a full step is longer
-# than the right one by the ratio of the largest curvature to the curvature there.
+# The shortest part of a Newton step. If the loss is nearly linear, as far inside a margin, a full step is too long by
+# the ratio of the largest curvature to the curvature at this point.
 _LEAST_STEP = 2.0**-40
 
-# The searches in extended precision end after so many steps; Newton's, after `max_iter` if that is more. Gradient
-# descent needs some 16 times the root of the condition number.
+# Number of steps of the searches in extended precision. Newton's search has `max_iter` steps if that is larger.
+# Gradient descent needs about 16 times the root of the condition number.
 _PRECISE_STEPS = 100
 _DESCENT_STEPS = 100_000
 
@@ -60,7 +59,7 @@ class Objective:
     def _prepare(
         self, codes: NDArray[np.intp], norm: float, loss: SmoothLoss, C: float, strong_convexity: float, linear: Array
     ) -> None:
-        """Note all but the rows, of which none is longer than `norm`."""
+        """Set everything except the rows, whose norms are at most `norm`."""
         self.codes = codes
         self.norm = norm
         self.target = loss.encode(codes)
@@ -75,7 +74,7 @@ class Objective:
         return len(self.codes)
 
     def subsample(self, ratio: int) -> Objective:
-        """The same objective from every `ratio`-th row, weighted accordingly: only a place to start from."""
+        """Return the weighted objective of every `ratio`-th row, to compute a starting point."""
         part = ClippedRows(np.ascontiguousarray(self.X[::ratio]), self.norm)
         return Objective(part, self.codes[::ratio], self.loss, self.C * ratio, self.strong_convexity, self.linear)
 
@@ -89,7 +88,7 @@ class Objective:
         return out
 
     def gram(self, weights: Array, positive: bool) -> Array:
-        """Return the sum of weighted products of rows with themselves; for weights that are not negative or any."""
+        """Return the sum of weighted products of rows with themselves, for non-negative weights or for any weights."""
         if positive:
             return weighted_gram(self.X, weights)
         return sum_over_rows(lambda rows, w: rows.T @ (rows * w[:, None]), self.X, weights)
@@ -123,12 +122,12 @@ class Objective:
             hessian[a, :, b, :] = gram
             hessian[b, :, a, :] = gram
         matrix = hessian.reshape(q * p, q * p)
-        # The trace term only keeps the factorisation from failing; the certificate judges the result.
+        # The trace term only prevents errors of the factorisation. The certificate verifies the result.
         matrix[np.diag_indices(q * p)] += self.strong_convexity + 1e-14 * np.trace(matrix)
         try:
             factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
         except linalg.LinAlgError:
-            # Rounding beyond what the trace term covers: an exception here would be a bit about the data.
+            # Rounding may exceed the trace term. An exception would disclose a bit about the data.
             return self._iterative_solver(z)
         return lambda g: linalg.cho_solve(factor, g.ravel(), check_finite=False).reshape(q, p)
 
@@ -193,7 +192,7 @@ class Objective:
     def derivative_of_pairs(self, high: Array, low: Array, target: NDArray) -> Array:
         """Return the derivative at predictors that are unevaluated sums of two doubles."""
         derivative = self.loss.derivative(high, target)
-        # One step of Taylor's series carries the low part; the rest is of second order.
+        # One step of Taylor's series includes the low part. The rest is of second order.
         for a, b, weights in self.loss.second_derivative(high, target):
             derivative[:, a] += weights * low[:, b]
             if a != b:
@@ -201,19 +200,17 @@ class Objective:
         return derivative
 
     def _finish_precise(self, theta: Array, total: Array) -> tuple[Array, float]:
-        # A kink within the low part of a predictor is not seen by the series; logits are as for doubles.
+        # The series ignores a kink within the low part of a predictor. Logits are as for doubles.
         margin_error = (self.shape[0] ** 1.5 + 1) * self.norm * float(np.linalg.norm(theta))
         return self._finish(theta, total, 1 + self.loss.curvature * margin_error, 4)
 
     def _finish(self, theta: Array, total: Array, per_row: float, terms: int) -> tuple[Array, float]:
-        """Add the regulariser, and bound the error of everything.
-
-        Per row, the derivative is off by `per_row` units through its predictor and by at most ``4 (q + 3)`` through
-        its evaluation (a few roundings and one exponential a class; a margin of the log loss is a public number of size
-        8 at most, a quarter of which is two of these units). Adding up costs one unit for each of the `terms`
-        that a row's total passes through, relative to the sum of norms. The bound is doubled for what is of second
-        order.
-        """
+        """Add the regulariser, and bound the error of the sum."""
+        # For each row, the derivative is off by `per_row` units through its predictor, and by at most ``4 (q + 3)``
+        # through its evaluation (a few roundings and one exponential for each class; a margin of the log loss is a
+        # public number of size at most 8, a quarter of which is two of these units). Addition adds one unit for each of
+        # the `terms` that a row's total passes through, relative to the sum of norms. The bound is doubled for terms of
+        # second order.
         gradient = self.C * total + self.strong_convexity * theta + self.linear
         n_rows, q = self.n_rows, self.shape[0]
         units = per_row + 4 * (q + 3) + terms * self.loss.lipschitz
@@ -244,7 +241,7 @@ def two_product(a: NDArray, b: NDArray | float) -> tuple[NDArray, NDArray]:
 
 
 def _precise_product(rows: Array, theta: Array) -> tuple[Array, Array]:
-    """Rows times theta transposed, as an unevaluated sum of two doubles."""
+    """Return rows times theta transposed, as an unevaluated sum of two doubles."""
     high = np.zeros((len(rows), len(theta)))
     low = np.zeros_like(high)
     for k in range(len(theta)):
@@ -252,12 +249,12 @@ def _precise_product(rows: Array, theta: Array) -> tuple[Array, Array]:
             product, product_error = two_product(rows[:, j], theta[k, j])
             high[:, k], sum_error = two_sum(high[:, k], product)
             low[:, k] += product_error + sum_error
-    # The errors of many sums may add up: move the part above half a unit into the high part.
+    # The errors of many sums may add up. Therefore the part above half a unit is moved into the high part.
     return two_sum(high, low)
 
 
 def _precise_sum(weights: Array, rows: Array) -> Array:
-    """Sum of weighted rows, by error-free products and sums over a binary tree."""
+    """Return the sum of weighted rows, by error-free products and sums over a binary tree."""
     high, low = two_product(rows, weights)
     while len(high) > 1:
         half = len(high) // 2
@@ -280,7 +277,7 @@ def certified_minimizer(objective: Objective, tau: float, max_iter: int) -> Arra
 
 
 def _newton(objective: Objective, goal: float, max_iter: int, coarse: bool = False) -> Array:
-    """Newton's method with backtracking; a factorisation serves until it stops to pay."""
+    """Minimise by Newton's method with backtracking. A factorisation is reused while it helps."""
     n_rows, p = objective.n_rows, objective.shape[1]
     theta = np.zeros(objective.shape)
     if n_rows > _COARSE_RATIO * max(2000, 4 * p):
@@ -319,7 +316,7 @@ def _newton(objective: Objective, goal: float, max_iter: int, coarse: bool = Fal
 def _line_search(
     objective: Objective, theta: Array, z: Array, cost: float, gradient: Array, step: Array, fresh: bool
 ) -> tuple[Array, Array, float, float]:
-    """Take the whole of minus `step` if the objective falls by a tenth of what its slope promises, or the best part."""
+    """Take all of minus `step` if the objective decreases by a tenth of its slope's promise, or else the best part."""
     slope = float(np.vdot(gradient, step))
     z_step = objective.predictor(step)
 
@@ -328,12 +325,12 @@ def _line_search(
         return trial, trial_z, objective.value(trial, trial_z), t
 
     whole = tried(1.0)
-    # Near the minimum the fall drowns in rounding; the gradient then says more.
+    # Near the minimum, rounding hides the decrease, and the gradient is more precise.
     if cost - whole[2] >= 0.1 * slope or abs(slope) < 1e-9 * abs(cost):
         return whole
     if not fresh:
         return theta, z, cost, 0.0
-    # The slope along the step rises: halve until it is negative, and then the interval in which it changes its sign.
+    # The slope along the step increases. It is halved until it is negative, and then its sign change is bisected.
     low, high = 0.0, 1.0
     while high > _LEAST_STEP and high - low > 0.1 * high:
         middle = (low + high) / 2
@@ -347,9 +344,9 @@ def _line_search(
 def _precise_newton(
     objective: Objective, theta: Array, tau: float, n_steps: int, whole: bool
 ) -> tuple[Array, float, float]:
-    """Take Newton steps on precise gradients; return the best point, its gradient's norm, and a bound on the error."""
-    # `whole` takes all steps in full length. These steps find the minimum of a piecewise quadratic loss from afar, but
-    # they may diverge. Otherwise, steps far beyond the least value of the objective are made shorter.
+    """Take Newton steps on precise gradients. Return the best point, its gradient's norm, and a bound on the error."""
+    # With `whole`, all steps have full length. Such steps find the minimum of a piecewise quadratic loss from a
+    # distance, but they may diverge. Otherwise, steps far beyond the minimum of the objective are shortened.
     gradient, error = objective.precise_gradient(theta)
     norm, length, solver = float(np.linalg.norm(gradient)), 1.0, None
     best = theta, norm, error
@@ -361,7 +358,7 @@ def _precise_newton(
         step = solver(gradient)
         trial = theta - length * step
         trial_gradient, trial_error = objective.precise_gradient(trial)
-        # The slope along a step only rises, from minus this product to 0 at the least value and beyond.
+        # The slope along a step increases, from minus this product to 0 at the minimum and above 0 beyond it.
         if not whole and not np.vdot(trial_gradient, step) >= -0.5 * np.vdot(gradient, step):
             length, solver = length / 4, None
             continue
@@ -376,7 +373,7 @@ def _precise_newton(
 
 
 def _precise_search(objective: Objective, theta: Array, tau: float, max_iter: int) -> Array:
-    """Newton's method on precise gradients; then accelerated gradient descent. Public numbers bound all steps."""
+    """Use Newton's method on precise gradients, then accelerated gradient descent. Public numbers bound all steps."""
     for whole in (True, False):
         theta, norm, error = _precise_newton(objective, theta, tau, max(max_iter, _PRECISE_STEPS), whole)
         if norm + error <= tau:
@@ -394,6 +391,6 @@ def _precise_search(objective: Objective, theta: Array, tau: float, max_iter: in
         previous, theta = theta, ahead - gradient / smooth
         ahead = theta + momentum * (theta - previous)
     raise CertificateError(
-        "the tolerance of the solver cannot be proved for this many rows; choose a larger tol or a smaller C, as far "
-        "as the estimator has these parameters. The budget was charged"
+        "the tolerance of the solver cannot be certified for this number of rows. Choose a larger tol or "
+        "a smaller C, if the estimator has these parameters. The budget was charged"
     )

@@ -1,11 +1,11 @@
-r"""Sums of clipped gradients of linear predictors, exact.
+r"""Exact sums of clipped gradients of linear predictors.
 
-A record's gradient in the weights is :math:`r x^\top`, of Frobenius norm :math:`\|r\|\|x\|` for its derivatives
-:math:`r` in the predictors, so that clipping it to :math:`C` is clipping :math:`r` to :math:`C/\|x\|`: no gradient is
-ever formed for a record. All factors are integers of few bits times powers of two (see
-:mod:`skdp.sensitivity._fixed_point`): entries of rows, weights, and derivatives, the last truncated towards zero after
-they are clipped. The predictors, and the sum, are then exact, whatever the order, and a record's part in the sum is
-the same whatever other records there are.
+The gradient of a record in the weights is :math:`r x^\top`, of Frobenius norm :math:`\|r\|\|x\|`, for its derivatives
+:math:`r` in the predictors. To clip it to :math:`C` is to clip :math:`r` to :math:`C/\|x\|`, so that no gradient of a
+single record is computed. All factors are integers of few bits times powers of two (see
+:mod:`skdp.sensitivity._fixed_point`): entries of rows, weights, and derivatives, which are truncated towards zero after
+they are clipped. Therefore the predictors and the sum are exact in any order, and the contribution of a record to the
+sum does not depend on other records.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from .losses import GradientLoss
 
 Array = NDArray[np.float64]
 
-# Bits of entries of rows, and of derivatives.
+# Number of bits of entries of rows, and of derivatives.
 _ROW_BITS = 20
 _DERIVATIVE_BITS = 20
 
 #: Sums over so many rows are then exact in doubles.
 EXACT_ROWS = 2**13
 
-# Entries of a block of rows, which is read twice: few enough to stay in the processor's cache, and enough for the calls
-# to be few. Samples have a buffer besides.
+# Number of entries of a block of rows, which is read twice. A block stays in the processor's cache, and there are few
+# calls. Samples also have a buffer.
 _BLOCK_ENTRIES = 2**18
 _SAMPLE_ENTRIES = 2**16
 
-#: For rows of norm 1, weights beyond this are not told apart from it, and those below its inverse not from 0, so that
-#: all that is computed of them are numbers.
+#: For rows of norm 1, larger weights are clipped to this, and weights below its inverse are rounded to 0, so that all
+#: computed numbers are finite.
 MOST_WEIGHT = 2.0**200
 
 
@@ -60,7 +60,7 @@ class Gradients(Protocol):
 
 
 class ClippedGradients:
-    """Sum clipped gradients over records; no record adds more than `max_norm` to a sum, in L2 norm."""
+    """Sum clipped gradients over records. A record adds at most `max_norm` to a sum, in L2 norm."""
 
     # The rows are overwritten. If `whole`, all sums are over all rows. Blocks are then stored by columns, because
     # products take less time.
@@ -94,7 +94,7 @@ class ClippedGradients:
         self._part = np.empty((loss.outputs, self._n_columns))
 
     def _prepare(self, norm: float, n_columns: int, loss: GradientLoss) -> None:
-        """Set what follows from the norm and the number of columns of rows, and from the loss."""
+        """Set everything that follows from the norm and the number of columns of rows, and from the loss."""
         self._loss = loss
         self._n_columns = n_columns
         # Rows in units of their step are integers.
@@ -116,13 +116,13 @@ class ClippedGradients:
         return int(self._rows.shape[0])
 
     def at(self, weights: Array) -> Array:
-        """Round public weights to few bits, in a copy: gradients are taken at this point."""
-        # Predictors that are not numbers would be bounded by nothing.
+        """Round public weights to few bits, in a copy. Gradients are computed at this point."""
+        # Predictors that are NaN would have no bound.
         point, largest = boxed(weights.copy(), self._most_weight)
         return round_to(point, step_of(max(largest, self._least_weight), self._weight_bits))
 
     def total(self, weights: Array, rows: NDArray[np.intp] | None = None, lattice: float | None = None) -> Array:
-        """Sum the clipped gradients of some records at a rounded point (see `at`); `rows` is None for all records."""
+        """Sum the clipped gradients of some records at a rounded point (see `at`), or of all if `rows` is None."""
         # A sum that exceeds doubles is rounded to multiples of `lattice`, a power of two, or to doubles if it is None.
         # All other sums are exact.
         n_rows = len(self._rows) if rows is None else len(rows)

@@ -1,4 +1,4 @@
-"""What models that are fitted by noisy gradient steps share: how many records, how many steps, and what they cost."""
+"""The base of models that are fitted by noisy gradient steps: numbers of records and steps, and their cost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..mechanisms import LEAST_RATE, GaussianMechanism, Mechanism, NoNoise, Samp
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 
-#: Part of the budget, of the square of the GDP parameter, that the number of records takes where it is not declared.
+#: Part of the budget, of the square of the GDP parameter, for the number of records if it is not declared.
 COUNT_SHARE = 0.02
 
 GRADIENTS = "gradients"
@@ -49,7 +49,7 @@ class SamplingSchedule:
         n = None if expected_n is None else check_positive(expected_n, "expected_n", least=1)
         rate = default_rate if batch_size is None else _rate(batch_size, n)
         if n_steps is not None and epochs is not None:
-            raise ValueError("n_steps and epochs are two ways to say the same: set one of them to None")
+            raise ValueError("n_steps and epochs must not both be set. Set one of them to None")
         if epochs is not None:
             steps = math.ceil(check_positive(epochs, "epochs", most=1e9) / rate - 1e-9)
             if steps > _MOST_STEPS:
@@ -70,8 +70,8 @@ class SamplingSchedule:
         last: tuple[Release, GaussianEvent] | None = None,
     ) -> PrivacyGuarantee:
         """Return the plan: the number of records, unless it is declared, the gradient sums, and a last release."""
-        # `sensitivity` is the largest L2 norm of what a record adds to a gradient sum, which `theorem` proves. `delta`
-        # is positive.
+        # `sensitivity` is the largest L2 norm of a record's contribution to a gradient sum, which `theorem` proves.
+        # `delta` is positive.
         count: Mechanism
         if epsilon == math.inf:
             mu, share, after, count = math.inf, 0.0, 0.0, NoNoise(1.0)
@@ -114,8 +114,8 @@ def _rate(batch_size: Any, expected_n: float | None) -> float:
         rows = check_integer(batch_size, "batch_size", least=1)
         if expected_n is None:
             raise ValueError(
-                "batch_size as a number of rows needs expected_n, since the number of rows is private; or give "
-                "batch_size as a float: the probability of a row to be in a batch"
+                "an integer batch_size needs expected_n, because the number of rows is private. Set expected_n, "
+                "or pass batch_size as a float, the probability that a row is in a sample"
             )
         return max(LEAST_RATE, min(1.0, rows / expected_n))
     return check_positive(batch_size, "batch_size", least=LEAST_RATE, most=1.0)

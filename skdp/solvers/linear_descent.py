@@ -25,21 +25,21 @@ Array = NDArray[np.float64]
 
 _THEOREM = Theorem("Gradient descent", 1)
 
-# The clipping norm, as a part of the largest gradient that there can be.
+# The clipping bound, as a part of the largest possible gradient.
 _CLIP = 0.3
 
 # Length of a step, as a part of the longest with which heavy ball descent is stable.
 _STEP = 0.75
 
-# The same for Huber's loss. Beyond its threshold the gradient is constant, and longer steps with momentum can swing
-# around the minimum for hundreds of steps.
+# The same length for Huber's loss. Beyond its threshold, the gradient is constant, and longer steps with momentum can
+# oscillate around the minimum for hundreds of steps.
 _HUBER_STEP = 0.5
 
-# One step in so many is of the intercept alone, where features have mean 0.
+# One of so many steps is of the intercept only, if features have mean 0.
 _ALONE = 20
 
 #: Limits on the total noise in predictors: in margins, and in half ranges of targets. Predictions beyond the range are
-#: of no use, unlike large logits.
+#: useless, unlike large logits.
 MARGIN_WALK, TARGET_WALK = 6.0, 0.7
 
 
@@ -67,7 +67,7 @@ class Settings:
 
     @property
     def constant(self) -> float:
-        """The constant feature of the intercept; 0 for none."""
+        """The constant feature of the intercept, or 0 without an intercept."""
         return INTERCEPT_CONSTANT * self.data_norm if self.fit_intercept else 0.0
 
     @property
@@ -78,7 +78,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Descent:
-    """A descent, but for the data: everything here is public."""
+    """A descent without its data. All attributes are public."""
 
     settings: Settings
     schedule: SamplingSchedule
@@ -93,8 +93,8 @@ class Descent:
 
     @property
     def max_norm(self) -> float:
-        """The clipping norm, and the sensitivity."""
-        # No derivative is longer than `lipschitz`, so that nothing is clipped here, and noise for more would be wasted.
+        """The clipping bound, which is the sensitivity."""
+        # No derivative is longer than `lipschitz`. A larger bound would only add noise.
         most = self.loss.lipschitz * (1 + 2.0**-30) * self.settings.row_norm
         if self.settings.max_grad_norm is not None:
             return min(self.settings.max_grad_norm, most)
@@ -108,7 +108,7 @@ class Descent:
 
     @property
     def calibration(self) -> Calibration | None:
-        """The release after the steps, of a squared loss with an intercept; nothing is clipped without noise."""
+        """The release after the steps, for a squared loss with an intercept. Without noise, nothing is clipped."""
         settings = self.settings
         if not (settings.private and settings.fit_intercept and settings.loss == "squared_error"):
             return None
@@ -120,7 +120,7 @@ class Path:
 
     def __init__(self, descent: Descent, start: Array, count: float, noise: float) -> None:
         settings, schedule = descent.settings, descent.schedule
-        # Beyond it, gradients do not change any more, and averages may not be numbers.
+        # Beyond it, gradients do not change, and averages may overflow.
         self._box = MOST_WEIGHT / settings.row_norm
         self.weights = boxed(start, self._box)[0]
         self._momentum = settings.momentum
@@ -141,11 +141,11 @@ class Path:
         l1 = {"l1": 1.0, "elasticnet": settings.l1_ratio}.get(settings.penalty or "", 0.0)
         self._l1 = settings.alpha * l1
         self._l2 = 0.0 if settings.penalty is None else settings.alpha * (1 - l1)
-        # The constant feature is spared.
+        # The constant feature is not penalised.
         self._penalised = (slice(None), slice(0, descent.n_features))
 
     def step(self, gradient: Array) -> None:
-        """Take a step of heavy ball descent, and one of the penalty's own (proximal, hence stable for every length)."""
+        """Take a step of heavy ball descent, and a proximal step of the penalty, which is stable for every length."""
         if self._taken < self._alone:
             self.weights[:, -1] -= self._first_rate / self._count * gradient[:, -1]
             self.weights = boxed(self.weights, self._box)[0]
@@ -187,7 +187,7 @@ class Path:
         return self.result()
 
     def result(self) -> Array:
-        """Return the average of the last iterates, or where there is none yet, the last."""
+        """Return the average of the last iterates, or the last iterate if there is no average yet."""
         if self._taken <= self._averaged_from:
             return self.weights.copy()
         return self._total / (self._taken - self._averaged_from)
@@ -201,8 +201,8 @@ class Path:
 
 
 def eta(descent: Descent, noise: float) -> float:
-    """Return the default step on the mean gradient, before momentum; it is a public number."""
-    # The step is as long as the curvature allows, but the noise of all steps must not add up to more than a limit.
+    """Return the default step on the mean gradient, before momentum. It is a public number."""
+    # The step is as long as the curvature allows, but the noise of all steps together is limited.
     settings = descent.settings
     rest, norm = 1 - settings.momentum, settings.row_norm
     part = _HUBER_STEP if settings.loss == "huber" else _STEP
@@ -219,7 +219,7 @@ def rule_of(weights: Array, settings: Settings) -> tuple[Array, Array]:
 
 
 def weights_of(coef: Array, intercept: Array, settings: Settings) -> Array:
-    """Return the weights of a rule; the inverse of `rule_of`."""
+    """Return the weights of a rule, the inverse of `rule_of`."""
     if not settings.fit_intercept:
         return np.array(coef, dtype=np.float64)
     return np.column_stack([coef, intercept / settings.constant])

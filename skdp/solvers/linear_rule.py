@@ -1,4 +1,4 @@
-"""Labels and probabilities from scores, which all classifiers with log-odds share, and scores of linear rules."""
+"""Labels and probabilities from scores, for all classifiers with log-odds, and scores of linear rules."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def linear_scores(estimator: Any, X: Any) -> Array:
 
 
 def _estimates_probabilities(estimator: Any) -> bool:
-    # A fitted model answers by the loss of its fit, because the parameter may have been changed since.
+    # The loss of the fit counts, because the parameter may have been changed since.
     if getattr(estimator, "_loss", getattr(estimator, "loss", "log_loss")) != "log_loss":
         raise AttributeError('probabilities are available for loss="log_loss"')
     return True
@@ -53,7 +53,7 @@ class ScoredLabels(DiscreetMethods):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features. They are not clipped here.
+            Features. They are not clipped.
 
         Returns
         -------
@@ -66,7 +66,7 @@ class ScoredLabels(DiscreetMethods):
 
 
 class LogOdds(ScoredLabels):
-    """Mixin of classifiers whose scores are log-odds; if they have a parameter `loss`, for the log loss only."""
+    """Mixin of classifiers whose scores are log-odds. If they have a parameter `loss`, only for the log loss."""
 
     def _logits(self, X: Any) -> Array:
         """Return log-odds in the shape of the scores."""
@@ -74,12 +74,12 @@ class LogOdds(ScoredLabels):
 
     @available_if(_estimates_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities. With a choice of losses, they are available for the log loss only.
+        """Return class probabilities. Estimators with a parameter `loss` have them for the log loss only.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features. They are not clipped here.
+            Features. They are not clipped.
 
         Returns
         -------
@@ -90,12 +90,12 @@ class LogOdds(ScoredLabels):
 
     @available_if(_estimates_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
-        """Return logarithms of class probabilities. With a choice of losses, they are available for the log loss only.
+        """Return logarithms of class probabilities. Estimators with a parameter `loss` have them for the log loss only.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features. They are not clipped here.
+            Features. They are not clipped.
 
         Returns
         -------
@@ -123,12 +123,12 @@ class LinearRule(ScoredLabels):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features. They are not clipped here.
+            Features. They are not clipped.
 
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Positive for the second class when there are two; else one score a class.
+            Positive for the second class if there are two classes. Otherwise, one score for each class.
         """
         scores = linear_scores(self, X)
         return scores[:, 0] if len(self.classes_) == 2 else scores

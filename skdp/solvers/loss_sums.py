@@ -12,13 +12,13 @@ from .losses import ScoreLoss
 
 Array = NDArray[np.float64]
 
-# Steps to a rough minimiser, around which the sampler's frame is made. Any frame is right.
+# Number of steps to an approximate minimiser, around which the sampler's frame is made. Every frame gives the same law.
 _FRAME_STEPS = 25
 
-# How far they go, in multiples of the step to the minimum of a majorant.
+# Lengths of these steps, in multiples of the step to the minimum of a majorant.
 _LENGTHS = 2.0 ** np.arange(12)
 
-# Curvature along an axis that is taken to be there, relative to the largest one.
+# Assumed curvature along an axis, relative to the largest one.
 _LEAST_CURVATURE = 1e-6
 
 # The ellipsoid in four dimensions is within 1e-30 of its first size after 40 / ln(10) times 30 steps, which are 2,800.
@@ -26,7 +26,7 @@ _MOST_CUTS = 10_000
 
 
 class LossSum:
-    """Sum losses over rows, as a convex function of coefficients in a ball; targets are labels -1 and 1, or numbers."""
+    """Sum losses over rows, as a convex function of coefficients in a ball. Targets are labels -1 and 1, or numbers."""
 
     def __init__(self, rows: Array, target: Array, loss: ScoreLoss, radius: float) -> None:
         self._rows, self._target, self._loss = rows, target, loss
@@ -35,7 +35,7 @@ class LossSum:
         self._rows = rows @ self.frame
 
     def values(self, points: Array) -> Array:
-        """Return sums of losses; see `skdp.mechanisms.tangent_planes.Potential`."""
+        """Return sums of losses (see `skdp.mechanisms.tangent_planes.Potential`)."""
 
         def block(rows: Array, target: Array) -> Array:
             return self._loss.cost(points @ rows.T, target).sum(axis=1)
@@ -43,7 +43,7 @@ class LossSum:
         return sum_over_rows(block, self._rows, self._target)
 
     def slopes(self, points: Array) -> tuple[Array, Array]:
-        """Return values and subgradients; see `skdp.mechanisms.tangent_planes.Potential`."""
+        """Return values and subgradients (see `skdp.mechanisms.tangent_planes.Potential`)."""
 
         def block(rows: Array, target: Array) -> Array:
             cost, slope = self._loss.cost_and_slope(points @ rows.T, target)
@@ -53,7 +53,7 @@ class LossSum:
         return total[:, 0], total[:, 1:]
 
     def bend(self, point: Array, *, above: bool) -> Array:
-        """Return something like the second derivative at a point, or that of a parabola above the function."""
+        """Return an approximate second derivative at a point, or that of a parabola above the function."""
         weigh = self._loss.majorant if above else self._loss.bend
 
         def block(rows: Array, target: Array) -> Array:
@@ -90,7 +90,7 @@ class SquaredErrorSum(LossSum):
 
 
 def _frame(losses: LossSum, radius: float) -> Array:
-    """Return axes along which boxes are cut, in columns, from a rough minimiser on the ball."""
+    """Return axes along which boxes are cut, in columns, from an approximate minimiser on the ball."""
     # In the interior, they are the eigenvectors of the second derivative. On the boundary, one is the ray from the
     # origin, and across this ray, the function and the boundary both curve.
     size = len(losses.frame)
@@ -99,7 +99,7 @@ def _frame(losses: LossSum, radius: float) -> Array:
         gradient = losses.slopes(point[None])[1][0]
         above = _regular(losses.bend(point, above=True))
         step, shift = _step_on_ball(above, above @ point - gradient, radius)
-        # Majorants of kinks make short steps: longer ones in the same direction are tried.
+        # Majorants of kinks give short steps. Therefore longer steps in the same direction are tried.
         tried = point + (step - point) * _LENGTHS[:, None]
         tried /= np.maximum(np.linalg.norm(tried, axis=1) / radius, 1.0)[:, None]
         point = tried[losses.values(tried).argmin()]
@@ -112,12 +112,12 @@ def _frame(losses: LossSum, radius: float) -> Array:
 
 
 def _regular(hessian: Array) -> Array:
-    """Return a positive definite matrix, not far from a semi-definite one."""
+    """Return a positive definite matrix close to a semi-definite one."""
     return hessian + np.eye(len(hessian)) * max(_LEAST_CURVATURE * float(np.trace(hessian)), 1e-12)
 
 
 def _step_on_ball(hessian: Array, right: Array, radius: float) -> tuple[Array, float]:
-    """Minimise w'Hw/2 - right'w on a ball; return the minimiser and the multiplier of the constraint."""
+    """Minimise w'Hw/2 - right'w on a ball. Return the minimiser and the multiplier of the constraint."""
     values, vectors = np.linalg.eigh(hessian)
     along = vectors.T @ right
     length = float(np.linalg.norm(right))

@@ -1,8 +1,8 @@
-r"""Losses of linear predictors and of a network's outputs, with the constants that privacy rests on.
+r"""Losses of linear predictors and of a network's outputs, with the constants of the privacy proofs.
 
-A loss maps predictors :math:`z \in \mathbb{R}^q` and a label or target to a convex cost. Its base classes name the
-solvers that it serves: `SmoothLoss` certified minimisation, `GradientLoss` clipped gradients of linear models,
-`NetworkLoss` those of networks, and `ScoreLoss` the exponential mechanism on a ball.
+A loss maps predictors :math:`z \in \mathbb{R}^q` and a label or target to a convex cost. Its base classes name its
+solvers: `SmoothLoss` for certified minimisation, `GradientLoss` for clipped gradients of linear models, `NetworkLoss`
+for those of networks, and `ScoreLoss` for the exponential mechanism on a ball.
 
 - ``lipschitz`` bounds the norm of the derivative in :math:`z`. For :math:`z = \theta x` and :math:`\|x\| \le R`, the
   gradient in :math:`\theta` is at most ``lipschitz * R`` in Frobenius norm.
@@ -28,23 +28,23 @@ of zero sum, so that norms are kept and there are :math:`K - 1` predictors.
 
 **Spread.** A score :math:`z = w \cdot x` lies in :math:`[-b, b]` for :math:`\|w\| \le b/R` and :math:`\|x\| \le R`.
 
-Theorem. For a loss :math:`\ell(yz)` that falls, with a label :math:`y = \pm 1`, the spread is
+Theorem. For a decreasing loss :math:`\ell(yz)` with a label :math:`y = \pm 1`, the spread is
 :math:`\ell(-b) - \ell(b)`. For a loss :math:`\varphi(z - u)` with :math:`\varphi` even and convex, and a target
 :math:`u \in [-1, 1]`, it is :math:`\varphi(1 + b) - \varphi(\max(0, 1 - b))`. Both are attained.
 
-Proof. The scores that a record can have are an interval :math:`[-s, s]`, :math:`s = \|x\| b/R \le b`, all of which
-occur; a larger interval has no smaller spread. The first claim is monotony. For the second let :math:`u \ge 0`. The
-largest value is :math:`\varphi(u + b)`, at the far end, the least :math:`\varphi(\max(0, u - b))`. Their difference
-grows with :math:`u`: it is :math:`\varphi(u + b) - \varphi(0)` up to :math:`u = b`; beyond, its slope
+Proof. The possible scores of a record are an interval :math:`[-s, s]`, :math:`s = \|x\| b/R \le b`, and a larger
+interval has no smaller spread. The first claim follows from monotony. For the second, let :math:`u \ge 0`. The largest
+value is :math:`\varphi(u + b)`, at the far end, and the smallest is :math:`\varphi(\max(0, u - b))`. Their difference
+increases with :math:`u`. It is :math:`\varphi(u + b) - \varphi(0)` up to :math:`u = b`. Beyond that, its slope
 :math:`\varphi'(u + b) - \varphi'(u - b)` is not negative, because :math:`\varphi` is convex.
 
-So the spread is :math:`b` for the log loss without :math:`a`, :math:`(1+b)^2/2` for the squared error (:math:`2b` for
-:math:`b < 1`), at most :math:`2cb` for Huber's loss, and :math:`1+b` for the absolute error (:math:`2b` for
-:math:`b < 1`).
+Therefore the spread is :math:`b` for the log loss without :math:`a`, :math:`(1+b)^2/2` for the squared error
+(:math:`2b` for :math:`b < 1`), at most :math:`2cb` for Huber's loss, and :math:`1+b` for the absolute error (:math:`2b`
+for :math:`b < 1`).
 
-**The same bits in every place.** The methods of `GradientLoss` and `NetworkLoss` compute the derivative of each record
-from its own predictors alone, bit for bit: elementwise functions of single numbers. Sums over the outputs are taken one
-output after the other, or are sums of multiples of a power of two, which are exact in any order.
+**Derivatives do not depend on the position.** The methods of `GradientLoss` and `NetworkLoss` compute the derivative of
+each record from its own predictors only, bit for bit, by elementwise functions of single numbers. Sums over the outputs
+have a fixed order, or are sums of multiples of a power of two, which are exact in any order.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class SmoothLoss(Loss):
 
     @abstractmethod
     def encode(self, codes: NDArray[np.intp]) -> Array:
-        """Turn class indices into the `target` of the other methods."""
+        """Convert class indices to the `target` of the other methods."""
 
     @abstractmethod
     def value(self, z: Array, target: Array) -> Array:
@@ -98,11 +98,11 @@ class SmoothLoss(Loss):
 class GradientLoss(Loss):
     """A loss whose derivatives are clipped and summed."""
 
-    signed: bool = False  # If True, rows are multiplied by minus the record's sign: derivatives are positive.
+    signed: bool = False  # If True, rows are multiplied by minus the record's sign, so that derivatives are positive.
 
     @property
     def usual_norm(self) -> float:
-        """Norm of a large derivative, which the default clipping norm is a fraction of."""
+        """Norm of a large derivative. The default clipping bound is a fraction of it."""
         return self.lipschitz
 
     @abstractmethod
@@ -127,7 +127,7 @@ class ScoreLoss(Loss):
 
     @abstractmethod
     def bend(self, z: Array, target: Array) -> Array:
-        """Return something like second derivatives."""
+        """Return approximate second derivatives."""
 
     @abstractmethod
     def majorant(self, z: Array, target: Array) -> Array:
@@ -161,7 +161,7 @@ class _Margin(SmoothLoss, GradientLoss):
 
 
 class LogLoss(_Margin, ScoreLoss, NetworkLoss):
-    r"""The logistic loss :math:`\log(1+e^{a-m})` of a margin m; only `SmoothLoss` admits a public a, of at most 8."""
+    r"""The logistic loss :math:`\log(1+e^{a-m})` of a margin m. Only `SmoothLoss` admits a public a, at most 8."""
 
     curvature = 0.25
     largest = norm = 1.0
@@ -172,7 +172,7 @@ class LogLoss(_Margin, ScoreLoss, NetworkLoss):
 
     def value(self, z: Array, target: Array) -> Array:
         x = self.margin - (z * target)[:, 0]
-        # np.logaddexp(0, x), which takes four times as long.
+        # np.logaddexp(0, x) takes four times as long.
         return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0.0)
 
     def derivative(self, z: Array, target: Array) -> Array:
@@ -222,7 +222,7 @@ class LogLoss(_Margin, ScoreLoss, NetworkLoss):
 
 
 class Hinge(GradientLoss):
-    """Hinge loss; its slope at the kink is 1."""
+    """Hinge loss. Its slope at the kink is 1."""
 
     lipschitz = curvature = 1.0
     signed = True
@@ -259,7 +259,7 @@ class HuberHinge(_Margin):
 
 
 class OneVsRest(GradientLoss):
-    """A margin loss for each class against all others; targets are class numbers."""
+    """A margin loss for each class against all others. Targets are class numbers."""
 
     def __init__(self, margin: GradientLoss, n_classes: int) -> None:
         self.margin = margin
@@ -276,7 +276,7 @@ class OneVsRest(GradientLoss):
 
 
 class SoftmaxLogLoss(GradientLoss, NetworkLoss):
-    """Cross entropy of the softmax; targets are class numbers."""
+    """Cross entropy of the softmax. Targets are class numbers."""
 
     lipschitz = math.sqrt(2)
     curvature = 0.5
@@ -346,7 +346,7 @@ class MultinomialLogLoss(SmoothLoss):
 
 
 class _ResidualLoss(ScoreLoss):
-    """A loss of the residual; targets lie in [-1, 1]."""
+    """A loss of the residual. Targets lie in [-1, 1]."""
 
     @abstractmethod
     def of(self, residual: Array) -> Array:
@@ -354,14 +354,14 @@ class _ResidualLoss(ScoreLoss):
 
     def spread(self, reach: float) -> float:
         most, least = self.of(np.array([1 + reach, max(0.0, 1 - reach)]))
-        # The rounding of a difference.
+        # This is the rounding of a difference.
         return float(most - least + 2.0**-50 * most)
 
     def cost(self, z: Array, target: Array) -> Array:
         return self.of(z - target)
 
     def bend(self, z: Array, target: Array) -> Array:
-        # Second derivatives are zero far from the target, and say nothing of a kink that is close.
+        # Second derivatives are zero far from the target, and do not show a kink that is close.
         return self.majorant(z, target)
 
 
@@ -378,7 +378,7 @@ class Huber(_ResidualLoss, GradientLoss, NetworkLoss):
 
     @property
     def usual_norm(self) -> float:
-        # The residual of half the range of the targets, if that is less.
+        # The residual of half the range of the targets, if that is smaller.
         return min(self.lipschitz, 1.0)
 
     def differentiate(self, z: Array, target: NDArray | None) -> None:
@@ -429,6 +429,6 @@ class AbsoluteError(_ResidualLoss):
         return np.abs(residual), np.sign(residual)
 
     def majorant(self, z: Array, target: Array) -> Array:
-        # Of a function that is rounded off where the residual is small.
+        # The second derivative of a function that is rounded off for small residuals.
         above: Array = 1 / np.maximum(np.abs(z - target), 1e-3)
         return above

@@ -1,8 +1,8 @@
-r"""What the functional mechanisms share: noisy second moments of features and targets that public bounds scaled.
+r"""Noisy second moments of features and targets that are scaled by public bounds, for the functional mechanism.
 
 A record is centred and scaled by its public bounds, into the box :math:`[-1, 1]^d`, and gets a constant feature. Rows
-longer than a public norm are scaled down *together with their target and constant feature*: the record then counts
-less, and says the same. The release is the Gram matrix and the cross moments, jointly.
+that exceed a public norm are scaled down *together with their target and constant feature*, so that the record has less
+weight. The Gram matrix and the cross moments are released jointly.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ MOMENTS = "second moments"
 THEOREM = Theorem("Functional mechanism", 1)
 
 #: The constant feature, as a multiple of the norm of the scaled rows. The sensitivity of second moments grows with the
-#: square of the norm, so that 0.25 adds 6 % to it; the 0.3 of gradients and perturbed minimisers would add 9 %.
+#: square of the norm. Therefore 0.25 adds 6 % to it, and the 0.3 of gradients and perturbed minimisers would add 9 %.
 INTERCEPT_CONSTANT = 0.25
 
 # Sparse rows are summed as integers of 64 bits, so that blocks may be larger.
@@ -79,7 +79,7 @@ class Weights:
     total: float = 1.0
 
 
-#: The number of records and the sums of targets decide the mean of all predictions.
+#: The number of records and the sums of targets determine the mean of all predictions.
 REGRESSION_WEIGHTS = Weights(cross=0.7, count=3.0, total=1.6)
 
 
@@ -132,12 +132,12 @@ class Geometry:
 
     @property
     def longest(self) -> float:
-        """Norm that rows are scaled down to, the constant feature included."""
+        """Norm to which rows are scaled down, including the constant feature."""
         return math.hypot(self.data_norm, self.constant)
 
     @property
     def reweights(self) -> bool:
-        """Whether a row of the box can be too long."""
+        """Whether a row of the box can exceed the norm."""
         return self.data_norm < math.sqrt(self.n_features) * (1 - 2.0**-40)
 
     @property
@@ -156,12 +156,10 @@ class Geometry:
 
     @property
     def row_sum(self) -> float:
-        """Bound the L1 norm of a row that is summed.
-
-        With features of norm a and constant feature c, it is at most sqrt(d) a + c. A row that is not scaled down has
-        a <= data_norm and c = constant; one that is has a^2 + c^2 = longest^2 and c < constant, and the sum grows
-        with c up to longest / sqrt(d + 1), where it is longest sqrt(d + 1).
-        """
+        """Bound on the L1 norm of a row that is summed."""
+        # With features of norm a and constant feature c, it is at most sqrt(d) a + c. A row that is not scaled down has
+        # a <= data_norm and c = constant. A scaled row has a^2 + c^2 = longest^2 and c < constant, and the sum
+        # increases with c up to longest / sqrt(d + 1), where it is longest sqrt(d + 1).
         largest = math.sqrt(self.n_features) * self.data_norm + self.constant
         if self.reweights and self.constant > self.longest / math.sqrt(self.n_features + 1):
             largest = math.sqrt(self.n_features + 1) * self.longest
@@ -174,13 +172,13 @@ class Geometry:
 
     @property
     def by_norm(self) -> Block:
-        """How the moments are listed where the L2 norm counts."""
+        """Layout of the moments for L2 sensitivity."""
         cross = self.weights.cross * self.row_norm / self.target_norm
         return Block(MOMENTS, math.sqrt(2), cross, self.weights.count, self.weights.total)
 
     @property
     def by_sum(self) -> Block:
-        """How the moments are listed where the L1 norm counts."""
+        """Layout of the moments for L1 sensitivity."""
         gram = (self.row_sum**2 + self.row_norm**2) / 2
         cross = self.weights.cross**2 * gram / (self.row_sum * self.target_sum)
         return Block(MOMENTS, 1.0, cross, self.weights.count, self.weights.total)
@@ -212,7 +210,7 @@ class Block:
         return np.concatenate(parts)
 
     def unpack(self, released: Array, moments: Array) -> None:
-        """Write what was released into `moments`."""
+        """Write the released numbers into `moments`."""
         p = len(moments)
         if self.gram:
             gram, released = np.split(released, [p * (p + 1) // 2])
@@ -256,7 +254,7 @@ def _laplace(epsilon: float, geometry: Geometry, rows: int = 1) -> DiscreteLapla
 
 
 def plan(epsilon: float, delta: float, geometry: Geometry, unit: Unit = ONE_RECORD) -> tuple[PrivacyGuarantee, Block]:
-    """Return the one joint release of all moments, and how they are listed for it."""
+    """Return the one joint release of all moments, and the layout of this release."""
     block = geometry.by_norm
     sensitivity = moments_l2(
         geometry.row_norm,
@@ -282,7 +280,7 @@ def plan(epsilon: float, delta: float, geometry: Geometry, unit: Unit = ONE_RECO
 
 
 def _loss(mechanism: Mechanism, block: Block, geometry: Geometry) -> float:
-    """Mean squared norms of the noise in the Gram matrix and in the cross moments, relative to a record's, summed."""
+    """Return the mean squared norms of the noise in both moments, relative to those of a record, summed."""
     p, k = geometry.n_columns, geometry.n_targets
     variance = coordinate_variance(mechanism)
     gram = variance * p * (1 + (p - 1) / block.gram**2)
@@ -292,14 +290,14 @@ def _loss(mechanism: Mechanism, block: Block, geometry: Geometry) -> float:
 
 def noise_of(mechanism: Mechanism, block: Block, geometry: Geometry) -> Noise:
     """Return the size of the noise in the moments."""
-    # With Laplace noise, the entries above the diagonal decide the largest eigenvalue, and their weight is 1.
+    # With Laplace noise, the entries above the diagonal determine the largest eigenvalue, and their weight is 1.
     variance = coordinate_variance(mechanism)
     cross = math.sqrt(variance) / block.cross if block.cross else 0.0
     return Noise(math.sqrt(2 * variance) / block.gram, geometry.n_columns, cross, block.count, block.total)
 
 
 class Moments:
-    """Hold the private totals of one fit until they are released; if `private`, they are exact."""
+    """Hold the private totals of one fit until they are released. If `private`, they are exact."""
 
     def __init__(self, X: Any, y: NDArray, features: Scaling, targets: Any, geometry: Geometry, private: bool) -> None:
         d = geometry.n_features
@@ -348,7 +346,7 @@ class Moments:
 
 
 def released_moments(session: ReleaseSession, block: Block, moments: Moments) -> tuple[Array, Array]:
-    """Carry out the joint release; return the Gram matrix and the cross moments."""
+    """Carry out the joint release, and return the Gram matrix and the cross moments."""
     out = np.empty_like(moments.totals)
     moments.release(session, block, out)
     p = len(out)
@@ -356,7 +354,7 @@ def released_moments(session: ReleaseSession, block: Block, moments: Moments) ->
 
 
 def trimmed(gram: Array) -> Array:
-    """Return the nearest positive semi-definite matrix: negative eigenvalues, which only noise makes, become 0."""
+    """Return the nearest positive semi-definite matrix. Negative eigenvalues, which are caused by noise, become 0."""
     values, vectors = np.linalg.eigh(gram)
     if values[0] >= 0:
         return gram

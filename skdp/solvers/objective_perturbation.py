@@ -1,9 +1,9 @@
 r"""Objective perturbation: the plan, and the release of a perturbed minimiser.
 
-Released: the minimiser of :math:`C \sum_i \ell(\theta x_i; y_i) + \|\theta\|^2/2 + \langle b, \theta\rangle` for noise
-:math:`b`, found to a certified residual :math:`\tau`, plus a little noise that hides the residual (Chaudhuri and others
-2011; Kifer, Smith and Thakurta 2012; Iyengar and others 2019). The constants are those of the user guide's theorems,
-for add-or-remove-one.
+The release is the minimiser of :math:`C \sum_i \ell(\theta x_i; y_i) + \|\theta\|^2/2 + \langle b, \theta\rangle` for
+noise :math:`b`, found to a certified residual :math:`\tau`, plus a little noise that hides the residual (Chaudhuri and
+others 2011; Kifer, Smith and Thakurta 2012; Iyengar and others 2019). The constants are those of the user guide's
+theorems, for adding or removing one record.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ..sensitivity import solver_slack_sensitivity
 from .losses import LogLoss, MultinomialLogLoss
 from .regularised import LARGEST_KAPPA, Array, Geometry, Parameters, automatic_weight
 
-# The parts of mu and of epsilon that the noise that hides the solver's residual uses.
+# Parts of mu and of epsilon for the noise that hides the residual of the solver.
 _SLACK_MU = 0.02
 _SLACK_EPSILON = 0.005
 
@@ -44,7 +44,7 @@ _AUTOMATIC = 3.0
 # Kappa is rounded up before it is compared with the noise.
 _BELOW = 1 - 2.0**-30
 
-# The objective's noise is rounded more finely than a release, because its rounding adds to the residual.
+# The noise of the objective is rounded more finely than a release, because its rounding adds to the residual.
 _OBJECTIVE_BITS = 36
 
 #: Bits to which the curve's kappa is rounded up.
@@ -55,13 +55,13 @@ _SOLUTION = "solution"
 
 
 def objective_mu(parameters: Parameters, reserved: float) -> float:
-    """Return the GDP parameter that is left for the objective: all squares add up to that of the whole budget."""
-    # Rounded down, so that an empty budget of the same size admits the fit.
+    """Return the GDP parameter of the objective. All squares add up to that of the whole budget."""
+    # It is rounded down, so that an empty budget of the same size admits the fit.
     return gaussian_mu(parameters.epsilon, parameters.delta) * math.sqrt(1 - _SLACK_MU**2 - reserved) * (1 - 2.0**-40)
 
 
 def largest_kappa(parameters: Parameters, geometry: Geometry, reserved: float) -> float:
-    """Return the limit on C R_a^2 that keeps the determinant's price at nothing, or at a small part of epsilon."""
+    """Return the limit on C R_a^2 that makes the price of the determinant 0, or a small part of epsilon."""
     epsilon = parameters.epsilon
     if isinstance(geometry.loss, LogLoss) and parameters.delta > 0 and parameters.private:
         free = GAUSSIAN_RATIO * objective_mu(parameters, reserved) * _BELOW
@@ -75,7 +75,7 @@ def largest_kappa(parameters: Parameters, geometry: Geometry, reserved: float) -
 
 
 def effective_weight(parameters: Parameters, geometry: Geometry, reserved: float = 0.0) -> float:
-    """Return C, or the public formula for it, within what the guarantee admits."""
+    """Return C, or its public formula, within the limits of the guarantee."""
     most = largest_kappa(parameters, geometry, reserved) / geometry.norm**2
     if parameters.C is not None:
         return min(parameters.C, most)
@@ -127,7 +127,7 @@ def plan(parameters: Parameters, geometry: Geometry, C: float, reserved: float =
         is_log_loss = isinstance(geometry.loss, LogLoss)
         number = 6 if is_log_loss else 7
         if not is_log_loss or mu_objective == 0:
-            # Rounded up, if there are other releases.
+            # It is rounded up if there are other releases.
             rest = math.hypot(_SLACK_MU, math.sqrt(reserved) * (1 + 2.0**-40)) if reserved else _SLACK_MU
             mu_curve, _ = curve.calibrate(epsilon, delta, rest)
             if mu_curve > mu_objective:

@@ -21,17 +21,17 @@ from .sparse_objective import SparseObjective
 
 Array = NDArray[np.float64]
 
-#: The constant feature of the intercept, as a multiple of `data_norm`. The intercept is regularised and noised like
-#: every other coefficient; a small constant adds little to the norm, and 4 % to the noise.
+#: The constant feature of the intercept, as a multiple of `data_norm`. The intercept is regularised and gets noise like
+#: every other coefficient. A small constant adds little to the norm, and 4 % to the noise.
 INTERCEPT_CONSTANT = 0.3
 
-#: C times the squared norm, under C="auto", where privacy asks for no less regularisation.
+#: C times the squared norm, under C="auto", if privacy does not require more regularisation.
 LARGEST_KAPPA = 100.0
 
-# C times the squared norm that a user may ask for: beyond it, doubles cannot certify a minimiser.
+# Largest C times the squared norm. Beyond it, doubles cannot certify a minimiser.
 _MOST_KAPPA = 1e8
 
-# The least certified residual: its square has to be a normal double, or a norm could underflow to 0.
+# Smallest certified residual. Its square must be a normal double, because a norm could underflow to 0 otherwise.
 _LEAST_RESIDUAL = 1e-140
 
 
@@ -116,14 +116,14 @@ def checked_weight(C: float, parameters: Parameters, geometry: Geometry) -> floa
 
 
 def noise_multiplier(epsilon: float, delta: float, size: int) -> float:
-    """Return the noise's size over the sensitivity, about."""
+    """Return the approximate ratio of the noise to the sensitivity."""
     if epsilon == math.inf:
         return 0.0
     return gaussian_noise_multiplier(epsilon, delta) if delta > 0 else math.sqrt(size + 1) / epsilon
 
 
 def automatic_weight(parameters: Parameters, geometry: Geometry, score: float, most: float) -> float:
-    """Return the weight at which noise in proportion to the sensitivity moves a score by about `score`, or the most."""
+    """Return the weight at which the noise moves a score by about `score`, or the largest weight."""
     if not parameters.private:
         return most
     multiplier = noise_multiplier(parameters.epsilon, parameters.delta, geometry.size)
@@ -166,7 +166,7 @@ def clipped(X: Any, codes: Any, norm: float, constant: float) -> Rows:
 
 
 def linear_rule(released: Array, geometry: Geometry) -> tuple[Array, Array]:
-    """Return coefficients and intercepts from what was released."""
+    """Return coefficients and intercepts from the released numbers."""
     theta = released.reshape(geometry.shape)
     loss = geometry.loss
     weights = loss.basis @ theta[0] if isinstance(loss, MultinomialLogLoss) else theta[:, 0, :]

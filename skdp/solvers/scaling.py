@@ -27,7 +27,7 @@ class Scaling:
 
     @classmethod
     def of(cls, bounds: tuple[Array, Array], name: str, n_columns: int, centred: bool) -> Scaling:
-        """Return the map of columns from checked bounds; without `centred`, 0 stays 0."""
+        """Return the map of columns from checked bounds. Without `centred`, 0 is mapped to 0."""
         lower, upper = columns_of(bounds, name, n_columns)
         centre = lower / 2 + upper / 2 if centred else np.zeros(n_columns)
         half = (upper - lower) / 2 if centred else np.maximum(np.abs(lower), np.abs(upper))
@@ -35,7 +35,7 @@ class Scaling:
 
     @classmethod
     def of_target(cls, bounds: Any, centred: bool) -> Scaling:
-        """Return the map of a single target from `bounds_y` as a user gives it."""
+        """Return the map of a single target from the user's `bounds_y`."""
         checked = check_bounds(bounds, "bounds_y", "the targets")
         if checked[0].size != 1:
             raise ValueError("bounds_y must be a pair of numbers")
@@ -48,7 +48,7 @@ class Scaling:
             np.clip(values, self.lower, self.upper, out=out)
             out -= self.centre
             out /= self.half
-        # Where bounds are close together and far from 0, rounding leads out of the box.
+        # If bounds are close together and far from 0, rounding can leave the box.
         np.clip(out, -1.0, 1.0, out=out)
 
     @cached_property
@@ -59,7 +59,7 @@ class Scaling:
         return not zeros.any()
 
     def apply_sparse(self, rows: Any) -> Any:
-        """Return sparse rows, scaled; only where zeros are kept."""
+        """Return scaled sparse rows. Only if zeros are kept."""
         at = rows.indices
         values = rows.data.astype(np.float64)
         parts = (part[at] for part in (self.lower, self.upper, self.centre, self.half))

@@ -1,4 +1,4 @@
-"""Sums of clipped gradients of linear predictors over sparse rows: exact, and the same numbers as over dense rows."""
+"""Exact sums of clipped gradients of linear predictors over sparse rows, equal to those over dense rows."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Array = NDArray[np.float64]
 def clipped_gradients(
     rows: ClippedRows, targets: NDArray, loss: GradientLoss, max_norm: float, whole: bool = False
 ) -> ClippedGradients:
-    """Return what sums clipped gradients over dense or sparse rows; see `ClippedGradients`."""
+    """Return an object that sums clipped gradients over dense or sparse rows (see `ClippedGradients`)."""
     kind = SparseGradients if issparse(rows.array) else ClippedGradients
     return kind(rows, targets, loss, max_norm, whole)
 
 
 class SparseGradients(ClippedGradients):
-    """Sum clipped gradients over sparse records; no record adds more than `max_norm` to a sum, in L2 norm."""
+    """Sum clipped gradients over sparse records. A record adds at most `max_norm` to a sum, in L2 norm."""
 
     # Entries of rows, weights and derivatives are integers of 64 bits, in units of their steps. Their sums are exact
     # over more rows than sums of doubles are.
@@ -61,7 +61,7 @@ class SparseGradients(ClippedGradients):
             self._differentiate(z, self._bounds[chosen], None if self._targets is None else self._targets[chosen])
             total.add_integers(np.ascontiguousarray((block.T @ z.astype(np.int64).T).T).ravel())
         bits = 0
-        # A sum over fewer rows is not rounded, as that over dense rows.
+        # A sum over fewer rows is not rounded, as for dense rows.
         if n_rows > EXACT_ROWS and lattice is not None and lattice > unit:
             bits = math.frexp(lattice)[1] - math.frexp(unit)[1]
         out: Array = total.nearest(bits) * (math.ldexp(unit, bits))

@@ -1,8 +1,8 @@
-"""The objective of output and objective perturbation over sparse rows, without the rows or their products written out.
+"""The objective of output and objective perturbation over sparse rows, without dense rows or their products.
 
-Products with rows take time in proportion to stored entries. Where second derivatives would be large, Newton steps come
-from conjugate gradients, as for dense rows, and no matrix is formed. The proof of the result is the same: one pass over
-the rows, with a bound on its rounding errors.
+Products with rows take time in proportion to stored entries. If second derivatives would be large, Newton steps come
+from conjugate gradients, as for dense rows, and no matrix is computed. The proof of the result is the same: one pass
+over the rows, with a bound on its rounding errors.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .certified import Objective, two_product, two_sum
 
 Array = NDArray[np.float64]
 
-# Rows whose weighted sum is taken at once in the proof: few, so that few roundings follow each other; more where there
-# are many columns, because each sum has an entry for each column.
+# Number of rows whose weighted sum is computed at once in the proof. Few rows have few roundings after each other.
+# There are more rows if there are many columns, because each sum has an entry for each column.
 _LEAST_ROWS, _MOST_ROWS = 128, 2048
 
-# Rows whose products are computed at once otherwise.
+# Number of rows whose products are computed at once otherwise.
 _BLOCK_ROWS = 2**16
 
 
@@ -49,11 +49,9 @@ class SparseObjective(Objective):
         return sum_over_rows(block, self.X, weights, block_rows=_BLOCK_ROWS)
 
     def certified_gradient(self, theta: Array) -> tuple[Array, float]:
-        """Return the gradient in double precision and a bound on the norm of its error.
-
-        A predictor is a sum of as many products as a row has stored entries. Within a block, a row's contribution
-        passes through at most as many additions as the block has rows.
-        """
+        """Return the gradient in double precision and a bound on the norm of its error."""
+        # A predictor is a sum of as many products as a row has stored entries. Within a block, a row's contribution
+        # passes through at most as many additions as the block has rows.
         q, p = self.shape
         block_rows = min(max(p // 8, _LEAST_ROWS), _MOST_ROWS)
         derivative = self.loss.derivative(self.predictor(theta), self.target).reshape(-1, q)
@@ -102,6 +100,6 @@ def precise_products(rows: Any, vector: Array) -> tuple[Array, Array]:
         high, rest = two_sum(high[first], np.where(paired, high[second], 0.0))
         low = low[first] + np.where(paired, low[second], 0.0) + rest
         counts = (counts + 1) // 2
-    # The errors of many sums may add up: move the part above half a unit into the high part.
+    # The errors of many sums may add up. Therefore the part above half a unit is moved into the high part.
     out[0][where], out[1][where] = two_sum(high, low)
     return out

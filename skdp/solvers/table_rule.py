@@ -1,4 +1,4 @@
-"""Predictions of naive Bayes from tables of log probabilities. Rows are read by public columns; models are released."""
+"""Predictions of naive Bayes from tables of log probabilities. Rows are read by public columns. Models are released."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from .tables import table_information
 
 Array = NDArray[np.float64]
 
-# Rows whose probabilities are computed at once, and their cells, at most.
+# Largest number of rows whose probabilities are computed at once, and of their cells.
 _PREDICTED_ROWS, _PREDICTED_CELLS = 4096, 2**17
 
-# The same for sparse rows.
+# The same number for sparse rows.
 _SPARSE_ROWS = 2**16
 
 
 class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
-    """Predicts by the fitted tables of columns that are categorical or binned."""
+    """Predict by the fitted tables of categorical or binned columns."""
 
     classes_: NDArray
     class_prior_: Array
@@ -40,16 +40,16 @@ class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
     _columns: Columns
 
     def _number_evidence(self, X: Any) -> Array:
-        """Log densities of the columns without tables together, by row and class."""
+        """Return the log densities of the columns without tables together, by row and class."""
         return np.zeros((X.shape[0], len(self.class_prior_)))
 
     def _number_information(self) -> Array:
-        """Mutual information of columns without tables and the label; 0 for others."""
+        """Return the mutual information of columns without tables and the label, and 0 for others."""
         return np.zeros(self._columns.n_features)
 
     @property
     def feature_importances_(self) -> Array:
-        """Mutual information of each column and the label by the model, divided by the sum, of shape (n_features,)."""
+        """Mutual information of columns and label under the model, divided by the sum, of shape (n_features,)."""
         check_is_fitted(self, "privacy_")
         found = self._number_information()
         for j in self._columns.tables:
@@ -58,7 +58,7 @@ class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
         return self._importances(np.maximum(found, 0.0))
 
     def _joint_log_scores(self, X: Any) -> Array:
-        """Logarithms of probabilities of classes given rows, each row's up to a constant."""
+        """Return logarithms of probabilities of classes given rows, each row up to a constant."""
         check_is_fitted(self, "privacy_")
         X = validate_quietly(self, X, dtype=list(NUMBERS), reset=False)
         with np.errstate(divide="ignore"):
@@ -137,7 +137,7 @@ class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
 
 
 def _sparse_evidence(X: Any, encoder: SparseEncoder, by_class: Array, firsts: NDArray[np.intp]) -> Array:
-    """Return the evidence of the tables for sparse rows: that of zeros, and what stored entries add to it."""
+    """Return the evidence of the tables for sparse rows: that of zeros, plus the contribution of stored entries."""
     ones = np.ones(X.shape[1])
     entries, tables, cells = encoder.cells(X)
     zeros, added = firsts + encoder.zero_cells, np.zeros(len(X.data))
@@ -158,7 +158,7 @@ def by_column(columns: Columns, values: list[Any]) -> list[Any]:
 
 
 def table_for_reading(log_probabilities: Array, edges: Array | None) -> Array:
-    """Return a table by cell and class. A cell for unknown values, which categories have, says nothing."""
+    """Return a table by cell and class. The cell of unknown categories has no evidence."""
     by_cell = log_probabilities.T
     return by_cell if edges is not None else np.vstack([by_cell, np.zeros(by_cell.shape[1])])
 

@@ -1,4 +1,4 @@
-"""From noisy tables of a class and a cell to probabilities: post-processing of released numbers and public ones."""
+"""Probabilities from noisy tables of a class and a cell. All of this is post-processing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def table_probabilities(cells: Array, counts: Array, noise: float, bins: bool, a
     if noise > 0:
         cells = towards_all(cells, counts, left)
     cells = onto_simplex(cells, counts)
-    # The last cell of categories holds what is none of them.
+    # The last cell holds unknown categories.
     return shrunk(cells if bins else cells[..., :-1], counts, left, alpha)
 
 
@@ -38,13 +38,13 @@ def towards_all(cells: Array, counts: Array, noise: Array) -> Array:
     energy = (deviation**2).sum(axis=-1, keepdims=True)
     variance = noise**2 * ((1 - share) ** 2 + (len(counts) - 1) * share**2)
     expected = cells.shape[-1] * variance / 2
-    # Where both are 0, there is nothing to keep.
+    # If both are 0, nothing is kept.
     kept = 1 - expected / np.maximum(np.maximum(energy, expected), _TINY)
     return usual + kept * deviation
 
 
 def onto_simplex(cells: Array, totals: Array) -> Array:
-    """Return the nearest rows, along the last axis, that are nowhere negative and have the given sums."""
+    """Return the nearest rows, along the last axis, that are non-negative and have the given sums."""
     descending = -np.sort(-cells, axis=-1)
     excess = (np.cumsum(descending, axis=-1) - totals[:, None]) / np.arange(1, cells.shape[-1] + 1)
     last = np.maximum((descending > excess).sum(axis=-1, keepdims=True) - 1, 0)
@@ -53,7 +53,7 @@ def onto_simplex(cells: Array, totals: Array) -> Array:
 
 
 def smoothed(cells: Array, totals: Array, noise: float) -> tuple[Array, Array]:
-    """Return histograms of numeric columns with less noise, and the noise that is left in a bin of each."""
+    """Return histograms of numeric columns with less noise, and the remaining noise in a bin of each."""
     # The histograms are damped like splines, in the cosine basis, equally for all classes of a column. Stein's unbiased
     # estimate of the squared error chooses the damping, from the histograms and the noise alone (Stein 1981).
     n_classes, n_bins = cells.shape[1:]
@@ -71,7 +71,7 @@ def smoothed(cells: Array, totals: Array, noise: float) -> tuple[Array, Array]:
 
 
 def shrunk(cells: Array, counts: Array, noise: Array, alpha: float) -> Array:
-    """Return probabilities of cells by class, shrunk towards those of all records where a cell has few records."""
+    """Return probabilities of cells by class, shrunk towards those of all records if a cell has few records."""
     # Each cell gets `alpha` records of each class, and more in proportion to its noise, divided as the classes are.
     # They carry no evidence, and outweigh the noise.
     added = PRIOR_RECORDS * noise * (counts / counts.sum())[:, None]
@@ -93,8 +93,8 @@ def exponent(information: Array, dependence: float) -> float:
 
     Let m features have log-likelihood ratios of the same law, any two of which have correlation :math:`\rho` within a
     class. Their sum has m times the mean of one, and :math:`m(1 + \rho(m - 1))` times the variance. For Gaussian
-    ratios, the best rule is :math:`1/(1 + \rho(m-1))` times the sum. For m stands the number of features that carry
-    the information: :math:`(\sum_j I_j)^2/\sum_j I_j^2`.
+    ratios, the best rule is :math:`1/(1 + \rho(m-1))` times the sum. The number m is that of the features that carry
+    the information, :math:`(\sum_j I_j)^2/\sum_j I_j^2`.
     """
     total = float(information.sum())
     if not total > 0:

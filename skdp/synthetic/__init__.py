@@ -1,4 +1,4 @@
-"""Synthetic data from a noisy histogram, and models fitted to them."""
+"""Synthetic data from a noisy histogram, and models that are fitted to them."""
 
 from ._models import HistogramClassifier, HistogramRegressor
 from ._noisy_histogram import NoisyHistogram

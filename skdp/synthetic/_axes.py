@@ -1,7 +1,7 @@
 """The public axes of a joint histogram: the cell of each record, and the values of the cells.
 
-Each record is read by itself. Values beyond the bounds belong to the outermost bins. A record with a value that is no
-category, or with an unknown label, is in no cell.
+Each record is read separately. Values beyond the bounds belong to the outermost bins. A record with an unknown category
+or an unknown label is in no cell.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from ..sensitivity import sum_over_rows
 
 Array = NDArray[np.float64]
 
-#: Cells of a grid, at most.
+#: Largest number of cells of a grid.
 MOST_CELLS = 2**20
 
-#: Axes of an array, at most, in the oldest NumPy.
+#: Largest number of axes of an array in the oldest NumPy.
 _MOST_AXES = 32
 
-#: Records for each cell that a grid of equal bins has to expect, in units of the noise.
+#: Expected records for each cell of a grid of equal bins, in units of the noise.
 LEAST_PER_CELL = 2.0
 
-#: The number of bins, as a multiple of the rate at which a histogram's two errors balance.
+#: Factor of the number of bins, relative to the rate at which the two errors of a histogram balance.
 BINS = 1.5
 
-# Rows of a block.
+# Number of rows of a block.
 _LEAST_ROWS, _MOST_ROWS = 2**11, 2**17
 
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """Axes of a histogram: the columns of X in their order, then y, if it is counted. All of it is public."""
+    """Axes of a histogram: the columns of X in their order, then y, if it is counted. All of them are public."""
 
     columns: Columns
-    n_targets: int = 0  # Cells of y: labels, or bins of a number.
-    target: Grid | None = None  # The bins of a number.
+    n_targets: int = 0  # Number of cells of y: labels, or bins of a number.
+    target: Grid | None = None  # The bins of a numeric target.
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -55,13 +55,13 @@ class Axes:
 
     @cached_property
     def edges(self) -> list[Array | None]:
-        """Edges of the bins of each axis; None for categories and labels."""
+        """Edges of the bins of each axis. None for categories and labels."""
         t = self.target
         last = None if t is None else np.linspace(t.lower[0], t.upper[0], t.n_cells + 1)
         return [*self.columns.bin_edges(), *([last] if self.n_targets else [])]
 
     def places(self, X: NDArray) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Return the number of each row's cell, the first of those that differ in y, and whether it is in any."""
+        """Return the number of each row's cell, the first of those that differ in y, and whether it is in any cell."""
         c = self.columns
         strides = np.cumprod([1, *self.shape[:0:-1]], dtype=np.intp)[::-1]
         cells = Encoder(c).cells(X)
@@ -78,7 +78,7 @@ class Axes:
                 place += targets[0] if self.target is None else self.target.cells(targets[0][:, None])[:, 0]
             return np.bincount(place[inside], minlength=self.size)
 
-        # Where there are many cells, blocks are large, too: each has a histogram of its own.
+        # Each block has a histogram of its own. Therefore blocks are larger if there are many cells.
         rows = min(max(_LEAST_ROWS, self.size // self.columns.n_features), _MOST_ROWS)
         arrays = (X,) if y is None else (X, y)
         return sum_over_rows(block, *arrays, block_rows=rows).astype(np.float64)
@@ -93,7 +93,7 @@ class Axes:
         return np.column_stack(values).astype(np.float64)
 
     def volumes(self) -> Array:
-        """Return the volume of each cell over the columns of X; a category has length 1."""
+        """Return the volume of each cell over the columns of X. A category has length 1."""
         out = np.ones(())
         for length, edges in zip(self.shape[: self.columns.n_features], self.edges, strict=False):
             out = np.multiply.outer(out, np.ones(length) if edges is None else np.diff(edges))
@@ -120,16 +120,16 @@ def check_size(axes: Axes) -> Axes:
     """Refuse a histogram that is too large."""
     if len(axes.shape) > _MOST_AXES or axes.size > MOST_CELLS:
         raise ValueError(
-            f"the histogram would have {' x '.join(map(str, axes.shape))} cells, and may have {MOST_CELLS}, on "
-            f"{_MOST_AXES} axes: it is for few columns. Choose columns, or lower n_bins and n_categories"
+            f"the histogram would have {' x '.join(map(str, axes.shape))} cells, and may have {MOST_CELLS}, "
+            f"on {_MOST_AXES} axes. Use fewer columns, or lower n_bins and n_categories"
         )
     return axes
 
 
 def default_bins(expected_n: int, noise: float, n_axes: int, fixed: int) -> int:
     """Return the number of bins of each of `n_axes` numeric axes, from public numbers."""
-    # More bins resolve more, and fewer bins hold more records against their noise, of standard deviation `noise`.
-    # `fixed` is the number of cells of the other axes.
+    # More bins have a higher resolution, and fewer bins hold more records relative to their noise, of standard
+    # deviation `noise`. `fixed` is the number of cells of the other axes.
     worth = min(1.0, math.sqrt(2) / noise) if noise > 0 else 1.0
     records = worth * expected_n / fixed
     balanced = round(BINS * records ** (1 / (n_axes + 2)))

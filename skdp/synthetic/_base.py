@@ -1,4 +1,4 @@
-"""What the histogram and the models on top of it share: the release, and the weighted data set that is made of it."""
+"""The base of the histogram and of its models: the release, and the weighted data set that is computed from it."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from ._axes import MOST_CELLS, Array, Axes, check_size, default_bins, uniforms
 COUNTS = "counts of cells"
 THEOREM = Theorem("Histograms", 1)
 
-#: Number of records where nothing else is said, for the number of bins.
+#: Assumed number of records for the number of bins, if none is declared.
 EXPECTED_N = 10_000
 
-#: The chance that an empty cell is taken for one with records is half the number of cells to minus this power.
+#: The probability that an empty cell counts as occupied is half the number of cells to minus this power.
 KEPT_POWER = 0.7
 
 NONE, LABELS, NUMBER = "none", "labels", "number"
@@ -42,7 +42,7 @@ NONE, LABELS, NUMBER = "none", "labels", "number"
 
 @dataclass(frozen=True)
 class Parameters:
-    """The checked parameters of a fit, all public. A number of bins that is 0 is to be chosen."""
+    """The checked parameters of a fit, all public. A number of bins of 0 is chosen later."""
 
     epsilon: float
     delta: float
@@ -59,7 +59,7 @@ class Parameters:
         return class_sums_mechanism(self.epsilon, self.delta, 1, 0, size, self.unit.rows)
 
     def axes(self, n_features: int, names: NDArray | None, n_classes: int | None, named: bool = True) -> Axes:
-        """Return the axes for data with so many columns and labels."""
+        """Return the axes for a number of columns and labels."""
         columns = self.columns.resolve(n_features, names, named)
         number = self.target == NUMBER
         n_bins, n_bins_y = self.n_bins, self.n_bins_y or self.n_bins
@@ -76,18 +76,14 @@ class Parameters:
         return check_size(Axes(columns, n_bins_y, Grid(*self.bounds_y, n_bins_y).of(1)))
 
     def plan(self, axes: Axes) -> PrivacyGuarantee:
-        """Return the one release.
-
-        A record is in one cell, and adds 1 to its count: the sensitivity is that of one count, in the L1 and in the L2
-        norm (see ``class_sums_l1``).
-        """
+        """Return the one release. One record adds 1 to one count, in both norms (see ``class_sums_l1``)."""
         mechanism, event = self.mechanism(axes.size)
         releases = (Release(COUNTS, mechanism, 1.0, THEOREM),)
         return self.unit.stated(PrivacyGuarantee(self.epsilon, self.delta, (event,), releases))
 
 
 def postprocess_weights(counts: Array, mechanism: Mechanism) -> Array:
-    """Return non-negative weights of cells from noisy counts; all are 0 if no cell exceeds the noise."""
+    """Return non-negative weights of cells from noisy counts. All are 0 if no cell exceeds the noise."""
     # Counts that noise alone can explain are set to 0, and the others are scaled so that the sum stays.
     if noise_scale(mechanism) == 0:
         return counts.copy()
@@ -98,14 +94,14 @@ def postprocess_weights(counts: Array, mechanism: Mechanism) -> Array:
 
 def threshold(n_cells: int, mechanism: Mechanism) -> float:
     """Return a value that noise exceeds with a probability of half of ``n_cells ** -KEPT_POWER``."""
-    # For discrete Laplace noise this is the value of continuous noise, which is close unless the scale is small.
+    # For discrete Laplace noise, this is the value of continuous noise, which is close unless the scale is small.
     if isinstance(mechanism, DiscreteLaplaceMechanism):
         return KEPT_POWER * math.log(n_cells) * mechanism.scale
     return float(stats.norm.isf(0.5 * n_cells**-KEPT_POWER)) * mechanism.scale
 
 
 class HistogramBase(PrivateEstimator, BaseEstimator):
-    """Counts records in the cells of a public grid, with noise, and makes data of the counts."""
+    """Count records in the cells of a public grid, with noise, and make data from the counts."""
 
     _takes_parts = True
     _released = frozenset({"counts_", "weights_", "estimator_"})
@@ -126,7 +122,7 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
 
     @abstractmethod
     def _target(self) -> tuple[str, NDArray | None, Any]:
-        """Return what y is, its declared labels, and its bounds."""
+        """Return the kind of y, its declared labels, and its bounds."""
 
     def _check_parameters(self) -> Parameters:
         target, classes, bounds_y = self._target()
@@ -152,7 +148,7 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
 
     def _read(self, X: Any, y: Any, parameters: Parameters) -> Any:
         if y is None and parameters.target != NONE and not get_tags(self).target_tags.required:
-            raise ValueError("y must be given to fit, since classes or bounds_y says what it holds")
+            raise ValueError("y must be given to fit, because classes or bounds_y is set")
         return self._kind(parameters)._read(self, X, y, parameters)
 
     def _declared_shape(self, parameters: Parameters, n_features: int, n_classes: int | None) -> Shape:
@@ -181,28 +177,28 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
         return "codes" if self.n_bins is None else "cells"
 
     def _fixed_cost(self) -> PrivacyCost | None:
-        # The number of cells is that of dimensions only.
+        # The number of cells changes dimensions only.
         parameters = self._check_parameters()
         return PrivacyCost(parameters.epsilon, parameters.delta, (parameters.mechanism(1)[1],))
 
     def _target_values(self, values: Array) -> NDArray | None:
-        """Return y for the last axis's values."""
+        """Return y for the values of the last axis."""
         if not self._axes.n_targets:
             return None
         last = values[:, -1]
         return last if self._axes.target is not None else self.classes_[last.astype(np.intp)]
 
     def cells(self) -> tuple[Array, NDArray | None, Array]:
-        """Return the synthetic data set: the centres of all cells that have weight, and their weights.
+        """Return the synthetic data set: the centres of all cells with positive weight, and their weights.
 
         Returns
         -------
         X : ndarray of shape (n_cells, n_features)
             Middles of bins, and codes of categories.
         y : ndarray of shape (n_cells,) or None
-            Labels, or middles of the bins of a target; None if y was not counted.
+            Labels, or middles of the bins of a target. None if y was not counted.
         weights : ndarray of shape (n_cells,)
-            Positive. Their sum is an estimate of the number of records.
+            Positive weights. Their sum is an estimate of the number of records.
         """
         check_is_fitted(self, "privacy_")
         weights = self.weights_.ravel()
@@ -211,21 +207,21 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
         return values[:, : self._n_columns], self._target_values(values), weights[kept]
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, NDArray | None]:
-        """Draw synthetic rows. It costs nothing, however many.
+        """Draw synthetic rows. This is post-processing and does not use any budget.
 
         Parameters
         ----------
         n_samples : int, default=1
             Number of rows.
         random_state : int, RandomState, Generator or None, default=None
-            For reproducible rows: they are drawn from what was released, and need not be secret.
+            Seed of the rows. It need not be secret, because rows are drawn from released numbers.
 
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
-            Cells are drawn by weight, and points evenly within bins. Where no cell has weight, from the whole grid.
+            Cells are drawn by weight, and points uniformly within bins. If no cell has weight, the whole grid is used.
         y : ndarray of shape (n_samples,) or None
-            Labels or targets; None if y was not counted.
+            Labels or targets. None if y was not counted.
         """
         check_is_fitted(self, "privacy_")
         n_samples = check_integer(n_samples, "n_samples", least=1)
@@ -238,7 +234,7 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
             weights = np.ones_like(weights)
         ends = np.cumsum(weights)
         cells = np.searchsorted(ends, uniforms(n_samples, stream) * ends[-1], side="right")
-        # Rounding may lead to the very end, beyond the last cell that has weight.
+        # Rounding may reach the end, beyond the last cell with positive weight.
         values = self._axes.points(np.minimum(cells, np.flatnonzero(weights)[-1]), stream)
         return values[:, : self._n_columns], self._target_values(values)
 

@@ -1,4 +1,4 @@
-"""Models that are fitted to a noisy histogram in place of the data: M-estimation as of Lei (2011), for any model."""
+"""Models that are fitted to a noisy histogram in place of the data: M-estimation as in Lei (2011), for any model."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from ._rehearsal import made_up_rows
 
 
 def weight_parameter(estimator: Any) -> str | None:
-    """Return the name under which `fit` takes weights of rows; None if it takes none."""
+    """Return the name of the parameter of `fit` for weights of rows, or None if there is none."""
     if has_fit_parameter(estimator, "sample_weight"):
         return "sample_weight"
     if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]
         below = None if isinstance(last, str) else weight_parameter(last)
-        # With metadata routing, the steps say what they want.
+        # With metadata routing, the steps request the weights themselves.
         return below if below is None or get_config()["enable_metadata_routing"] else f"{name}__{below}"
     return None
 
@@ -53,7 +53,7 @@ def _has(method: str) -> Callable[[Any], bool]:
     return check
 
 
-# Rows that are drawn are held in memory.
+# Largest number of drawn rows, which are held in memory.
 _MOST_SAMPLES = 10**8
 
 
@@ -64,7 +64,7 @@ class HistogramModel(HistogramBase):
     n_samples: int | None
 
     def _check_estimator(self) -> None:
-        """Refuse what cannot be fitted, before anything is spent."""
+        """Refuse an estimator that cannot be fitted, before any charge."""
         if self.n_samples is not None:
             check_integer(self.n_samples, "n_samples", least=1, most=_MOST_SAMPLES)
         if self.estimator is None:
@@ -73,7 +73,9 @@ class HistogramModel(HistogramBase):
             raise TypeError("estimator must be an instance of an estimator, or None")
         inner = clone(self.estimator)
         if any(value is not None for name, value in inner.get_params().items() if name.split("__")[-1] == "accountant"):
-            raise ValueError("estimator must have no accountant: what it is fitted to was released, and costs nothing")
+            raise ValueError(
+                "the accountant of estimator must be None, because the fit to released cells uses no budget"
+            )
         if self.n_samples is None and weight_parameter(inner) is None:
             raise TypeError(
                 f"{type(inner).__name__}.fit does not take sample_weight: set n_samples, to fit it to synthetic rows"
@@ -90,22 +92,22 @@ class HistogramModel(HistogramBase):
         if self.estimator is not None:
             self.estimator_ = fitted(clone(self.estimator), rows, targets, weights)
             return
-        # Some versions of scikit-learn warn of their own calls of SciPy, which nobody asked the default model for.
+        # Some versions of scikit-learn warn about their own calls of SciPy in the default model.
         with config_context(enable_metadata_routing=False), silence():
             self.estimator_ = fitted(default(self._axes), rows, targets, weights)
 
     def _rehearse(self, parameters: Parameters, shape: Shape, axes: Axes) -> None:
-        """Fit a clone of the estimator to made-up rows, so that one that cannot be fitted costs nothing."""
+        """Fit a clone of the estimator to made-up rows, to find errors before any charge."""
         if self.estimator is None:
             return
         trial = clone(self.estimator)
-        # Callbacks are to hear of the fit alone.
+        # Callbacks must receive the fit only.
         quieten(trial)
         values, classes = made_up_rows(axes, self.n_samples), shape.classes
         targets = values[:, -1] if classes is None else classes[values[:, -1].astype(np.intp)]
         weights = np.full(len(values), 100.0) if self.n_samples is None else None
         try:
-            # Not `silence`: workers of the estimator may have to wait for that. There is nothing to be hidden.
+            # `silence` is not used, because workers of the estimator may have to wait for it. The rows are public.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 fitted(trial, values[:, :-1], targets, weights)
@@ -114,7 +116,7 @@ class HistogramModel(HistogramBase):
             raise
 
     def _complete_cells(self) -> tuple[Array, Any, Array]:
-        """Return the cells, with what a model cannot do without: a first row, and one record of each label."""
+        """Return the cells, with at least one row and one record of each label, which models need."""
         y: Any
         X, y, weights = self.cells()
         axes = self._axes
@@ -126,7 +128,7 @@ class HistogramModel(HistogramBase):
         missing = np.setdiff1d(self.classes_, y)
         if len(missing) == 0:
             return X, y, weights
-        # Nothing is known about this label: use the distribution of all records, or the middle if there are none.
+        # There is no information on this label. Use the distribution of all records, or the middle if there are none.
         shares = self.weights_.sum(axis=-1).ravel()
         if not shares.any():
             shares[len(shares) // 2] = 1.0
@@ -139,13 +141,13 @@ class HistogramModel(HistogramBase):
         )
 
     def _complete_draw(self, n_samples: int, source: NoiseSource) -> tuple[Array, Any]:
-        """Return synthetic rows, with one row more for each label that was not drawn."""
+        """Return synthetic rows, with one more row for each label that was not drawn."""
         y: Any
         X, y = self._drawn(n_samples, source)
         if self._axes.target is not None:
             return X, y
         missing = np.setdiff1d(self.classes_, y)
-        # The first rows that were drawn are as good as any others.
+        # The rows are independent, so that the first rows may be used.
         again = X[np.arange(len(missing)) % len(X)]
         return np.concatenate([X, again]), np.concatenate([y, missing])
 
@@ -155,12 +157,12 @@ class HistogramModel(HistogramBase):
         return rows
 
     def predict(self, X: Any) -> NDArray:
-        """Return what the fitted model predicts.
+        """Return the predictions of the fitted model.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Features, as they are: they are not binned.
+            Features. They are not binned.
 
         Returns
         -------
@@ -186,93 +188,92 @@ def encoded(axes: Axes, model: Any) -> Any:
 class HistogramClassifier(ClassifierMixin, HistogramModel):
     r"""Classifier that is fitted to a differentially private histogram of the data.
 
-    Records are counted in the cells of a public grid over all columns and labels, and the counts released with noise,
-    once. Any classifier that takes weights of rows is then fitted to the cells. It is for few columns.
+    Records are counted in the cells of a public grid over all columns and labels, and the counts are released once,
+    with noise. Any classifier that accepts weights of rows is then fitted to the cells. Use it for few columns.
 
     Parameters
     ----------
     estimator : estimator, default=None
-        What is fitted to the centres of the cells, with their weights: any classifier whose `fit` takes
-        `sample_weight`, or a pipeline that ends in one. None is logistic regression of scaled columns, with categories
-        in columns of their own.
+        Classifier that is fitted to the centres of the cells, with their weights. Its `fit` must accept
+        `sample_weight`, or it is a pipeline that ends in such a classifier. If None, it is logistic regression of
+        scaled columns and one-hot categories.
     n_samples : int, default=None
-        Fit to so many synthetic rows instead, 1e8 at most. This is for what takes no weights: a grid search, nearest
-        neighbours.
+        If given, the classifier is fitted to so many synthetic rows instead, at most 1e8. Use it for classifiers
+        without weights, such as a grid search or nearest neighbours.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the noise is discrete Laplace noise, which is smaller for one fit,
-        since a record is in one cell; otherwise it is Gaussian, which adds up more slowly over many fits.
+        Privacy budget of one fit, in [0, 1). If 0, the noise is discrete Laplace noise, which is smaller for one fit,
+        because a record is in one cell. Otherwise, the noise is Gaussian, and many fits together cost less.
     bounds : tuple (lower, upper)
-        Bounds of the numeric features, numbers or one per column, from public knowledge. Values beyond count in the
-        outermost bins.
+        Public bounds of the numeric features: numbers, or one for each column. Values beyond count in the outer bins.
     categorical_features : array-like, default=None
-        Columns that hold categories, coded 0, 1, ...: positions, names or a mask. Rows with other values are left out.
+        Categorical columns, coded 0, 1, ..., given by positions, names, or a mask. Rows with other values are left out.
     n_categories : int or array-like of int, default=None
-        Numbers of categories of these columns, from the code book.
+        Public numbers of categories of these columns. Required with `categorical_features`.
     n_bins : int, default=None
-        Number of bins of each numeric column, of equal width. None chooses it by public numbers: `expected_n`, the
-        budget and the number of columns.
+        Number of bins of each numeric column, of equal width. If None, it follows from public numbers: `expected_n`,
+        the budget and the number of columns.
     bin_edges : dict, default=None
-        Edges for columns that are to have bins of their own, by position or name.
+        Edges of the bins of single columns, by position or name.
     expected_n : int, default=None
-        Number of records that is publicly plausible, for the number of bins. None stands for 10,000.
+        Publicly known, approximate number of records, for the number of bins. If None, it is 10,000.
     classes : array-like, default=None
-        The public label set. None declares the labels that occur to be public, with a PrivacyAssumptionWarning.
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
     rows_per_group : int, default=None
-        Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
-        guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
-        it is for one row.
+        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
+        random. The guarantee is then for all rows of a group together, and the noise is `rows_per_group` times as
+        large. If None, the guarantee is for one row.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
+        ``"balanced"``, 4 % of the budget is spent on the counts of the labels. The weights are inversely proportional
+        to these counts, with a ratio of at most 100.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `classes`, `rows_per_group`,
-        `categorical_features` and `n_categories`. A value that is given for one of them counts instead of the
-        schema's. X is then the table itself, with text and missing values.
+        `categorical_features` and `n_categories`. A parameter that is set takes precedence over the schema. X is then
+        the table, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only. It says nothing to `estimator`.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. It is not
+        passed on to `estimator`.
 
     Attributes
     ----------
     estimator_ : estimator
-        The fitted classifier.
+        Fitted classifier.
     counts_ : ndarray of shape (n_bins, ..., n_classes)
-        Noisy counts, some of them negative, with an axis for each column and one for labels.
+        Noisy counts, which may be negative, with an axis for each column and one for labels.
     weights_ : ndarray of shape (n_bins, ..., n_classes)
-        The counts without what noise alone may have made, scaled to their sum; none is negative.
+        Non-negative counts. Counts that noise alone can explain are 0, and the others are scaled so that the sum stays.
     bin_edges_ : list of ndarray
-        Public edges of the bins of each column; None for categories.
+        Public edges of the bins of each column. None for categories.
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted.
+        Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    NoisyHistogram : The histogram alone, for more than one model.
+    NoisyHistogram : The histogram without a model, for several models.
 
     Notes
     -----
-    **Privacy.** The release is that of :class:`NoisyHistogram`. What the model is fitted to is a function of it, hence
-    the model, its choice among others by its score on these data, and any number of further models cost nothing more.
-    A label that no cell has gets the weight of one record, spread as all records are; with `n_samples`, a label that
-    no row has gets one row. Not covered: that `fit` raises an error for values that are not finite, and how long it
-    takes.
+    **Privacy.** The release is that of :class:`NoisyHistogram` (:ref:`histograms, theorem 1 <histograms-theorem-1>`).
+    The model is post-processing of the release. Therefore its choice among others by its score on these data, and any
+    number of further models, use no more of the budget. A label without cells gets the weight of one record, with the
+    distribution of all records. With `n_samples`, a label without rows gets one row. The guarantee covers neither an
+    error for values that are not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -343,10 +344,10 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         y : array-like of shape (n_samples,)
             Labels. With declared `classes`, rows with other labels are left out.
         groups : array-like of shape (n_samples,), default=None
-            Which group each row belongs to, by a number or a text; for `rows_per_group`.
+            Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
-            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
+            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
 
         Returns
         -------
@@ -419,84 +420,83 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
 class HistogramRegressor(RegressorMixin, HistogramModel):
     r"""Regressor that is fitted to a differentially private histogram of the data.
 
-    Records are counted in the cells of a public grid over all columns and the target, and the counts released with
-    noise, once. Any regressor that takes weights of rows is then fitted to the cells. It is for few columns.
+    Records are counted in the cells of a public grid over all columns and the target, and the counts are released once,
+    with noise. Any regressor that accepts weights of rows is then fitted to the cells. Use it for few columns.
 
     Parameters
     ----------
     estimator : estimator, default=None
-        What is fitted to the centres of the cells, with their weights: any regressor whose `fit` takes
-        `sample_weight`, or a pipeline that ends in one. None is linear regression of scaled columns, with categories in
-        columns of their own.
+        Regressor that is fitted to the centres of the cells, with their weights. Its `fit` must accept `sample_weight`,
+        or it is a pipeline that ends in such a regressor. If None, linear regression of scaled columns and one-hot
+        categories.
     n_samples : int, default=None
-        Fit to so many synthetic rows instead, 1e8 at most. This is for what takes no weights: a grid search, nearest
-        neighbours.
+        If given, the regressor is fitted to so many synthetic rows instead, at most 1e8. Use it for regressors without
+        weights, such as a grid search or nearest neighbours.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the noise is discrete Laplace noise, which is smaller for one fit,
-        since a record is in one cell; otherwise it is Gaussian, which adds up more slowly over many fits.
+        Privacy budget of one fit, in [0, 1). If 0, the noise is discrete Laplace noise, which is smaller for one fit,
+        because a record is in one cell. Otherwise, the noise is Gaussian, and many fits together cost less.
     bounds : tuple (lower, upper)
-        Bounds of the numeric features, numbers or one per column, from public knowledge. Values beyond count in the
-        outermost bins.
+        Public bounds of the numeric features: numbers, or one for each column. Values beyond count in the outer bins.
     bounds_y : tuple (lower, upper)
-        Bounds of the target, likewise.
+        Public bounds of the target. Targets beyond count in the outermost bins.
     categorical_features : array-like, default=None
-        Columns that hold categories, coded 0, 1, ...: positions, names or a mask. Rows with other values are left out.
+        Categorical columns, coded 0, 1, ..., given by positions, names, or a mask. Rows with other values are left out.
     n_categories : int or array-like of int, default=None
-        Numbers of categories of these columns, from the code book.
+        Public numbers of categories of these columns. Required with `categorical_features`.
     n_bins : int, default=None
-        Number of bins of each numeric column, of equal width. None chooses it by public numbers: `expected_n`, the
-        budget and the number of columns.
+        Number of bins of each numeric column, of equal width. If None, it follows from public numbers: `expected_n`,
+        the budget and the number of columns.
     n_bins_y : int, default=None
-        Number of bins of the target. None takes that of the columns.
+        Number of bins of the target. If None, it is that of the columns.
     bin_edges : dict, default=None
-        Edges for columns that are to have bins of their own, by position or name.
+        Edges of the bins of single columns, by position or name.
     expected_n : int, default=None
-        Number of records that is publicly plausible, for the number of bins. None stands for 10,000.
+        Publicly known, approximate number of records, for the number of bins. If None, it is 10,000.
     rows_per_group : int, default=None
-        Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
-        guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
-        it is for one row.
+        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
+        random. The guarantee is then for all rows of a group together, and the noise is `rows_per_group` times as
+        large. If None, the guarantee is for one row.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `rows_per_group`,
-        `categorical_features` and `n_categories`. A value that is given for one of them counts instead of the
-        schema's. X is then the table itself, with text and missing values.
+        `categorical_features` and `n_categories`. A parameter that is set takes precedence over the schema. X is then
+        the table, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only. It says nothing to `estimator`.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. It is not
+        passed on to `estimator`.
 
     Attributes
     ----------
     estimator_ : estimator
-        The fitted regressor.
+        Fitted regressor.
     counts_ : ndarray of shape (n_bins, ..., n_bins_y)
-        Noisy counts, some of them negative, with an axis for each column and one for the target.
+        Noisy counts, which may be negative, with an axis for each column and one for the target.
     weights_ : ndarray of shape (n_bins, ..., n_bins_y)
-        The counts without what noise alone may have made, scaled to their sum; none is negative.
+        Non-negative counts. Counts that noise alone can explain are 0, and the others are scaled so that the sum stays.
     bin_edges_ : list of ndarray
-        Public edges of the bins of each column; None for categories.
+        Public edges of the bins of each column. None for categories.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    NoisyHistogram : The histogram alone, for more than one model.
+    NoisyHistogram : The histogram without a model, for several models.
 
     Notes
     -----
-    **Privacy.** The release is that of :class:`NoisyHistogram`. What the model is fitted to is a function of it, hence
-    the model, its choice among others by its score on these data, and any number of further models cost nothing more.
-    Not covered: that `fit` raises an error for values that are not finite, and how long it takes.
+    **Privacy.** The release is that of :class:`NoisyHistogram` (:ref:`histograms, theorem 1 <histograms-theorem-1>`).
+    The model is post-processing of the release. Therefore its choice among others by its score on these data, and any
+    number of further models, use no more of the budget. The guarantee covers neither an error for values that are not
+    finite nor the time that `fit` takes.
 
     References
     ----------
@@ -564,10 +564,10 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         y : array-like of shape (n_samples,)
             Finite targets, clipped to `bounds_y`.
         groups : array-like of shape (n_samples,), default=None
-            Which group each row belongs to, by a number or a text; for `rows_per_group`.
+            Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
-            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
+            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
 
         Returns
         -------

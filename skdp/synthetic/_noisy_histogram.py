@@ -1,4 +1,4 @@
-"""A joint histogram of all columns (Lei 2011), released once: a data set in place of the data."""
+"""A joint histogram of all columns (Lei 2011), released once, which can replace the data."""
 
 from __future__ import annotations
 
@@ -17,71 +17,68 @@ from ._base import LABELS, NONE, NUMBER, HistogramBase, checked_bounds_y
 class NoisyHistogram(HistogramBase):
     r"""Differentially private joint histogram, and synthetic data from it.
 
-    Records are counted in the cells of a public grid over all columns, and the counts released with noise, once. The
-    weighted cells, or rows drawn from them, take the place of the data: whatever is computed from them costs nothing
-    more. It is for few columns: the number of cells is the product over all of them.
+    Records are counted in the cells of a public grid over all columns, and the counts are released once, with noise.
+    The weighted cells, or rows drawn from them, can replace the data. All computations with them are post-processing
+    and do not use any budget. Use it for few columns, because the number of cells is the product over all columns.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the noise is discrete Laplace noise, which is smaller for one fit,
-        since a record is in one cell; otherwise it is Gaussian, which adds up more slowly over many fits.
+        Privacy budget of one fit, in [0, 1). If 0, the noise is discrete Laplace noise, which is smaller for one fit,
+        because a record is in one cell. Otherwise, the noise is Gaussian, and many fits together cost less.
     bounds : tuple (lower, upper)
-        Bounds of the numeric features, numbers or one per column, from public knowledge. Values beyond count in the
-        outermost bins.
+        Public bounds of the numeric features: numbers, or one for each column. Values beyond count in the outer bins.
     bounds_y : tuple (lower, upper), default=None
-        Bounds of a numeric target, which is then counted as one more column.
+        Public bounds of a numeric target, which is then counted as one more column.
     classes : array-like, default=None
-        The public label set of y, which is then counted as one more column. Rows with other labels are left out.
-        Without `classes` and `bounds_y`, y is not used.
+        Public label set of y, which is then counted as one more column. Rows with other labels are left out. If neither
+        `classes` nor `bounds_y` is given, y is ignored.
     categorical_features : array-like, default=None
-        Columns that hold categories, coded 0, 1, ...: positions, names or a mask. Rows with other values are left out.
+        Categorical columns, coded 0, 1, ..., given by positions, names, or a mask. Rows with other values are left out.
     n_categories : int or array-like of int, default=None
-        Numbers of categories of these columns, from the code book.
+        Public numbers of categories of these columns. Required with `categorical_features`.
     n_bins : int, default=None
-        Number of bins of each numeric column, of equal width. None chooses it by public numbers: `expected_n`, the
-        budget and the number of columns.
+        Number of bins of each numeric column, of equal width. If None, it follows from public numbers: `expected_n`,
+        the budget and the number of columns.
     n_bins_y : int, default=None
-        Number of bins of a numeric target. None takes that of the columns.
+        Number of bins of a numeric target. If None, it is that of the columns.
     bin_edges : dict, default=None
-        Edges for columns that are to have bins of their own, by position or name.
+        Edges of the bins of single columns, by position or name.
     expected_n : int, default=None
-        Number of records that is publicly plausible, for the number of bins. None stands for 10,000.
+        Publicly known, approximate number of records, for the number of bins. If None, it is 10,000.
     rows_per_group : int, default=None
-        Public bound on how many rows of a group, such as a person, count; beyond it, rows are drawn at random. The
-        guarantee then is for adding or removing all rows of a group, and the noise is as many times as large. None:
-        it is for one row.
+        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
+        random. The guarantee is then for all rows of a group together, and the noise is `rows_per_group` times as
+        large. If None, the guarantee is for one row.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `classes`,
-        `rows_per_group`, `categorical_features` and `n_categories`. A value that is given for one of them
-        counts instead of the schema's. X is then the table itself, with text and missing values.
+        Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `classes`, `rows_per_group`,
+        `categorical_features` and `n_categories`. A parameter that is set takes precedence over the schema. X is then
+        the table, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
     counts_ : ndarray of shape (n_bins, ..., n_bins)
-        Noisy counts, some of them negative, with an axis for each column, and one for y if it is counted.
+        Noisy counts, which may be negative, with an axis for each column, and one for y if it is counted.
     weights_ : ndarray of shape (n_bins, ..., n_bins)
-        The counts without what noise alone may have made, scaled to their sum; none is negative.
+        Non-negative counts. Counts that noise alone can explain are 0, and the others are scaled so that the sum stays.
     bin_edges_ : list of ndarray
-        Public edges of the bins of each column; None for categories.
+        Public edges of the bins of each column. None for categories.
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted, where labels are counted.
+        Label set, sorted, if labels are counted.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
@@ -90,9 +87,10 @@ class NoisyHistogram(HistogramBase):
 
     Notes
     -----
-    **Privacy.** The grid is public. A record adds 1 to one count, which moves all of them together by 1 in L1 norm and
-    in L2 norm, whatever their number. Weights, cells and synthetic rows are computed from what was released. Not
-    covered: that `fit` raises an error for values that are not finite, and how long it takes.
+    **Privacy.** The grid is public. A record adds 1 to one count. This moves all counts together by 1 in L1 norm and in
+    L2 norm, for any number of cells (:ref:`histograms, theorem 1 <histograms-theorem-1>`). Weights, cells and synthetic
+    rows are post-processing. The guarantee covers neither an error for values that are not finite nor the time that
+    `fit` takes.
 
     References
     ----------
@@ -168,12 +166,12 @@ class NoisyHistogram(HistogramBase):
         X : array-like of shape (n_samples, n_features)
             Finite features. Numeric ones are clipped to `bounds`.
         y : array-like of shape (n_samples,), default=None
-            Labels or targets, if `classes` or `bounds_y` is given; not used otherwise.
+            Labels or targets, if `classes` or `bounds_y` is given. Ignored otherwise.
         groups : array-like of shape (n_samples,), default=None
-            Which group each row belongs to, by a number or a text; for `rows_per_group`.
+            Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the records, not negative; for `max_weight`. Each record is kept with a probability proportional
-            to its weight (see :ref:`weights`). The weight of a record must not depend on other private records.
+            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
 
         Returns
         -------
@@ -188,7 +186,7 @@ class NoisyHistogram(HistogramBase):
         return self._fit(X, y, groups, sample_weight=sample_weight)
 
     def score_samples(self, X: Any) -> Array:
-        """Return the logarithm of the density of the synthetic data at each row of X, whatever y is.
+        """Return the logarithm of the density of the synthetic data at each row of X, for all values of y together.
 
         Parameters
         ----------
@@ -198,8 +196,8 @@ class NoisyHistogram(HistogramBase):
         Returns
         -------
         density : ndarray of shape (n_samples,)
-            Log-densities; for categories, log-probabilities. The weights have one record more, spread evenly over all
-            cells, so that no density is 0. Rows with values that are no category have the least that any cell has.
+            Log-densities, or log-probabilities for categories. One record is added to the weights, spread evenly over
+            all cells, so that no density is 0. Rows with an unknown category have the smallest density of any cell.
         """
         check_is_fitted(self, "privacy_")
         X = validate_quietly(self, X, dtype=list(NUMBERS), reset=False)

@@ -1,4 +1,4 @@
-"""Made-up rows to try a model on before anything is spent: they follow from the axes, which are public."""
+"""Made-up rows from the public axes, to try a model on before any charge."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import numpy as np
 from ..mechanisms import NoiseSource
 from ._axes import Array, Axes
 
-# As many as a model needs in order to work at all, and not so many that it takes long.
+# So many that a model works at all, and not so many that it takes long.
 _ROWS, _ROWS_PER_LABEL = 200, 10
 _BINS_OF_TARGET = 20
 
 
 def made_up_rows(axes: Axes, n_samples: int | None) -> Array:
     """Return made-up rows of axis values: centres of cells, or points within cells if `n_samples` is set."""
-    # All labels have equally many rows. In half of the rows the target grows with the columns, so that a model can
-    # learn something. The other half has the same places, and the target takes its values in turn.
+    # All labels have equally many rows. In half of the rows, the target grows with the columns, so that a model can
+    # learn something. The other half has the same points, and the target takes its values in turn.
     stream = NoiseSource(0).stream("made-up rows")
     n_targets = axes.n_targets
     n_places = axes.size // n_targets

@@ -1,4 +1,4 @@
-"""What the trees share: prediction from released leaves, and checks of shapes."""
+"""Common methods of trees: prediction from released leaves, and checks of shapes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 #: Rows that are routed at once.
 ROUTED = 8192
 
-#: Tables of places have one entry for each tree and category.
+#: Routing tables have one entry for each tree and category.
 MOST_CATEGORIES = 2**16
 
 
@@ -39,7 +39,7 @@ class TreeModel(DiscreetMethods):
         return rows
 
     def apply(self, X: Any) -> NDArray[np.intp]:
-        """Return the leaves that rows reach.
+        """Return the leaf that each row reaches in each tree.
 
         Parameters
         ----------
@@ -49,8 +49,8 @@ class TreeModel(DiscreetMethods):
         Returns
         -------
         leaves : ndarray of shape (n_samples, n_trees)
-            Positions in the second axis of ``leaf_counts_``. In a forest, a row without a known category in a column
-            that a tree asks for stays in an inner node; these are numbered level by level after the leaves.
+            Positions in the second axis of ``leaf_counts_``. In a forest, a row stays in an inner node that splits a
+            column in which the row has no known category. Inner nodes are numbered after the leaves, level by level.
         """
         X = self._rows(X)
         route = self.structure_.router(len(X))

@@ -1,4 +1,4 @@
-"""Class counts of leaves: how far one record moves them, the mechanism for them, and the counting; and choices."""
+"""Class counts of leaves: their sensitivity, their mechanism, and the counting; and mechanisms for choices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 class Structure(Protocol):
-    """Trees without what their leaves hold."""
+    """Trees without the numbers in their leaves."""
 
     @property
     def n_trees(self) -> int: ...
@@ -31,19 +31,19 @@ class Structure(Protocol):
 
 
 def leaf_counts_l1(n_trees: int) -> float:
-    """Bound the L1 norm of what one record adds to the class counts of all leaves.
+    """Bound the L1 norm of the change of the class counts of all leaves by one record.
 
-    The trees do not depend on the data. A record reaches one leaf of each tree, or none where it has an unknown
-    category, and raises the count of its class there by 1: at most `n_trees` entries change by 1. Every record of known
+    The trees do not depend on the data. A record reaches one leaf of each tree, or none if it has an unknown category,
+    and raises the count of its class there by 1. Therefore at most `n_trees` entries change by 1. Every record of known
     categories attains the bound.
     """
     return float(n_trees)
 
 
 def leaf_counts_l2(n_trees: int) -> float:
-    """Bound the L2 norm of what one record adds to the class counts of all leaves.
+    """Bound the L2 norm of the change of the class counts of all leaves by one record.
 
-    At most `n_trees` entries change by 1, see `leaf_counts_l1`. Every record of known categories attains the bound.
+    At most `n_trees` entries change by 1 (see `leaf_counts_l1`). Every record of known categories attains the bound.
     """
     return math.sqrt(n_trees)
 
@@ -57,8 +57,8 @@ def count_mechanism(
     if delta > 0:
         mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
         sensitivity = leaf_counts_l2(n_trees)
-        # Counts lie on the lattice, unless the noise is huge: then what rounding moves is allowed for. Where it is
-        # tiny, the lattice is coarser, so that it reaches as far as there are records.
+        # Counts lie on the lattice, unless the noise is very large. Then the sensitivity includes the rounding. If the
+        # noise is very small, the lattice is coarser, so that it covers all possible counts.
         bits = min(max(31 + math.floor(math.log2(sensitivity / mu)), 16), 30)
         return GaussianMechanism(mu, sensitivity, size, bits), GaussianEvent(mu)
     part = pure_share(epsilon, share)
@@ -66,7 +66,7 @@ def count_mechanism(
 
 
 class BestChoices(NoNoise):
-    """Choices without noise: the best candidates."""
+    """Select the best candidates, without noise."""
 
     def release(self, value: Any, stream: Any) -> Array:
         return np.asarray(value).argmax(axis=1).astype(np.float64)
@@ -103,7 +103,7 @@ def leaf_counts(structure: Structure, X: NDArray, codes: NDArray[np.intp], n_cla
         for counts, cells in zip(out, route(rows), strict=True):
             cells *= n_classes
             cells += classes
-            # What stays in an inner node comes after the leaves, and is not counted.
+            # Rows that stay in an inner node have numbers after the leaves, and are not counted.
             counts[:] = np.bincount(cells, minlength=size)[:size]
         return out
 

@@ -1,4 +1,4 @@
-"""Trees as text, from what was released."""
+"""Export of released trees as text."""
 
 from __future__ import annotations
 
@@ -15,25 +15,27 @@ from ..checks.values import shown
 def export_text(estimator: Any, feature_names: Sequence[str] | None = None, *, tree: int = 0, decimals: int = 2) -> str:
     """Write a tree as text, with its released numbers.
 
-    Branches that no record can reach, or that were taken back, are left out. What is printed was released: it is as
-    private as the estimator.
+    Branches that no record can reach, and splits that were pruned, are left out. The text is as private as the
+    estimator, because all of its numbers were released.
 
     Parameters
     ----------
     estimator : DPRandomTree, DPRandomTreeRegressor or DPGreedyTree
         A fitted estimator of this module.
     feature_names : sequence of str, optional
-        One for each feature. By default those of the data that the estimator was fitted on, or ``feature_0``, ...
+        Names of the features. If None, they are the names of the data that the estimator was fitted on, or
+        ``feature_0``, ...
     tree : int, default=0
-        Which of its trees.
+        Position of the tree in the forest.
     decimals : int, default=2
-        Digits after the point.
+        Number of digits after the decimal point.
 
     Returns
     -------
     text : str
-        One line for each branch, and one for each leaf: its most likely class, with probability, and the noisy counts
-        of all classes, which may be negative; or the mean of its targets, with the noisy number of records.
+        One line for each branch, and one for each leaf. The line of a leaf has its most likely class with the
+        probability, and the noisy counts of all classes, which may be negative. For targets, it has the mean of the
+        targets and the noisy number of records.
 
     Examples
     --------
@@ -79,7 +81,7 @@ def export_text(estimator: Any, feature_names: Sequence[str] | None = None, *, t
         width = 2 ** (structure.depth - level - 1)
         sides = [side for side in (2 * node, 2 * node + 1) if reachable[side * width : (side + 1) * width].any()]
         for side in sides:
-            # A question with one answer is not asked.
+            # A split with a single possible outcome is not shown.
             if len(sides) > 1:
                 lines.append(start + question[side % 2])
             write(level + 1, side, indent + len(sides) - 1)

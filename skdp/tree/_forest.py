@@ -1,11 +1,11 @@
 """The fit of random trees with noisy sums in their leaves, for labels and for targets.
 
-The trees are drawn from public numbers. Released: the sums in the leaves of all trees, at once; by them, distributions
-are smoothed from the root of each tree down, and turned into scores. Released as well, unless ``weights="equal"``: the
-choice of a scale for equal weights, and, unless there is much noise, the sums for one step from there towards better
-weights and the choice of its length (see `_weights`). Without `expected_n` and `n_estimators`, noisy sums over all
-records come first, and the number of trees and their depth follow from them. With ``thresholds="quantile"``, cut points
-of the numeric features come before everything else.
+The trees are drawn from public numbers. The sums in the leaves of all trees are released at once. Distributions are
+smoothed by them from the root of each tree down, and become scores. Unless ``weights="equal"``, a scale for equal
+weights is chosen privately. Unless there is much noise, the sums for one step towards better weights and the length of
+this step are released, too (see `_weights`). Without `expected_n` and `n_estimators`, noisy sums over all records come
+first, and determine the number of trees and their depth. With ``thresholds="quantile"``, the cut points of the numeric
+features are the first release.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from ._weights import (
 
 Array = NDArray[np.float64]
 
-# Scores that are added up at once, in predictions.
+# Number of scores that predictions add up at once.
 _LOOKED_UP = 2**21
 
 THRESHOLDS = ("uniform", "quantile")
@@ -61,7 +61,7 @@ _RIDGE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """What is public about a fit, besides its parameters."""
+    """The public facts about a fit, besides its parameters."""
 
     columns: Columns
     plan: Plan
@@ -80,7 +80,7 @@ def node_scores(leaves: Array, inner: Array, prior: Array) -> Array:
 
 
 def _postprocess_rows(counts: Array, spread: float) -> float:
-    """Return the number of records, less one standard deviation of its noise: few trees for many do less harm."""
+    """Return the number of records minus one standard deviation of its noise, because too few trees do less harm."""
     return max(float(counts.sum()) - spread * math.sqrt(len(counts)), 1.0)
 
 
@@ -93,14 +93,12 @@ def _warn_of_counts(
     first: tuple[Array, float] | None,
     declared: Mapping[int, int],
 ) -> None:
-    """Warn of declared labels and codes that hardly occur, by the released counts of trees.
-
-    A tree counts each record with a declared label once, unless the record has an unknown code where a level asks for
-    one. Therefore trees that split by one categorical column alone show how many records have its codes. Noise is
-    independent from leaf to leaf. Where there were class counts before, labels were compared by them. In columns in
-    `declared`, codes behind the first ones stand for other and missing values. Leaves of declared codes are added up,
-    in trees in which no leaf has codes of both kinds.
-    """
+    """Warn of declared labels and codes that hardly occur, by the released counts of trees."""
+    # A tree counts each record with a declared label once, unless the record has an unknown code at a split. Therefore
+    # trees that split by one categorical column only show how many records have its codes. Noise is independent in all
+    # leaves. If class counts were released first, labels were compared by them. In columns in `declared`, the codes
+    # after the declared ones stand for other and missing values. Leaves of declared codes are added up in trees in
+    # which no leaf has codes of both kinds.
     categorical = set(forest.places if forest.depth else []) - set(declared)
     trees: dict[tuple[int, ...], list[int]] = {}
     for tree, (seen, n_seen) in enumerate(zip(forest.features, forest.n_seen, strict=True)):
@@ -122,7 +120,7 @@ def _warn_of_counts(
             spreads = [noise * root * math.sqrt(n) / len(apart) for n in n_held]
             known[j] = float((sums * held).sum()) / len(apart), spreads[0]
             if every is not None and math.hypot(every[1] * root, spreads[1]) < spreads[0]:
-                # The number of all records less those in the other leaves, of which there are few.
+                # The number of all records minus those in the other leaves, because there are few other leaves.
                 others = float((sums * ~held).sum()) / len(apart)
                 known[j] = float(every[0].sum()) - others, math.hypot(every[1] * root, spreads[1])
     parts = [column_part(j if names is None else str(names[j]), *own) for j, own in known.items()]
@@ -143,7 +141,7 @@ def _postprocess_step(mechanism: Mechanism, step: Step, released: Array) -> Arra
 
 
 class RandomTrees(TreeModel, PrivateEstimator):
-    """Fits of random trees, and the probabilities of classes, or shares of two ends, that they predict."""
+    """Base of forests of random trees, for class probabilities and for shares of two ends."""
 
     bounds: Any
     categorical_features: Any
@@ -162,7 +160,7 @@ class RandomTrees(TreeModel, PrivateEstimator):
 
     @abstractmethod
     def _outcome(self, shape: Shape) -> Outcome:
-        """Return what leaves count."""
+        """Return the outcome that leaves count."""
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         columns = parameters.columns.resolve(shape.n_features, shape.names, named=shape.is_read)
@@ -256,7 +254,7 @@ class RandomTrees(TreeModel, PrivateEstimator):
     def feature_importances_(self) -> Array:
         """Mean decreases of impurity by the splits of each column, divided by their sum, of shape (n_features,).
 
-        They are computed from the released counts or sums in the leaves, less what noise and sampling explain.
+        They are computed from the released counts or sums in the leaves. The share of noise and sampling is subtracted.
         """
         check_is_fitted(self, "privacy_")
         found: Array = self._importances(self._decreases)
@@ -265,7 +263,7 @@ class RandomTrees(TreeModel, PrivateEstimator):
     def _fixed_cost(self) -> PrivacyCost | None:
         parameters = self._check_parameters()
         if parameters.thresholds == "quantile":
-            # It matters whether there is a numeric column.
+            # The plan depends on whether there is a numeric column.
             return None
         if parameters.weights == "newton" and parameters.expected_n is not None and parameters.private:
             # Whether there is a step depends on the numbers of features and classes.

@@ -1,8 +1,7 @@
 r"""A decision tree whose splits are chosen privately, level by level (Friedman and Schuster 2010).
 
-Candidates are public: thresholds on a grid, and single categories. The nodes of one level hold disjoint records, so
-that a level costs what the choice in one node costs. Released: the chosen splits of each level, and the class counts of
-the leaves.
+Candidates are public: thresholds on a grid, and single categories. The nodes of one level hold disjoint records.
+Therefore a level costs as much as the choice in one node. The splits of each level and the leaf counts are released.
 """
 
 from __future__ import annotations
@@ -38,19 +37,19 @@ CRITERIA = ("gini", "max")
 
 _COUNTS = "leaf counts"
 
-#: Share of the budget that the splits get together.
+#: Part of the budget for all splits together.
 _SPLIT_SHARE = 0.6
 
 _DEPTH = 5
 
 
 def splits_of(level: int) -> str:
-    """Return the label of a level's release."""
+    """Return the label of the release of a level."""
     return f"splits of level {level}"
 
 
 def score_sensitivity(criterion: str) -> float:
-    r"""Bound how far one record moves the score of a split.
+    r"""Bound the change of the score of a split by one record.
 
     ``max`` is the sum over children of :math:`\max_c n_c`. A record joins one child and raises its largest count by 0
     or 1. ``gini`` is minus the sum over children of :math:`n - \sum_c n_c^2/n`. With :math:`S = \sum_c n_c^2`, a record
@@ -58,16 +57,16 @@ def score_sensitivity(criterion: str) -> float:
 
     .. math:: 1 - \frac{S + 2 n_c + 1}{n + 1} + \frac{S}{n} = 1 + \frac{S - n(2 n_c + 1)}{n (n + 1)} ,
 
-    which is at least :math:`(n - n_c)^2 / (n(n+1)) \ge 0`, because :math:`S \ge n_c^2`, and at most
-    :math:`2n/(n+1) < 2`, because :math:`S \le (n - n_c)^2 + n_c^2 \le n^2`; 0 if the child was empty. Either score
-    moves in one direction only, whatever the record and the candidate. A millionth is for rounding in ``gini``, which
-    is enough for a thousand million records. The bound is also the range of the changes over candidates.
+    which is at least :math:`(n - n_c)^2 / (n(n+1)) \ge 0`, because :math:`S \ge n_c^2`, and at most :math:`2n/(n+1) <
+    2`, because :math:`S \le (n - n_c)^2 + n_c^2 \le n^2`. It is 0 if the child was empty. Both scores move in one
+    direction only, for every record and candidate. A millionth is added for rounding in ``gini``, which is enough for a
+    thousand million records. The bound is also the range of the changes over candidates.
     """
     return {"max": 1.0, "gini": 2.0 * (1 + 2.0**-20)}[criterion]
 
 
 def split_scores(left: Array, right: Array, criterion: str) -> Array:
-    """Score splits by the class counts of their children, of shape (..., n_classes); larger is better."""
+    """Score splits by the class counts of their children, of shape (..., n_classes). Larger is better."""
     total = np.zeros(left.shape[:-1])
     for child in (left, right):
         if criterion == "max":
@@ -80,20 +79,20 @@ def split_scores(left: Array, right: Array, criterion: str) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The public splits: an evenly spaced threshold of a numeric feature, or one category against the others."""
+    """The public splits: evenly spaced thresholds of numeric features, and one category against the others."""
 
     columns: Columns
     n_thresholds: int
 
     @property
     def widths(self) -> NDArray[np.intp]:
-        """Bins of each feature: between thresholds, or categories and what is none."""
+        """Number of bins of each feature: intervals between thresholds, or categories and one bin for unknown ones."""
         n = self.columns.n_categories
         return np.where(n > 0, n + 1, self.n_thresholds + 1)
 
     @property
     def counts(self) -> NDArray[np.intp]:
-        """Candidates of each feature; for two categories, one against the other is all there is."""
+        """Number of candidates of each feature. Two categories have one candidate."""
         n = self.columns.n_categories
         return np.where(n == 2, 1, np.where(n > 0, n, self.n_thresholds))
 
@@ -105,7 +104,7 @@ class Candidates:
     def thresholds(self) -> dict[int, Array]:
         """Evenly spaced thresholds by numeric feature."""
         grid = replace(self.columns.grid, n_cells=self.n_thresholds + 1)
-        # Where bounds are next to each other, rounding would lead out of them.
+        # If the bounds are very close to each other, rounding could move a threshold out of them.
         inner = np.minimum(grid.every_edge()[:, 1:-1], np.nextafter(grid.upper, grid.lower)[:, None])
         return dict(zip(self.columns.numeric.tolist(), np.maximum.accumulate(inner, axis=1), strict=True))
 
@@ -132,7 +131,7 @@ class Candidates:
         return whole - beyond, beyond
 
     def split(self, chosen: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array, NDArray[np.intp]]:
-        """Return features, thresholds and categories of chosen candidates; the latter -1 for numeric features."""
+        """Return features, thresholds and categories of chosen candidates. Categories are -1 for numeric features."""
         features = np.repeat(np.arange(self.columns.n_features), self.counts)
         places = np.arange(self.n_candidates) - np.repeat(np.cumsum(self.counts) - self.counts, self.counts)
         thresholds = np.zeros(self.n_candidates)
@@ -146,8 +145,8 @@ class Candidates:
 class Splits:
     """The released splits of a tree, level by level, without its leaves."""
 
-    # Numbers up to the threshold go left. The category goes right, and is -1 for a numeric feature. Below a merged
-    # node, all leaves have the same distribution.
+    # Values up to the threshold go left. The category goes right, and is -1 for a numeric feature. Below a merged node,
+    # all leaves have the same distribution.
     features: NDArray[np.intp]
     thresholds: Array
     categories: NDArray[np.intp]
@@ -164,11 +163,11 @@ class Splits:
         return len(self.features) + 1
 
     def reachable(self) -> NDArray[np.bool_]:
-        """Leaves that some record would reach, of shape (1, n_leaves): a function of the released splits."""
+        """Leaves that some record could reach, of shape (1, n_leaves): a function of the released splits."""
         return np.array([[self._leads_to(leaf) for leaf in range(self.n_leaves)]])
 
     def _leads_to(self, leaf: int) -> bool:
-        """Tell whether the questions on the way to a leaf can all be answered as it takes."""
+        """Tell whether some record can reach a leaf."""
         ways: dict[tuple[int, bool], tuple[set[float], set[float]]] = {}
         for level in range(self.depth):
             i = 2**level - 1 + (leaf >> (self.depth - level))
@@ -188,7 +187,7 @@ class Splits:
         return self._walk(X)[None, :]
 
     def router(self, n_rows: int) -> Callable[[NDArray], list[NDArray[np.intp]]]:
-        """Return what gives the leaves of blocks of rows, as `Forest.router` does."""
+        """Return a function that finds the leaves of blocks of rows, as `Forest.router` does."""
         return lambda X: [self._walk(X)]
 
     def _walk(self, X: NDArray) -> NDArray[np.intp]:
@@ -218,7 +217,7 @@ class Splits:
         )
 
     def question(self, tree: int, level: int, node: int, names: list[str], decimals: int) -> tuple[str, str] | None:
-        """Say what sends records left and right, if they are split here."""
+        """Return the conditions for left and right at a node, or None if it is not split."""
         i = 2**level - 1 + node
         if self.merged[i]:
             return None
@@ -248,7 +247,7 @@ def histogram(candidates: Candidates, splits: Splits, X: NDArray, codes: NDArray
 
 
 def gini_decreases(splits: Splits, counts: Array, n_features: int) -> Array:
-    """Return by feature how much splits lessen Gini's impurity of released counts, (n_leaves, n_classes)."""
+    """Return by feature the decrease of Gini's impurity by its splits, from released counts (n_leaves, n_classes)."""
 
     def impurity(nodes: Array) -> Array:
         totals = nodes.sum(axis=1)
@@ -296,7 +295,7 @@ def make_plan(parameters: Parameters, n_classes: int) -> PrivacyGuarantee:
 
 
 def _postprocess_leaves(levels: list[Array], merged: NDArray[np.bool_]) -> Array:
-    """Return class distributions of leaves; below merged nodes, that of the highest one."""
+    """Return class distributions of leaves. All leaves below a merged node have the distribution of the highest one."""
     proba = levels[0]
     for level, below in enumerate(levels[1:]):
         above = merged[2**level - 1 : 2 ** (level + 1) - 1]
@@ -305,93 +304,93 @@ def _postprocess_leaves(levels: list[Array], merged: NDArray[np.bool_]) -> Array
 
 
 class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
-    r"""Differentially private decision tree that can be read.
+    r"""Differentially private decision tree for interpretation.
 
-    One tree, whose splits are chosen by the exponential mechanism among public candidates, level by level, and whose
-    leaves have noisy class counts. It takes one pass over the data for each level and one more, in blocks of rows. Use
-    it to look at; `DPRandomTree` is more accurate.
+    A single tree. The exponential mechanism chooses its splits among public candidates, level by level, and its leaves
+    have noisy class counts. The fit takes one pass over the data for each level and one more, in blocks of rows. Use
+    this tree to read it. `DPRandomTree` is more accurate.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, and the budgets of the levels add up;
-        otherwise their squares do. Choose it far below one over the number of records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the budgets of the levels add up.
+        Otherwise, their squares add up, which costs less. Choose a value far below one over the expected number of
+        records.
     bounds : tuple (lower, upper)
-        Bounds of the numeric features, from public knowledge: numbers, or one for each column of X, or one for each
-        numeric column. Values beyond are clipped, silently.
+        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column.
+        Values beyond are clipped, without a warning.
     categorical_features : array-like, default=None
-        Categorical columns: positions, names, or a mask. None for none.
+        Categorical columns, given by positions, names, or a mask. If None, there are none.
     n_categories : int or array-like of int, default=None
-        Numbers of categories of these columns, in the same order; required with them. Categories are coded
-        0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value goes
-        left wherever the column is split.
+        Numbers of categories of these columns, in the same order. Required with `categorical_features`. Categories are
+        coded 0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value
+        goes left at each split of the column.
     max_depth : int, default=None
-        Splits from root to leaf, from 0 to 12. None is 5. Each level takes a part of the budget.
+        Number of splits from root to leaf, from 0 to 12. If None, it is 5. Each level takes a part of the budget.
     n_thresholds : int, default=31
-        Candidate thresholds of each numeric feature, evenly spaced within its bounds. Of a categorical feature, each
-        category against the others is a candidate.
+        Number of candidate thresholds of each numeric feature, evenly spaced within its bounds. A categorical feature
+        has one candidate for each category, against all others.
     criterion : {"gini", "max"}, default="gini"
-        What a good split is: one with little Gini impurity, or with few records outside the largest classes of the
-        children.
+        Score of a split. ``"gini"`` prefers a small Gini impurity. ``"max"`` prefers large majorities in the children.
     prune : bool, default=True
-        Whether splits of nodes with too few records for the noise, going by the noisy counts, are taken back.
+        Whether to undo splits of nodes that have too few records for the noise, according to the noisy counts.
     classes : array-like, default=None
-        The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
-        in `y` are taken to be public, with a warning.
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
+        ``"balanced"``, 4 % of the budget is spent on the counts of the labels. The weights are inversely proportional
+        to these counts, with a ratio of at most 100.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `classes`, `categorical_features` and
-        `n_categories`. A value that is given for `bounds` or `classes` counts instead of the schema's. X is
-        then the table itself, with text and missing values.
+        `n_categories`. A parameter that is set takes precedence over the schema. X is then the table, with text and
+        missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
     structure_ : Splits
-        The released splits.
+        Released splits.
     leaf_counts_ : ndarray of shape (1, n_leaves, n_classes)
-        Noisy counts; 0 in leaves that no record can reach.
+        Noisy counts. 0 in leaves that no record can reach.
     leaf_proba_ : ndarray of shape (1, n_leaves, n_classes)
         Class distributions in the leaves, smoothed.
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted.
+        Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     feature_importances_ : ndarray of shape (n_features,)
         Decreases of Gini's impurity by the splits of each column, computed from released counts and divided by their
         sum.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    DPRandomTree : A forest of random trees; more accurate.
-    export_text : The tree, as text.
+    DPRandomTree : A forest of random trees. It is more accurate.
+    export_text : Export the tree as text.
 
     Notes
     -----
-    **Privacy.** The nodes of a level hold disjoint records, so that one record changes the scores in one of them: by at
-    most 2 (``"gini"``) or 1 (``"max"``), and all in one direction, which allows an exponent twice as large as in the
-    paper. With a positive `delta`, splits are chosen by the exponential mechanism, whose bounded range composes under
-    Gaussian DP, and otherwise by permute-and-flip. A record adds 1 to one leaf count. Everything else is computed from
-    what was released. Not covered: that `fit` raises an error for values that are not finite, and how long it takes.
+    **Privacy.** The nodes of a level hold disjoint records. Therefore one record changes the scores in one of them, by
+    at most 2 (``"gini"``) or 1 (``"max"``), and all in one direction (:ref:`trees, theorem 4 <trees-theorem-4>`), which
+    allows an exponent twice as large as in the paper. With a positive `delta`, splits are chosen by the exponential
+    mechanism, whose bounded range composes under Gaussian DP (:ref:`theorem 5 <trees-theorem-5>`). With ``delta=0``,
+    they are chosen by permute-and-flip. A record adds 1 to one leaf count (:ref:`theorem 1 <trees-theorem-1>`). The
+    rest is post-processing. The guarantee covers neither an error for values that are not finite nor the time that
+    `fit` takes.
 
     References
     ----------
@@ -483,7 +482,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
 
     @property
     def feature_importances_(self) -> Array:
-        """Decreases of Gini's impurity by each column's splits, divided by their sum, of shape (n_features,).
+        """Decreases of Gini's impurity by the splits of each column, divided by their sum, of shape (n_features,).
 
         They are computed from the released leaf counts.
         """

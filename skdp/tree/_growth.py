@@ -1,4 +1,4 @@
-"""Draw random trees from public numbers alone: bounds, numbers of categories, and a seed that is no secret."""
+"""Draw random trees from public numbers only: bounds, numbers of categories, and a public seed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._structure import Forest
 
 Array = NDArray[np.float64]
 
-#: A numeric split lies in this part of its cell, so that no branch is spent on a sliver.
+#: A numeric split lies in this part of its cell, so that neither branch is very narrow.
 CENTRAL = (0.25, 0.75)
 
 
@@ -22,8 +22,8 @@ def uniforms(shape: tuple[int, ...], stream: BitStream) -> Array:
 
 
 def deal(n_features: int, n_seen: list[int], stream: BitStream) -> NDArray[np.intp]:
-    """Deal features to trees, from decks that hold each once; return them sorted, of shape (n_trees, most_seen)."""
-    # In trees that get fewer features than others, the last one is repeated.
+    """Distribute features over trees, each once in a round. Return them sorted, of shape (n_trees, most_seen)."""
+    # In trees with fewer features than others, the last one is repeated.
     out = np.empty((len(n_seen), max(n_seen)), dtype=np.intp)
     deck: list[int] = []
     for row, wanted in zip(out, n_seen, strict=True):
@@ -41,7 +41,7 @@ def deal(n_features: int, n_seen: list[int], stream: BitStream) -> NDArray[np.in
 
 def grow(columns: Columns, n_seen: list[int], depth: int, stream: BitStream, warps: dict[int, Array]) -> Forest:
     """Draw a forest from the public stream."""
-    # `warps` holds, by numeric feature, increasing values that count as evenly spaced; other features have only bounds.
+    # `warps` holds, by numeric feature, increasing values that count as evenly spaced. Other features have bounds only.
     n_trees, most_seen = len(n_seen), max(n_seen)
     features = deal(columns.n_features, n_seen, stream)
     n_categories = columns.n_categories[features]
@@ -50,7 +50,7 @@ def grow(columns: Columns, n_seen: list[int], depth: int, stream: BitStream, war
         order = np.argsort(uniforms((n_trees, int(columns.n_categories[f])), stream), axis=1)
         places[f] = np.hstack([np.argsort(order, axis=1), np.full((n_trees, 1), np.nan)])
     seen = np.arange(most_seen) < np.array(n_seen)[:, None]
-    # Cells in units in which numbers lie between 0 and 1, and categories are whole numbers.
+    # Cells in units in which values of numeric features lie between 0 and 1, and categories are integers.
     lower = np.zeros((n_trees, 1, most_seen))
     upper = np.where(n_categories > 0, n_categories, 1.0)[:, None, :]
     used = np.zeros((n_trees, 1, most_seen))
@@ -59,13 +59,13 @@ def grow(columns: Columns, n_seen: list[int], depth: int, stream: BitStream, war
     for level in range(depth):
         cells = np.arange(2**level)[None, :]
         free = seen[:, None, :] & ((n_categories == 0)[:, None, :] | (upper - lower >= 2))
-        # A feature that was used least on the way, by lot.
+        # A random one of the features that were used least on the path.
         lot = np.where(free, used + uniforms(used.shape, stream), np.inf)
         slot = lot.argmin(axis=2)
         low, high = lower[trees, cells, slot], upper[trees, cells, slot]
         place = CENTRAL[0] + (CENTRAL[1] - CENTRAL[0]) * uniforms(slot.shape, stream)
         cut = low + (high - low) * place
-        # Half of the categories go left; of an odd number, either half.
+        # Half of the categories go left. Of an odd number, the additional one goes to a random side.
         half = np.floor((low + high) / 2 + (place > 0.5) * 0.5)
         cut = np.where(n_categories[trees, slot] > 0, np.clip(half, low + 1, np.maximum(high - 1, low + 1)), cut)
         cut = np.where(free[trees, cells, slot], cut, np.inf)
@@ -93,6 +93,6 @@ def _thresholds(columns: Columns, features: NDArray[np.intp], cut: Array, warps:
         here = (features == f) & np.isfinite(cut)
         known = warps.get(f, np.array([lower, upper]))
         values = np.interp(cut[here], np.linspace(0.0, 1.0, len(known)), known)
-        # Below the upper bound, so that values beyond it are routed as the bound is.
+        # The threshold is below the upper bound, so that values beyond the bound go where the bound goes.
         out[here] = np.minimum(values, np.nextafter(upper, lower))
     return out

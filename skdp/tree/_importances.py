@@ -1,9 +1,8 @@
 """Importances of columns in random trees: mean decreases of Gini's impurity, from released leaf counts.
 
-A split of n records into :math:`n_L` and :math:`n_R`, with class distributions :math:`p_L` and :math:`p_R`, lessens
+A split of n records into :math:`n_L` and :math:`n_R`, with class distributions :math:`p_L` and :math:`p_R`, decreases
 impurity by :math:`(n_L n_R/n)\\lVert p_L-p_R\\rVert^2`. The counts are noisy, and noise and sampling alone give a
-positive number. Its expectation follows from the known variances, and is subtracted. Everything here is a function of
-released and of public numbers.
+positive number. Its expectation follows from the known variances, and is subtracted. All of this is post-processing.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from ._structure import Forest
 
 Array = NDArray[np.float64]
 
-#: The splits of a column in a level count if they lessen impurity by so many standard deviations of chance. Deep levels
-#: have many nodes with few records, and much of their sum is chance.
+#: The splits of a column in a level count if they decrease impurity by so many standard deviations of chance. Deep
+#: levels have many nodes with few records, and much of their sum is chance.
 EVIDENCE = 3.0
 
 
@@ -28,11 +27,9 @@ def impurity_decreases(
     n_features: int,
     dispersion: float = 1.0,
 ) -> Array:
-    """Return by column how much its splits lessen impurity in a tree, on average, beyond what chance explains.
-
-    `noise` is the standard deviation of the noise in a count, and `dispersion` the ratio of the variance of what is
-    counted to that of labels.
-    """
+    """Return by column the mean decrease of impurity by its splits in a tree, beyond chance."""
+    # `noise` is the standard deviation of the noise in a count. `dispersion` is the ratio of the variance of the
+    # counted shares to that of labels.
     n_trees, n_leaves, n_classes = counts.shape
     decreases = np.zeros(n_features)
     for level in range(forest.depth):
@@ -40,13 +37,13 @@ def impurity_decreases(
         nodes = counts.reshape(n_trees, 2**level, 2, width, n_classes).sum(axis=3)
         variances = noise**2 * reachable.reshape(n_trees, 2**level, 2, width).sum(axis=3)
         totals = nodes.sum(axis=3)
-        # Fewer records than that say nothing. A side that no record can reach has neither records nor noise.
+        # Fewer records than this are ignored. A side that no record can reach has neither records nor noise.
         known = (totals > np.sqrt(n_classes * variances)).all(axis=2)
         at = np.nonzero(known & np.isfinite(forest.level(forest.thresholds, level)))
         nodes, variances, totals = nodes[at], variances[at], totals[at]
         n = totals.sum(axis=1)
-        # With the part w of the records on the left, the left side has (1-w) L - w R records more of each class than it
-        # would have with the shares of the node.
+        # Let a part w of the records be on the left. The left side has (1-w) L - w R more records of each class than it
+        # would have with the class shares of the node.
         other = totals[:, ::-1] / n[:, None]
         more = nodes[:, 0] * other[:, :1] - nodes[:, 1] * other[:, 1:]
         whole = np.maximum(nodes.sum(axis=1), 0.0)
@@ -57,10 +54,10 @@ def impurity_decreases(
         place = at[0], forest.features[at[0], forest.level(forest.slots, level)[at]]
         found, of_noise, of_sampling = np.zeros((3, n_trees, n_features))
         np.add.at(found, place, (more**2).sum(axis=1) / size - by_noise - by_sampling)
-        # The square of a normal variable has twice the square of its variance for a variance.
+        # The variance of the square of a normal variable is twice the square of its variance.
         np.add.at(of_noise, place, 2 * ((by_noise + by_sampling) ** 2 - by_sampling**2))
         np.add.at(of_sampling, place, 2 * by_sampling**2)
-        # Noise is independent from tree to tree, and the records are the same.
+        # Noise is independent in different trees, but the records are the same.
         chance = np.sqrt(of_noise.sum(axis=0) + np.sqrt(of_sampling).sum(axis=0) ** 2)
         found = found.sum(axis=0)
         decreases += np.where(found > EVIDENCE * chance, found, 0.0)

@@ -1,8 +1,9 @@
-"""What leaves count: the labels of their records, or the shares of two ends that stand for their targets.
+"""The outcomes that leaves count: labels of records, or shares of two ends for targets.
 
-Both are numbers of two classes or more in each leaf. With :math:`v`, the target mapped from its bounds to [0, 1], a
-record is a share :math:`1 - v` of one class and a share :math:`v` of another. The number of records in a leaf is the
-sum of its two numbers, and the sum of their targets, measured from the middle of the bounds, is half of the difference.
+In both cases, each leaf has the numbers of two or more classes. For targets, let :math:`v` be the target mapped from
+its bounds to [0, 1]. A record is a share :math:`1 - v` of one class and a share :math:`v` of another. The number of
+records in a leaf is the sum of its two numbers. The sum of their targets, relative to the middle, is half of the
+difference.
 """
 
 from __future__ import annotations
@@ -50,17 +51,17 @@ _ROWS = 2**17
 #: The smallest ratio of the variance of targets to that of two classes with their mean.
 _LEAST_DISPERSION = 2.0**-26
 
-#: Squared errors count up to so many times the variance of targets.
+#: Squared errors are clipped at so many times the variance of targets.
 _LARGEST_LOSS = 9.0
 
 
 def spread_weight(n_trees: int, norm: str) -> float:
-    """Return the weight of the sum of v(1 - v): a power of two, for sums that are exact."""
+    """Return the weight of the sum of v(1 - v): a power of two, so that sums are exact."""
     return 2.0 ** math.floor(math.log2(8 * n_trees) / 2 if norm == "L2" else math.log2(n_trees / 8))
 
 
 def leaf_shares_l2(n_trees: int) -> float:
-    r"""Bound the L2 norm of what one record adds to the shares in the leaves, and to the weighted sum of v(1 - v).
+    r"""Bound the L2 norm of the change of the shares in the leaves, and of the weighted sum of v(1 - v), by one record.
 
     With :math:`t = v(1-v)\in[0, 1/4]`, a record adds :math:`(1-v)^2 + v^2 = 1 - 2t` to the square for each tree, and
     at most :math:`a^2t^2` for the sum, for its weight :math:`a`. Of :math:`T` trees, this is :math:`T(1-2t) + a^2t^2`,
@@ -73,15 +74,16 @@ def leaf_shares_l2(n_trees: int) -> float:
 
 
 def leaf_shares_l1(n_trees: int) -> float:
-    r"""Bound the L1 norm of the same: :math:`T(1 - v + v) + at \le T + a/4`, attained in the middle of the bounds."""
+    r"""Bound the same in L1 norm: :math:`T(1 - v + v) + at \le T + a/4`, attained in the middle of the bounds."""
     return n_trees + spread_weight(n_trees, "L1") / 4
 
 
 def _warn_of_labels(counted: Array, spread: float) -> None:
     """Warn if fewer than a tenth of the records can have a declared label, by released counts."""
-    # If a tenth has, nine times their number is at least that of the others. The noise in the difference is symmetric
-    # and log-concave, and hence below 7.3 standard deviations but for a probability of one in a thousand: for such
-    # noise, the probability of more than t standard deviations is below exp(1 - t) for both sides together.
+    # If a tenth of the records has a declared label, nine times their number is at least that of the others. The noise
+    # in the difference is symmetric and log-concave. For such noise, the probability of more than t standard deviations
+    # is below exp(1 - t) for both sides together. Therefore the noise is below 7.3 standard deviations except with a
+    # probability of one in a thousand.
     declared, other = float(counted[:-1].sum()), float(counted[-1])
     if other - 9 * declared > 50 + 7.3 * spread * math.sqrt(81 * (len(counted) - 1) + 1):
         warn(
@@ -96,17 +98,17 @@ def _both_sums(shares: Array) -> Array:
 
 
 class Outcome(ABC):
-    """What is counted in leaves, and how its release is made. Public."""
+    """The public definition of the numbers in leaves, and the mechanism of their release."""
 
-    #: Name of the release that comes before the trees, and the theorem of the user guide about both.
+    #: Name of the first release, before the trees, and the theorem of the user guide about both.
     first: ClassVar[str]
     theorem: ClassVar[int]
     n_classes: int
-    #: Whether labels are counted. Noise in a mean is an error, whereas noise in odds may leave their order as it is.
+    #: Whether labels are counted. Noise in a mean is an error, but noise in odds may keep their order.
     of_labels: ClassVar[bool] = True
     #: Candidates for the length of the step, and their odds.
     lengths: ClassVar[tuple[tuple[float, ...], tuple[float, ...]]] = LENGTHS
-    #: The least that `difference` returns.
+    #: The smallest value that `difference` returns.
     least_difference: ClassVar[float] = 1.0
 
     @abstractmethod
@@ -133,14 +135,14 @@ class Outcome(ABC):
 
     @abstractmethod
     def sums(self, mechanism: Mechanism, structure: Structure, X: NDArray, y: NDArray) -> Array:
-        """Return the sums in all leaves, and what is released with them."""
+        """Return the sums in all leaves, and the other numbers of the same release."""
 
     @abstractmethod
     def losses(self, prior: Array, dispersion: float) -> Callable[[Array, NDArray], Array]:
-        """Return the function of probabilities, classes first, and outcomes that gives losses in [0, 1]."""
+        """Return a function that maps probabilities, classes first, and outcomes to losses in [0, 1]."""
 
     def difference(self, prior: Array, dispersion: float, n_weights: int) -> float:
-        """Return how far outcomes may be from probabilities for their gradients to count as they are."""
+        """Return the difference of outcomes and probabilities up to which gradients are not scaled down."""
         return 1.0
 
     @abstractmethod
@@ -150,17 +152,15 @@ class Outcome(ABC):
     def dispersion(
         self, rest: Array, mechanism: Mechanism, n_trees: int, totals: Array, spread: float
     ) -> tuple[float, float]:
-        """Return the ratio of the variance of outcomes to that of labels with their mean, and an upper bound.
-
-        `rest` was released with the sums in leaves by `mechanism`, and `totals` are sums over all records, with noise
-        of standard deviation `spread`.
-        """
+        """Return the ratio of the variance of outcomes to that of labels with their mean, and an upper bound."""
+        # `rest` was released with the sums in leaves by `mechanism`. `totals` are sums over all records, with noise of
+        # standard deviation `spread`.
         return 1.0, 1.0
 
 
 @dataclass(frozen=True)
 class Labels(Outcome):
-    """Labels count one by one."""
+    """Each label counts as 1."""
 
     n_classes: int
     first: ClassVar[str] = "class counts"
@@ -199,7 +199,7 @@ class Labels(Outcome):
 
 @dataclass(frozen=True, eq=False)
 class Targets(Outcome):
-    """Targets within public bounds count in part for the one end and in part for the other."""
+    """Each target within public bounds counts as shares of the two ends."""
 
     scaling: Scaling
     n_classes: int = 2
@@ -247,15 +247,15 @@ class Targets(Outcome):
 
         def block(rows: NDArray, shares: Array) -> Array:
             out = np.empty((structure.n_trees, 2 * size + 1))
-            # Rounded down, since the theorem allows for no more.
+            # It is rounded down, because the theorem covers this case only.
             out[:, -1] = np.floor(shares * (1 - shares) / SHARE_STEP).sum()
             for own, leaves in zip(out, route(rows), strict=True):
-                # What stays in an inner node comes after the leaves, and is not counted.
+                # Rows that stay in an inner node have numbers after the leaves, and are not counted.
                 own[0:-1:2] = np.bincount(leaves, weights=(1 - shares) / SHARE_STEP, minlength=size)[:size]
                 own[1:-1:2] = np.bincount(leaves, weights=shares / SHARE_STEP, minlength=size)[:size]
             return out
 
-        # All terms are integers, so that no sum is rounded.
+        # All terms are integers, so that sums are exact.
         sums = sum_over_rows(block, X, y, block_rows=ROUTED) * SHARE_STEP
         spread = spread_weight(structure.n_trees, mechanism.norm) * sums[0, -1]
         return within_reach(mechanism, np.append(sums[:, :-1].ravel(), spread))
@@ -266,13 +266,13 @@ class Targets(Outcome):
         return partial(squared_losses, largest=min(_LARGEST_LOSS * variance, 1.0))
 
     def difference(self, prior: Array, dispersion: float, n_weights: int) -> float:
-        # With few weights, gradients beyond one standard deviation would be scaled down, which moves means.
+        # With few weights, gradients beyond one standard deviation would be scaled down, which biases means.
         deviation = math.sqrt(dispersion * float(prior[0] * prior[1])) * max(1.0, 4 / math.sqrt(n_weights))
         return min(max(deviation, self.least_difference), 1.0)
 
     def prior(self, totals: Array, noise: float) -> Array:
-        # The mean is shrunk to the middle of the bounds as far as the noise in it compares with the variance of the
-        # uniform law on them; and no share is 0.
+        # The mean is shrunk to the middle of the bounds, depending on the ratio of its noise to the variance of the
+        # uniform distribution on the bounds. No share is 0.
         count = max(float(totals.sum()), noise, 1.0)
         flat = 12 * noise**2 / count + 1 / 8
         share = (max(min(float(totals[1]), count), 0.0) + flat / 2) / (count + flat)

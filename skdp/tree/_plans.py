@@ -1,4 +1,4 @@
-"""What random trees release, by public numbers and released counts: shares of the budget, trees, and their depth."""
+"""Plans of random trees from public numbers and released counts: shares of the budget, numbers of trees, and depth."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ SCALE = "scale of the weights"
 STEP = "Newton step"
 LENGTH = "length of the step"
 
-#: Shares of the budget, of epsilon or of the square of the GDP parameter; leaf counts get the rest.
+#: Parts of the budget, of epsilon or of the square of the GDP parameter. Leaf counts get the rest.
 _CUT_SHARE, _CLASS_SHARE, _SCALE_SHARE, _STEP_SHARE = 0.1, 0.04, 0.02, 0.2
 
 #: Cut points: levels of bisection, and cells of the grid.
 LEVELS, GRID = 3, 1024
 
-#: Depth where the number of trees is given and that of records is not, and the deepest that is chosen otherwise.
+#: Depth if the number of trees is given and the number of records is not, and the largest depth otherwise.
 _DEPTH, _DEEPEST = 5, 8
 
-#: How many records of a class, on average, there have to be for each standard deviation of the noise in a count.
+#: Required mean number of records of a class, in standard deviations of the noise in a count ...
 _RECORDS_FOR_NOISE = 8
 
-#: ... for a step of the weights to be worth its share.
+#: ... for a step of the weights to be worth its part of the budget.
 _RECORDS_FOR_STEP = 16
 
-#: Records of each class that count as much as one standard deviation of the noise, on average: labels are a sample.
+#: Records of each class that count as much as one standard deviation of the noise, on average.
 _RECORDS_IN_LEAF = 2.0
 
-#: The fewest trees, if nobody says otherwise.
+#: The smallest default number of trees.
 _FEWEST = 4
 
 
@@ -74,7 +74,7 @@ class Parameters:
         return self.epsilon < math.inf
 
     def most_trees(self, n_features: int) -> int:
-        """Return how many there are where noise is small."""
+        """Return the number of trees if the noise is small."""
         if self.n_estimators is not None:
             return self.n_estimators
         if self.private and self.delta == 0:
@@ -83,7 +83,7 @@ class Parameters:
 
     @property
     def adaptive(self) -> bool:
-        """Whether noisy class counts say how many trees there are, and how deep."""
+        """Whether noisy class counts determine the number of trees and their depth."""
         return self.n_estimators is None and self.expected_n is None
 
     def n_trees(self, n_features: int, n_classes: int, n_rows: float | None, noise: Callable[[int], float]) -> int:
@@ -102,7 +102,7 @@ class Parameters:
         return noise * _RECORDS_FOR_STEP * n_classes > n_rows
 
     def n_seen(self, n_trees: int, n_features: int) -> list[int]:
-        """How many features each tree sees: all are seen, and trees that come on top of that see two."""
+        """Return the number of features of each tree. All features are used, and additional trees have two features."""
         if self.max_features is not None:
             return [min(self.max_features, n_features)] * n_trees
         fewest = -(-n_features // max(n_trees, 1))
@@ -110,12 +110,12 @@ class Parameters:
         return [fewest if t < n_features else on_top for t in range(n_trees)]
 
     def depth(self, noise: float, n_features: int, n_classes: int, n_trees: int, n_rows: float | None) -> int:
-        """Return a depth at which leaves of a balanced tree hold four standard deviations of the noise, as expected."""
+        """Return a depth at which leaves of a balanced tree should hold four standard deviations of the noise."""
         if self.max_depth is not None:
             return self.max_depth
         if n_rows is None:
             return _DEPTH
-        # With fewer trees than features, more splits are needed to use the features, down to one standard deviation.
+        # If there are fewer trees than features, more splits are needed to use the features, down to one deviation.
         held = 4 / min(max(n_features / n_trees, 1.0), 4.0)
         return min(
             max(math.floor(math.log2(max(n_rows / (held * max(noise, _RECORDS_IN_LEAF * n_classes)), 1.0))), 1),
@@ -125,7 +125,7 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Shares:
-    """Parts of the budget, by which mechanisms are made."""
+    """Hold the parts of the budget, from which mechanisms are made."""
 
     epsilon: float
     delta: float
@@ -139,7 +139,7 @@ class Shares:
     def reserve(self, label: str, share: float) -> None:
         event: GaussianEvent | PureEvent = PureEvent(pure_share(self.epsilon, share))
         if self.epsilon < math.inf and self.delta > 0:
-            # A little more than the sum of its parts, which rounding might exceed; `gaussian_mu` leaves more than that.
+            # The limit is slightly above the sum of the parts, because of rounding. `gaussian_mu` has a larger margin.
             event = GaussianEvent(gaussian_mu(self.epsilon, self.delta) * math.sqrt(share) * (1 + 2.0**-48))
         elif self.epsilon < math.inf:
             event = PureEvent(self.epsilon * share)
@@ -151,26 +151,27 @@ class Shares:
 
 @dataclass(frozen=True)
 class Trees:
-    """What is known of trees before they are drawn: functions of public and of released numbers."""
+    """Describe the trees before they are drawn, by functions of public and of released numbers."""
 
     n_trees: int
     depth: int
-    few: bool  # because of the noise, or nearly
+    few: bool  # Whether the noise limits, or nearly limits, the number of trees.
     mechanisms: dict[str, Mechanism]
 
     @property
     def noise(self) -> float:
-        """Standard deviation of the noise in a leaf's count."""
+        """Standard deviation of the noise in the count of a leaf."""
         return math.sqrt(coordinate_variance(self.mechanisms[COUNTS]))
 
 
 def plan_trees(
     parameters: Parameters, n_features: int, outcome: Outcome, n_rows: float | None, share: float, shares: Shares
 ) -> Trees:
-    """Add the leaf counts, and what the weights follow from, to the releases; together, they take `share`."""
+    """Add the leaf counts, and the releases for the weights. Together, they take `share` of the budget."""
     epsilon, delta, n_classes = parameters.epsilon, parameters.delta, outcome.n_classes
 
-    # The size of the vector depends on the depth, and on it a little of the noise; the choices only on its scale.
+    # The size of the vector depends on the depth, and the noise depends slightly on the size. The choices depend on its
+    # scale only.
     def noise(weight_share: float, n_trees: int) -> float:
         return math.sqrt(coordinate_variance(outcome.mechanism(epsilon, delta, share - weight_share, n_trees, 1)[0]))
 
@@ -183,7 +184,7 @@ def plan_trees(
     enough = min(n_features, parameters.most_trees(n_features))
     few = n_trees < enough or parameters.noisy(n_rows, n_classes, noise(weight_share, n_trees))
     if newton and few:
-        # Noise costs trees already, or nearly: counts need the share more than weights do.
+        # If noise limits the number of trees, or nearly so, counts need this part of the budget more than weights.
         weight_share = _SCALE_SHARE
         n_trees = trees(weight_share)
     depth = parameters.depth(noise(weight_share, n_trees), n_features, n_classes, n_trees, n_rows)
@@ -206,7 +207,7 @@ def plan_trees(
 
 @dataclass(frozen=True)
 class Plan:
-    """What is going to be released; the trees only if they depend on public numbers alone."""
+    """The planned releases. The trees are included if they depend on public numbers only."""
 
     guarantee: PrivacyGuarantee
     rest: float
@@ -217,7 +218,7 @@ class Plan:
 
 
 def make_plan(parameters: Parameters, n_features: int, outcome: Outcome, n_numeric: int) -> Plan:
-    """Return the releases: cut points if wanted, sums over all records if trees follow from them, and the trees'."""
+    """Return the planned releases: cut points, sums over all records if trees depend on them, and the trees."""
     epsilon, delta = parameters.epsilon, parameters.delta
     shares = Shares(epsilon, delta)
     rest = 1.0

@@ -1,8 +1,8 @@
 r"""Regression by random trees with noisy sums in their leaves.
 
-A target between its bounds counts as a share of either end, and the rest is as for two classes: a fractional logistic
-regression. Released are the sums in the leaves (see ``leaf_shares_l1`` and ``leaf_shares_l2``), and what `_forest`
-says.
+A target between its bounds counts as shares of the two ends, and the rest is as for two classes: a fractional logistic
+regression. The sums in the leaves are released (see ``leaf_shares_l1`` and ``leaf_shares_l2``), and the other numbers
+that `_forest` describes.
 """
 
 from __future__ import annotations
@@ -25,78 +25,75 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
     r"""Differentially private regression by a forest of random trees with noisy sums in their leaves.
 
     The trees are drawn at random from public numbers. The numbers of records and the sums of targets of all their
-    leaves are released with noise, and then the sums for one step towards the trees' weights. It takes four passes over
-    the data, in blocks of rows. By default, every feature has a tree of its own, and the logarithm of the odds of a
-    prediction between its bounds is additive in the features. Trees that come on top of these see two features.
+    leaves are released with noise. The sums for one step towards the weights of the trees are released next. The fit
+    takes four passes over the data, in blocks of rows. By default, every feature has its own tree, and the logarithm of
+    the odds of a prediction between its bounds is additive in the features. Additional trees have two features.
 
     Parameters
     ----------
     n_estimators : int, default=None
-        Number of trees. None is the number of features, and at most 64 with ``delta=0``; otherwise at most 256, and
-        twice as many trees as features if that does not exceed 64; but fewer, down to 4, where the noise in a number of
-        records, which grows with the number of trees, would exceed a sixteenth of `expected_n`. If `expected_n` is
-        None, a noisy count stands for it.
+        Number of trees. If None, it is the number of features, and at most 64 with ``delta=0`` and 256 otherwise. With
+        a positive `delta`, there are twice as many trees as features if that does not exceed 64. There are fewer trees,
+        down to 4, if the noise in a number of records, which grows with the number of trees, would exceed a sixteenth
+        of `expected_n`. If `expected_n` is None, a noisy count takes its place.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, with noise that grows with the number
-        of trees; otherwise it is Gaussian, and grows with its square root. Choose it far below one over the number of
-        records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise grows with the number of
+        trees. Otherwise, the noise is Gaussian, and grows with the square root of this number. Choose a value far below
+        one over the expected number of records.
     bounds : tuple (lower, upper)
-        Bounds of the numeric features, from public knowledge: numbers, or one for each column of X, or one for each
-        numeric column. Values beyond are clipped, silently.
+        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column.
+        Values beyond are clipped, without a warning.
     bounds_y : tuple (lower, upper)
-        Bounds of the targets, from public knowledge. Values beyond are clipped, silently, and predictions lie within
-        them. Noise is in proportion to their distance.
+        Public bounds of the targets. Targets beyond are clipped, without a warning, and predictions lie within the
+        bounds. The noise is proportional to their distance.
     categorical_features : array-like, default=None
-        Categorical columns: positions, names, or a mask. None for none.
+        Categorical columns, given by positions, names, or a mask. If None, there are none.
     n_categories : int or array-like of int, default=None
-        Numbers of categories of these columns, in the same order; required with them. Categories are coded
-        0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value is
-        unknown: in `fit`, the record does not count in trees that split by this column; in `predict`, the row stays in
-        the node that does, and takes its mean.
+        Numbers of categories of these columns, in the same order. Required with `categorical_features`. Categories are
+        coded 0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value
+        is unknown. In `fit`, the record does not count in trees that split by this column. In `predict`, the row stays
+        in the node that splits by the column, and takes its mean.
     max_depth : int, default=None
-        Splits from root to leaf, from 0 to 16. None is a function of `expected_n`, or of the noisy count that stands
-        for it, of the noise and of the numbers of features and trees. If `n_estimators` is set and `expected_n` is
+        Number of splits from root to leaf, from 0 to 16. If None, it is a function of `expected_n` (or of the noisy
+        count), of the noise, and of the numbers of features and trees. If `n_estimators` is set and `expected_n` is
         None, it is 5.
     max_features : int, default=None
-        Number of features that a tree sees. None is 1, and 2 in trees that come on top of one for each feature, or as
-        many as it takes to see each feature once.
+        Number of features of a tree. If None, it is 1, and 2 in additional trees, or as many as are needed to use each
+        feature once.
     expected_n : int, default=None
-        Roughly the number of records, from public knowledge, to choose the number of trees and the depth by. It need
-        not be right. With None, and unless `n_estimators` is set, 4 % of the budget is spent on a noisy count and sum
-        of targets, which are used instead.
+        Publicly known, approximate number of records, from which the number of trees and the depth follow. If None, and
+        unless `n_estimators` is set, 4 % of the budget is spent on a noisy count and sum of targets.
     thresholds : {"uniform", "quantile"}, default="uniform"
-        How numeric features are split: evenly within their bounds, at random, or evenly between cut points that take
-        a tenth of the budget. ``"quantile"`` is for bounds that are far wider than what most records need.
+        How numeric features are split. ``"uniform"`` draws thresholds evenly within the bounds. ``"quantile"`` draws
+        them evenly between cut points, which take a tenth of the budget. Use it if the bounds are far too wide.
     weights : {"newton", "equal"}, default="newton"
-        ``"newton"`` spends 2 % of the budget on a choice between equal weights of several sizes, 0 included, and 22 %
-        on a step from there to better ones, and on its length. Where there is much noise for the number of records,
-        there is no step, and the sums in leaves get its part. ``"equal"`` spends nothing on weights, and has no
-        safeguard against evidence that many columns repeat: it may be worse than a constant.
+        Weights of the trees. ``"newton"`` spends 2 % of the budget on a choice between equal weights of several sizes,
+        including 0, and 22 % on a step from there to better weights and on its length. If there is much noise for the
+        number of records, there is no step, and the sums in leaves get its part. ``"equal"`` spends nothing on weights,
+        but has no protection against evidence that many columns repeat, and may be worse than a constant.
     structure_seed : int, default=0
-        Seed of the trees' structure, which is public. It has nothing to do with the noise.
+        Public seed of the structure of the trees. It does not affect the noise.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `categorical_features` and
-        `n_categories`. A value that is given for `bounds` or `bounds_y` counts instead of the schema's. X is
-        then the table itself, with text and missing values.
+        `n_categories`. A parameter that is set takes precedence over the schema. X is then the table, with text and
+        missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
     structure_ : Forest
-        The trees' structure; a function of public numbers, and of released cut points.
+        Structure of the trees, a function of public numbers and of released cut points.
     leaf_counts_ : ndarray of shape (n_trees, n_leaves)
-        Noisy numbers of records; 0 in leaves that no record can reach.
+        Noisy numbers of records. 0 in leaves that no record can reach.
     leaf_sums_ : ndarray of shape (n_trees, n_leaves)
-        Noisy sums of targets minus the middle of `bounds_y`, likewise.
+        Noisy sums of targets minus the middle of `bounds_y`. 0 in leaves that no record can reach.
     leaf_means_ : ndarray of shape (n_trees, n_leaves)
         Means of targets in the leaves, shrunk.
     inner_means_ : ndarray of shape (n_trees, n_leaves - 1)
@@ -104,39 +101,41 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
     mean_ : float
         Noisy mean of the targets.
     tree_weights_ : ndarray of shape (n_trees,)
-        What the trees' scores are multiplied with.
+        Factors of the scores of the trees.
     intercept_ : float
-        Constant of the log-odds, besides those of the mean.
+        Constant of the log-odds, in addition to those of the mean.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     feature_importances_ : ndarray of shape (n_features,)
-        Mean decreases of the squared error by the splits of each column, less what noise and sampling explain, from the
-        released leaf sums, divided by their sum.
+        Mean decreases of the squared error by the splits of each column, computed from the released leaf sums. The part
+        that noise and sampling explain is subtracted, and the result is divided by its sum.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    DPRandomTree : The same for labels.
+    DPRandomTree : Classification by the same method.
     skdp.additive.DPAdditiveRegressor : A curve for each column.
-    export_text : The trees, as text.
+    export_text : Export the trees as text.
 
     Notes
     -----
     **Privacy.** The trees depend on public numbers only. A target is clipped to `bounds_y` and mapped to :math:`v` in
-    [0, 1]. In one leaf of each of :math:`T` trees, its record adds :math:`1 - v` to one sum and :math:`v` to another:
-    their sum counts the records, and half of their difference sums the centred targets. It adds :math:`v(1-v)`,
-    weighted, to one more sum. All sums are released together. One record moves them by at most :math:`\sqrt T` in L2
-    norm, and by at most :math:`33T/32` in L1 norm. They get Gaussian noise for the first, or discrete Laplace noise for
-    the second. In the step, a record's curvature and gradient are scaled down to a public norm, together. The size of
-    the weights and the length of the step are chosen by squared errors in units of :math:`v`, which one record moves by
-    at most 1, all in one direction. Each cut point is drawn by the exponential mechanism. The releases that depend on
-    the noisy number of records use the same part of the budget for all numbers: composition is adaptive. Everything
-    else is computed from what was released. The proofs are in :ref:`trees`. A `SchemaMismatchWarning` is raised if
-    hardly any record has a declared code of a categorical column. It is computed from the released sums. Not covered:
-    that `fit` raises an error for values that are not finite, and how long it takes.
+    [0, 1]. In one leaf of each of :math:`T` trees, its record adds :math:`1 - v` to one sum and :math:`v` to another.
+    The total of both sums counts the records, and half of their difference sums the centred targets. The record adds
+    :math:`v(1-v)`, weighted, to one more sum. All sums are released together. One record moves them by at most
+    :math:`\sqrt T` in L2 norm, for Gaussian noise, and by at most :math:`33T/32` in L1 norm, for discrete Laplace noise
+    (:ref:`trees, theorem 9 <trees-theorem-9>`). In the step, the curvature and gradient of a record are scaled down
+    together to a public norm (:ref:`theorem 2 <trees-theorem-2>`). The size of the weights and the length of the step
+    are chosen by squared errors in units of :math:`v`, which one record moves by at most 1, all in one direction
+    (:ref:`theorem 7 <trees-theorem-7>`). Each cut point is drawn by the exponential mechanism (:ref:`theorem 3
+    <trees-theorem-3>`). By adaptive composition, the releases that depend on the noisy number of records use the same
+    part of the budget for all numbers (:ref:`theorem 6 <trees-theorem-6>`). The rest is post-processing. A
+    `SchemaMismatchWarning` is raised if hardly any record has a declared code of a categorical column. It is computed
+    from the released sums. The guarantee covers neither an error for values that are not finite nor the time that `fit`
+    takes.
 
     References
     ----------
@@ -234,7 +233,7 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
         }
 
     def predict(self, X: Any) -> Array:
-        """Return predictions, which lie within `bounds_y`.
+        """Return predictions within `bounds_y`.
 
         Parameters
         ----------

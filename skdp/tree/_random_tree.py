@@ -1,6 +1,7 @@
-r"""Random trees with noisy class counts (Jagannathan, Pillaipakkamnatt and Wright 2009), and what can be made of them.
+r"""Random trees with noisy class counts (Jagannathan, Pillaipakkamnatt and Wright 2009).
 
-Released are the class counts in the leaves (see ``leaf_counts_l1`` and ``leaf_counts_l2``), and what `_forest` says.
+The class counts in the leaves (see ``leaf_counts_l1`` and ``leaf_counts_l2``) and the numbers in `_forest` are
+released.
 """
 
 from __future__ import annotations
@@ -23,82 +24,79 @@ Array = NDArray[np.float64]
 class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, BaseEstimator):
     r"""Differentially private forest of random trees with noisy leaf counts.
 
-    The trees are drawn at random from public numbers. The class counts of all their leaves are released with noise, and
-    then the sums for one step towards the trees' weights. It takes four passes over the data, in blocks of rows,
-    whatever the number of classes, categories and features. By default, every feature has a tree of its own: the model
-    is then additive in the features, as naive Bayes is, with weights that take into account what features share.
+    The trees are drawn at random from public numbers. The class counts of all their leaves are released with noise. The
+    sums for one step towards the weights of the trees are released next. The fit takes four passes over the data, in
+    blocks of rows, for any number of classes, categories and features. By default, every feature has its own tree. The
+    model is then additive in the features, as naive Bayes is, but its weights correct for shared evidence.
 
     Parameters
     ----------
     n_estimators : int, default=None
-        Number of trees. None is the number of features, and at most 64 with ``delta=0``; otherwise at most 256, and
-        twice as many trees as features if that does not exceed 64; but fewer, down to 4, where the noise in a count,
-        which grows with the number of trees, would exceed an eighth of `expected_n` over the number of classes. If
-        `expected_n` is None, a noisy count stands for it.
+        Number of trees. If None, it is the number of features, and at most 64 with ``delta=0`` and 256 otherwise. With
+        a positive `delta`, there are twice as many trees as features if that does not exceed 64. There are fewer trees,
+        down to 4, if the noise in a count, which grows with the number of trees, would exceed an eighth of `expected_n`
+        over the number of classes. If `expected_n` is None, a noisy count takes its place.
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, with noise that grows with the number
-        of trees; otherwise it is Gaussian, and grows with its square root. Choose it far below one over the number of
-        records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise grows with the number of
+        trees. Otherwise, the noise is Gaussian, and grows with the square root of this number. Choose a value far below
+        one over the expected number of records.
     bounds : tuple (lower, upper)
-        Bounds of the numeric features, from public knowledge: numbers, or one for each column of X, or one for each
-        numeric column. Values beyond are clipped, silently.
+        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column.
+        Values beyond are clipped, without a warning.
     categorical_features : array-like, default=None
-        Categorical columns: positions, names, or a mask. None for none.
+        Categorical columns, given by positions, names, or a mask. If None, there are none.
     n_categories : int or array-like of int, default=None
-        Numbers of categories of these columns, in the same order; required with them. Categories are coded
-        0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value is
-        unknown: in `fit`, the record does not count in trees that split by this column; in `predict`, the row stays in
-        the node that does, and takes its class distribution.
+        Numbers of categories of these columns, in the same order. Required with `categorical_features`. Categories are
+        coded 0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value
+        is unknown. In `fit`, the record does not count in trees that split by this column. In `predict`, the row stays
+        in the node that splits by the column, and takes its class distribution.
     max_depth : int, default=None
-        Splits from root to leaf, from 0 to 16. None is a function of `expected_n`, or of the noisy count that stands
-        for it, of the noise and of the numbers of classes, features and trees. If `n_estimators` is set and
+        Number of splits from root to leaf, from 0 to 16. If None, it is a function of `expected_n` (or of the noisy
+        count), of the noise, and of the numbers of classes, features and trees. If `n_estimators` is set and
         `expected_n` is None, it is 5.
     max_features : int, default=None
-        Number of features that a tree sees. None is 1, and 2 in trees that come on top of one for each feature, or as
-        many as it takes to see each feature once.
+        Number of features of a tree. If None, it is 1, and 2 in additional trees, or as many as are needed to use each
+        feature once.
     expected_n : int, default=None
-        Roughly the number of records, from public knowledge, to choose the number of trees and the depth by. It need
-        not be right. With None, and unless `n_estimators` is set, 4 % of the budget is spent on noisy class counts,
-        which are used instead.
+        Publicly known, approximate number of records, from which the number of trees and the depth follow. If None, and
+        unless `n_estimators` is set, 4 % of the budget is spent on noisy class counts, which are used instead.
     thresholds : {"uniform", "quantile"}, default="uniform"
-        How numeric features are split: evenly within their bounds, at random, or evenly between cut points that take
-        a tenth of the budget. ``"quantile"`` is for bounds that are far wider than what most records need.
+        How numeric features are split. ``"uniform"`` draws thresholds evenly within the bounds. ``"quantile"`` draws
+        them evenly between cut points, which take a tenth of the budget. Use it if the bounds are far too wide.
     weights : {"newton", "equal"}, default="newton"
-        ``"newton"`` spends 2 % of the budget on a choice between equal weights of several sizes, 0 included, and 22 %
-        on a step from there to better ones, and on its length. Where there is much noise for the number of records,
-        there is no step, and leaf counts get its part. ``"equal"`` spends nothing on weights, and has no safeguard
-        against evidence that many columns repeat: it may be worse than a constant.
+        Weights of the trees. ``"newton"`` spends 2 % of the budget on a choice between equal weights of several sizes,
+        including 0, and 22 % on a step from there to better weights and on its length. If there is much noise for the
+        number of records, there is no step, and leaf counts get its part. ``"equal"`` spends nothing on weights, but
+        has no protection against evidence that many columns repeat, and may be worse than a constant.
     structure_seed : int, default=0
-        Seed of the trees' structure, which is public. It has nothing to do with the noise.
+        Public seed of the structure of the trees. It does not affect the noise.
     classes : array-like, default=None
-        The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
-        in `y` are taken to be public, with a warning.
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
+        ``"balanced"``, 4 % of the budget is spent on the counts of the labels. The weights are inversely proportional
+        to these counts, with a ratio of at most 100.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `classes`, `categorical_features` and
-        `n_categories`. A value that is given for `bounds` or `classes` counts instead of the schema's. X is
-        then the table itself, with text and missing values.
+        `n_categories`. A parameter that is set takes precedence over the schema. X is then the table, with text and
+        missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
     structure_ : Forest
-        The trees' structure; a function of public numbers, and of released cut points.
+        Structure of the trees, a function of public numbers and of released cut points.
     leaf_counts_ : ndarray of shape (n_trees, n_leaves, n_classes)
-        Noisy counts; 0 in leaves that no record can reach.
+        Noisy counts. 0 in leaves that no record can reach.
     leaf_proba_ : ndarray of shape (n_trees, n_leaves, n_classes)
         Class distributions in the leaves, smoothed.
     inner_proba_ : ndarray of shape (n_trees, n_leaves - 1, n_classes)
@@ -106,40 +104,41 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
     class_prior_ : ndarray of shape (n_classes,)
         Noisy class frequencies.
     tree_weights_ : ndarray of shape (n_trees,)
-        What the trees' scores are multiplied with.
+        Factors of the scores of the trees.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Constants of the classes.
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted.
+        Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanism, sensitivity and noise scale.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     feature_importances_ : ndarray of shape (n_features,)
-        Mean decreases of Gini's impurity by the splits of each column, less what noise and sampling explain, from the
-        released leaf counts, divided by their sum.
+        Mean decreases of Gini's impurity by the splits of each column, computed from the released leaf counts. The part
+        that noise and sampling explain is subtracted, and the result is divided by its sum.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    DPRandomTreeRegressor : The same for numeric targets.
-    export_text : The trees, as text.
+    DPRandomTreeRegressor : Regression by the same method.
+    export_text : Export the trees as text.
 
     Notes
     -----
-    **Privacy.** The trees depend on public numbers only. One record adds 1 to one count of each of :math:`T` trees: it
-    moves all counts together by :math:`T` in L1 norm and by :math:`\sqrt T` in L2 norm. Counts get discrete Laplace
-    noise for the first, or Gaussian noise for the second. In the step, a record's curvature and gradient are scaled
-    down to a public norm, together. The size of the weights and the length of the step are chosen by Brier scores,
-    which one record moves by at most 1, all in one direction. Each cut point is drawn by the exponential mechanism. One
-    record changes one class count by 1. The releases that depend on the class counts use the same part of the budget
-    for all counts, because noise grows with the number of trees: composition is adaptive. Everything else is computed
-    from what was released. A `SchemaMismatchWarning` is raised if hardly any record has a declared label, or a declared
-    code of a categorical column. It is computed from the released counts. Not covered: that `fit` raises an error for
-    values that are not finite, and how long it takes.
+    **Privacy.** The trees depend on public numbers only. One record adds 1 to one count of each of :math:`T` trees. It
+    moves all counts together by :math:`T` in L1 norm, for discrete Laplace noise, and by :math:`\sqrt T` in L2 norm,
+    for Gaussian noise (:ref:`trees, theorem 1 <trees-theorem-1>`). In the step, the curvature and gradient of a record
+    are scaled down together to a public norm (:ref:`theorem 2 <trees-theorem-2>`). The size of the weights and the
+    length of the step are chosen by Brier scores, which one record moves by at most 1, all in one direction
+    (:ref:`theorem 7 <trees-theorem-7>`). Each cut point is drawn by the exponential mechanism (:ref:`theorem 3
+    <trees-theorem-3>`). One record changes one class count by 1. By adaptive composition, the releases that depend on
+    the class counts use the same part of the budget for all counts, although the noise grows with the number of trees
+    (:ref:`theorem 6 <trees-theorem-6>`). The rest is post-processing. A `SchemaMismatchWarning` is raised if hardly any
+    record has a declared label, or a declared code of a categorical column. It is computed from the released counts.
+    The guarantee covers neither an error for values that are not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -217,7 +216,7 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
         self.random_state = random_state
 
     def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, None, Shape]:
-        # Records with other labels count among the labels, and are left out afterwards.
+        # Records with other labels are counted as one more label, and are left out afterwards.
         X, codes, _, shape = super()._read(X, y, parameters)
         return X, codes, None, shape
 

@@ -1,4 +1,4 @@
-"""From noisy leaf counts to log-odds: everything here is a function of released and of public numbers."""
+"""Log-odds from noisy leaf counts. All of this is post-processing."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-#: So many records of the parent's distribution are added to a cell, against sampling error.
+#: Number of records of the parent's distribution that are added to a cell, against sampling error.
 PRIOR_RECORDS = 2.0
 
-#: Log-odds are clipped to this: a leaf makes a class at most 20 times as likely, or as unlikely.
+#: Log-odds are clipped to this. A leaf makes a class at most 20 times as likely, or as unlikely.
 LARGEST_LOG_ODDS = 3.0
 
-#: Leaves differ from the prior by more than chance if some level does by so many standard deviations.
+#: Leaves differ from the prior by more than chance if one level differs by so many standard deviations.
 EVIDENCE = 2.0
 
-#: Of labels, this is asked only if sampling has at least this part in the variance of chance. Where noise has nearly
-#: all of it, the records do not repeat it, and the choice of weights finds that the leaves say nothing.
+#: For labels, this is tested only if sampling has at least this part in the variance of chance. If noise has nearly all
+#: of it, the records do not repeat the noise, and the choice of weights detects leaves without information.
 _SAMPLING_SHARE = 1 / 6
 
 
@@ -52,8 +52,8 @@ def class_distributions(
     of_labels: bool = True,
 ) -> list[Array]:
     """Estimate class distributions in nodes, level by level from the root, from noisy counts of the leaves."""
-    # With `dispersion`, the counts of a leaf vary by that part of what labels would. Unless they are `of_labels`, they
-    # are shares of two ends, whose distribution is a mean.
+    # With `dispersion`, the counts of a leaf vary by this multiple of the variance of labels. Unless they are
+    # `of_labels`, they are shares of two ends, whose distribution is a mean.
     n_trees, n_leaves, n_classes = counts.shape
     parent = np.broadcast_to(prior, (n_trees, 1, n_classes))
     levels = [parent]
@@ -81,15 +81,16 @@ def class_distributions(
             sampling = expected.sum(axis=2, keepdims=True) * (1 - (parent**2).sum(axis=2, keepdims=True))
             by_chance = by_chance + dispersion * sampling
         if not of_labels:
-            # Of the squared deviations in a level of a tree, so much is the variance between the nodes, and the rest is
-            # chance. Where nodes differ little, one has to stand out more to be believed. This lowers squared errors.
+            # This part of the squared deviations in a level of a tree is the variance between the nodes, and the rest
+            # is chance. If the nodes differ little, a deviation must be larger to count. This lowers squared errors.
             by_chance = by_chance / between_nodes(square, by_chance, np.maximum(noisy.sum(axis=2, keepdims=True), 0.0))
         if few_trees:
             kept = square / np.maximum(square + by_chance, 1e-300)
         else:
             kept = 1 - by_chance / np.maximum(np.maximum(square, by_chance), 1e-300)
         totals = np.maximum(expected + kept * deviation, 0.0)
-        # Of a class that is rarer than the noise, a node says little: else noise would make it as likely as others.
+        # A node has little information on a class that is rarer than the noise. Without this, noise would make it as
+        # likely as others.
         pull = PRIOR_RECORDS * parent + spread
         likely = parent * (totals + pull) / (expected + pull)
         parent = likely / likely.sum(axis=2, keepdims=True)
@@ -98,13 +99,13 @@ def class_distributions(
 
 
 def node_weights(total: Array, by_chance: Array) -> Array:
-    """Weigh what nodes say of a level, by their noisy totals."""
-    # Many nodes have no record, and a few may have much to say. The weights are between these two.
+    """Weight the nodes of a level by their noisy totals."""
+    # Many nodes have no record, and a few may have much information. The weights are between these two cases.
     return np.sqrt(total / np.sqrt(np.maximum(by_chance, 1e-300))) * (by_chance > 0)
 
 
 def between_nodes(square: Array, by_chance: Array, total: Array) -> Array:
-    """Return the part of the squared deviations that is more than chance, for each level of each tree; not 0."""
+    """Return the part of the squared deviations that is more than chance, for each level of each tree, never 0."""
     weight = node_weights(total, by_chance)
     ratio = (weight * square / np.maximum(by_chance, 1e-300)).sum(axis=1, keepdims=True)
     ratio = ratio / np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
@@ -133,7 +134,7 @@ def only_chance(
         noisy = counts.reshape(n_trees, n_leaves // width, width, n_classes).sum(axis=2)
         leaves = reachable.reshape(n_trees, n_leaves // width, width).sum(axis=2)
         total = noisy.sum(axis=2)
-        # The expected square of the deviation of the counts from what the prior makes of their noisy total.
+        # The expected square of the deviation of the counts from the prior times their noisy total.
         by_chance = noise**2 * leaves * (n_classes - 2 + n_classes * square) + np.maximum(total, 0.0) * varies
         known = (total > 0) & (by_chance > 0)
         if not known.any():
@@ -141,7 +142,7 @@ def only_chance(
         deviation, by_chance = (noisy - total[:, :, None] * prior)[known], by_chance[known]
         excess = (deviation**2).sum(axis=1) / by_chance - 1
         weight = node_weights(total[known], by_chance)
-        # An excess has a variance of at most 2, and those of the two sides of a split are the same in the worst case.
+        # An excess has a variance of at most 2. In the worst case, those of the two sides of a split are the same.
         evidence = max(evidence, float(weight @ excess) / (2 * float(np.linalg.norm(weight))))
     return bool(evidence < EVIDENCE)
 
@@ -151,19 +152,19 @@ def scores(distributions: Array, prior: Array) -> Array:
     ratio = np.log(distributions) - np.log(prior)
     if len(prior) == 2:
         return log_odds(ratio).clip(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
-    # Before centring, so that a class that is as good as absent does not move the others.
+    # Clipping comes before centring, so that a class that is almost absent does not move the others.
     return log_odds(ratio.clip(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS))
 
 
 def log_odds(logs: Array) -> Array:
-    """Turn log-probabilities into one score for two classes, else into scores of mean 0."""
+    """Convert log-probabilities to one score for two classes, and to scores of mean 0 for more."""
     if logs.shape[-1] == 2:
         return logs[..., 1:] - logs[..., :1]
     return logs - logs.mean(axis=-1, keepdims=True)
 
 
 def few_records(counts: Array, noise: float) -> NDArray[np.bool_]:
-    """Tell which nodes have noisy counts below twice the noise of one leaf; with a node, all nodes below it."""
+    """Tell which nodes have noisy counts below twice the noise of one leaf, and include all nodes below them."""
     n_leaves, n_classes = counts.shape
     few = np.zeros(1, dtype=bool)
     out = []

@@ -1,8 +1,8 @@
-"""The structure of random trees, and the way of rows through it. A leaf depends on the bins of a tree's features only.
+"""The structure of random trees, and routing of rows. A leaf depends only on the bins of the features of a tree.
 
-All trees of a forest have one depth and are stored as one set of arrays. Node ``i`` of a level has the nodes ``2 i``
-and ``2 i + 1`` of the next for its children. A tree sees a few of the features. A categorical feature is put into a
-random order, by tree, and then split like a number: what goes left is a random subset of the categories that are left.
+All trees of a forest have one depth and are stored as one set of arrays. Node ``i`` of a level has the children ``2 i``
+and ``2 i + 1`` in the next level. A tree uses a few of the features. A categorical feature is put into a random order
+in each tree, and is then split like a number. Therefore the left side is a random subset of the remaining categories.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ..schema.categories import cells_of_codes
 
 Array = NDArray[np.float64]
 
-# Fewer rows do not pay for tables for routing.
+# For fewer rows, tables for routing take more time than they save.
 _FEWEST = 1024
 
-#: Most entries of a tree's table: one for each combination of bins between the tree's own thresholds.
+#: Largest number of entries of a tree's table, which has one for each combination of bins of its features.
 _MOST_ENTRIES = 4096
 
-#: Most features of such a tree: to find the bins of more takes as long as to walk down.
+#: Largest number of features of such a tree. With more, finding the bins takes as long as walking down the tree.
 _MOST_SEEN = 2
 
 
@@ -33,9 +33,9 @@ class Forest:
     """Hold the structure of trees, which does not depend on the data."""
 
     # All arrays have one row for each tree. `features` lists the features of a tree, with the last one repeated after
-    # `n_seen` of them, and `slots` the position in that list of the feature that a node splits, level by level. Values
-    # up to a threshold go left; it is infinite where a cell is not split. `places` gives, by categorical feature, the
-    # place of each category in the order of each tree, and NaN at the end for other values.
+    # `n_seen` of them. `slots` holds, level by level, the position in that list of the feature that a node splits.
+    # Values up to a threshold go left. The threshold is infinite if a cell is not split. `places` gives, by categorical
+    # feature, the place of each category in the order of each tree, with NaN at the end for other values.
     features: NDArray[np.intp]
     n_seen: NDArray[np.intp]
     slots: NDArray[np.intp]
@@ -52,11 +52,11 @@ class Forest:
 
     @property
     def n_leaves(self) -> int:
-        """Leaves of one tree, those included that no record can reach."""
+        """Number of leaves of one tree, including those that no record can reach."""
         return self.slots.shape[1] + 1
 
     def reachable(self) -> NDArray[np.bool_]:
-        """Leaves that some record would reach, of shape (n_trees, n_leaves): a public fact."""
+        """Leaves that some record could reach, of shape (n_trees, n_leaves). They are public."""
         cells = np.ones((self.n_trees, 1), dtype=bool)
         for level in range(self.depth):
             split = np.isfinite(self.level(self.thresholds, level))
@@ -64,10 +64,8 @@ class Forest:
         return cells
 
     def declared_leaves(self, feature: int, n_declared: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Return trees whose leaves tell the first categories of a column from the others, and the leaves of the first.
-
-        Both follow from the structure, of shapes (n_told,) and (n_told, n_leaves).
-        """
+        """Return trees whose leaves separate the first categories of a column, and the leaves of these categories."""
+        # Both follow from the structure, of shapes (n_told,) and (n_told, n_leaves).
         seen = (self.features == feature) & (np.arange(self.features.shape[1]) < self.n_seen[:, None])
         trees = np.flatnonzero(seen.any(axis=1))
         low, high = np.full((len(trees), 1), -np.inf), np.full((len(trees), 1), np.inf)
@@ -78,7 +76,7 @@ class Forest:
             low = np.stack([low, right], axis=2).reshape(len(trees), -1)
             high = np.stack([left, high], axis=2).reshape(len(trees), -1)
         places = self.places[feature][trees, :-1]
-        # By place, how many of the categories before it are declared.
+        # By place, the number of declared categories before it.
         declared = np.zeros((len(trees), places.shape[1] + 1), dtype=np.intp)
         declared[:, 1:] = np.cumsum(np.argsort(places, axis=1) < n_declared, axis=1)
         ends = [np.clip(np.floor(end) + 1, 0, places.shape[1]).astype(np.intp) for end in (low, high)]
@@ -94,7 +92,7 @@ class Forest:
     def stay(
         self, stays: NDArray[np.intp], level: int, node: NDArray[np.intp], reached: Array, thresholds: Array
     ) -> None:
-        """Note the inner nodes of rows that have no category where a level asks for one, after the leaves."""
+        """Set the position of rows that stay in inner nodes, because a level splits a column without their category."""
         here = np.isnan(reached) & np.isfinite(thresholds) & (stays < 0)
         stays[here] = self.n_leaves + 2**level - 1 + node[here]
 
@@ -108,7 +106,7 @@ class Forest:
         return np.stack(list(self.router(len(X))(X)))
 
     def question(self, tree: int, level: int, node: int, names: list[str], decimals: int) -> tuple[str, str] | None:
-        """Say what sends records left and right, if they are split here."""
+        """Return the conditions for left and right at a node, or None if it is not split."""
         threshold = float(self.level(self.thresholds, level)[tree, node])
         if not np.isfinite(threshold):
             return None
@@ -121,22 +119,22 @@ class Forest:
 
 
 class Routes:
-    """Find the leaves of rows, tree by tree, with tables if `tables` is True, which pays for many rows."""
+    """Find the leaves of rows, tree by tree. Tables (if `tables` is True) are faster for many rows."""
 
     # Each feature is put into bins once, between the thresholds of all trees. Trees with one or two features look up
-    # the leaf; in the others, rows walk down level by level. A row stays in the first node that splits a column in
-    # which it has no category. Inner nodes are numbered level by level after the leaves.
+    # the leaf. In other trees, rows walk down level by level. A row stays in the first node that splits a column in
+    # which the row has no category. Inner nodes are numbered level by level after the leaves.
     def __init__(self, forest: Forest, tables: bool) -> None:
         self._forest = forest
         self._bins: dict[int, Bins] = {}
-        # By tree: its table, and for each of its features the part of the entry's position that follows from the bin.
+        # For each tree, its table, and for each of its features the part of an entry's position from the bin.
         self._tables: dict[int, tuple[NDArray[np.intp], list[tuple[int, NDArray[np.intp]]]]] = {}
         if tables and forest.depth:
             self._prepare()
 
     def __call__(self, X: NDArray) -> Iterator[NDArray[np.intp]]:
         """Yield for each tree the leaf of each row, or the inner node in which the row stays."""
-        # Values beyond the bounds go where the bounds go. The caller may write into the arrays.
+        # Values beyond the bounds go where the bounds go. The caller may overwrite the arrays.
         forest = self._forest
         across = np.ascontiguousarray(X.T)
         known: dict[int, NDArray[np.intp]] = {}
@@ -161,7 +159,7 @@ class Routes:
             yield table.take(leaves) if len(parts) > 1 else leaves
 
     def _codes(self, feature: int, values: NDArray) -> NDArray[np.intp]:
-        # The last place is that of other values.
+        # The last place is for other values.
         return cells_of_codes(values, np.intp(self._forest.places[feature].shape[1] - 1))
 
     def _walk(self, t: int, across: NDArray, code: Callable[[int], NDArray[np.intp]]) -> NDArray[np.intp]:
@@ -182,7 +180,7 @@ class Routes:
                 reached = values[start : start + n_rows]
             else:
                 reached = values.take((slots * n_rows).take(node) + rows)
-            # As an array, since NumPy 1 compares single precision with a number in single precision.
+            # This is an array, because NumPy 1 compares single precision with a number in single precision.
             known = thresholds.take(node) if level else thresholds[:1]
             right = reached > known
             if stays is not None:
@@ -196,7 +194,7 @@ class Routes:
         split = np.isfinite(forest.thresholds)
         which = np.arange(forest.features.shape[1])[:, None]
         counts = np.stack([(split & (forest.slots == s)).sum(axis=1) for s in which[:, 0]], axis=1)
-        # One more bin for values that are no category.
+        # There is one more bin for unknown categories.
         extra = np.isin(forest.features, list(forest.places)) & (counts > 0)
         few = (np.count_nonzero(counts, axis=1) <= _MOST_SEEN) & (
             np.prod(counts + 1.0 + extra, axis=1) <= _MOST_ENTRIES
@@ -205,7 +203,7 @@ class Routes:
         if len(trees) == 0:
             return
         counts, slots, features = counts[trees], forest.slots[trees], forest.features[trees]
-        # The thresholds of each tree's features, increasing; values beyond the last one are in the last bin.
+        # The thresholds of the features of each tree, increasing. Values beyond the last one are in the last bin.
         own = np.where(slots[:, None] == which, forest.thresholds[trees][:, None], np.inf)
         own = np.concatenate([np.sort(own, axis=2)[:, :, : counts.max()], np.full((*counts.shape, 2), np.inf)], axis=2)
         extra = extra[trees]

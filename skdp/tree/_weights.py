@@ -1,17 +1,18 @@
 r"""Weights of the trees, by one private step of logistic regression on their scores.
 
-Every tree scores the classes of a record (`_smoothing.scores`); the model is the softmax of the prior's log-odds, plus
-a weighted sum of the trees' scores, plus a constant for each class. From equal weights, whose scale is chosen
-privately, the step :math:`(H + \lambda I)^{-1} g` goes towards the most likely ones, for the sums over records of
+Every tree scores the classes of a record (`_smoothing.scores`). The model is the softmax of the prior's log-odds, plus
+a weighted sum of the trees' scores, plus a constant for each class. The first weights are equal, and their scale is
+chosen privately. The step :math:`(H + \lambda I)^{-1} g` from there increases the likelihood, for the sums over records
+of
 
 .. math:: g_i = Z_i^\top (e_{y_i} - p_i), \qquad H_i = \sum_k a(r_{ik})\, l_{ik} l_{ik}^\top,
    \qquad a(r) = \frac{\tanh(r/2)}{2r} ,
 
-where the rows of :math:`Z_i` hold what the weights are multiplied with, for each class, and :math:`p_i` are the model's
-probabilities at the start. With the classes in the order of falling probability, :math:`l_{ik}` is the row of the
-`k`-th class less the mean of those before it by their probabilities, and :math:`r_{ik}` the logarithm of how its
-probability compares with theirs together. This :math:`H_i` is not the curvature of the log-likelihood
-:math:`\ell_i` but bounds it everywhere:
+where the rows of :math:`Z_i` hold the factors of the weights, for each class, and :math:`p_i` are the probabilities of
+the model at the start. Order the classes by decreasing probability. Then :math:`l_{ik}` is the row of the `k`-th class
+minus the mean of the rows before it, weighted by their probabilities, and :math:`r_{ik}` is the logarithm of the ratio
+of its probability to theirs together. This :math:`H_i` is not the curvature of the log-likelihood :math:`\ell_i` but
+bounds it everywhere:
 
 .. math:: \ell_i(w + d) \ge \ell_i(w) + g_i^\top d - \tfrac12 d^\top H_i d \quad\text{for all } d .
 
@@ -23,14 +24,14 @@ then :math:`Z_k(w+d) \le e^{d^\top H d/2}(Z_{k-1}e^{\mu^\top d} + e^{u_k + z_k^\
 applies to the bracket, whose difference of exponents moves by :math:`(z_k - \mu)^\top d`.
 
 Hence, for any :math:`\lambda \ge 0` and :math:`0\le t\le2`, the step :math:`d = t(H+\lambda I)^{-1}g` does not lower
-the log-likelihood: it gains at least :math:`t(1-t/2)\,g^\top(H+\lambda I)^{-1}g`. The curvature itself promises no such
-thing: where trees repeat each other, probabilities are near 0 and 1, it vanishes, and its step leads anywhere.
+the log-likelihood. It gains at least :math:`t(1-t/2)\,g^\top(H+\lambda I)^{-1}g`. The curvature itself has no such
+property. If trees repeat each other, probabilities are near 0 and 1, the curvature vanishes, and its step is arbitrary.
 
-A record's pair :math:`(H_i, g_i)` is scaled down to a public norm as a whole: such a record counts less, and says the
-same, so that the likelihood that does not fall is the weighted one.
+The pair :math:`(H_i, g_i)` of a record is scaled down to a public norm as a whole. Such a record has less weight, and
+the likelihood that does not decrease is the weighted one.
 
-What a record adds is computed by operations on single elements, in a fixed order, so that it is the same to the last
-bit wherever the record stands, and rounded to a lattice before it is summed.
+The contribution of a record is computed by operations on single elements, in a fixed order. Therefore it has the same
+bits at every position of the record, and it is rounded to a lattice before it is summed.
 """
 
 from __future__ import annotations
@@ -48,32 +49,32 @@ from ._smoothing import LARGEST_LOG_ODDS
 
 Array = NDArray[np.float64]
 
-#: Norms that a record's curvature and gradient may have, by the number of weights and by its square root.
+#: Largest norms of a record's curvature and gradient, by the number of weights and by its square root.
 CURVATURE, GRADIENT = 0.125, 0.5
 
-#: The trees' first weights add up to this for each feature. Evidence that features share is then hardly counted twice.
+#: The first weights of the trees add up to this for each feature. Shared evidence is then hardly counted twice.
 FIRST_WEIGHT = 0.5
 
-#: Records' worth of curvature that hold the weights to where they start, whatever the noise. Of few records and many
-#: trees that say the same, a step without would lead far beyond the best weights.
+#: Curvature, in records, that keeps the weights close to their start, for every amount of noise. With few records and
+#: many similar trees, a step without it would lead far beyond the best weights.
 RIDGE_RECORDS = 10.0
 
-#: What the first weights may be multiplied with, and the odds. With 0, all that is left is the prior.
+#: Factors of the first weights, and their odds. With 0, the model is the prior.
 SCALES = (1.0, 2.0, 0.5, 0.25, 0.125, 0.0625, 0.0), (0.9, 0.02, 0.02, 0.02, 0.02, 0.01, 0.01)
 
-#: How far the step may go, of what would maximise the bound, and the odds. Up to 2, the bound itself says that the
-#: likelihood does not fall; further is as far as others say.
+#: Lengths of the step, relative to the maximum of the bound, and their odds. Up to 2, the bound guarantees that the
+#: likelihood does not decrease.
 LENGTHS = (1.5, 3.0, 6.0), (0.9, 0.05, 0.05)
 
-#: The same for numeric targets, whose weights stay where they start if the noise in the step does harm.
+#: The same for numeric targets, whose weights stay at their start if the noise in the step does harm.
 TARGET_LENGTHS = (1.5, 3.0, 6.0, 0.0), (0.85, 0.05, 0.05, 0.05)
 
-#: Losses are rounded to whole multiples of it.
+#: Losses are rounded to multiples of this.
 _LOSS_STEP = 2.0**-20
 
 _BITS = 20
 
-# Entries of a block's factors, at most.
+# Largest number of entries of a block's factors.
 _ENTRIES = 2**21
 
 
@@ -83,7 +84,7 @@ class Step:
 
     n_trees: int
     n_classes: int
-    #: Typical size of the differences between outcomes and probabilities; for labels, 1.
+    #: Typical size of the differences between outcomes and probabilities. It is 1 for labels.
     difference: float = 1.0
 
     @property
@@ -120,14 +121,14 @@ class Step:
 
     @property
     def sensitivity(self) -> float:
-        r"""Bound on the L2 norm of what one record adds to the release.
+        r"""Bound on the L2 norm of the contribution of one record to the release.
 
-        It adds :math:`(\mathrm{svec}(H_i)/a, g_i/b)`, scaled down to norm 1, but for rounding. The factor :math:`Q` of
-        :math:`H_i = Q Q^\top` has :math:`\|Q\|_F^2 = \mathrm{tr} H_i`, and it is this trace, no less than
-        :math:`\|H_i\|_F`, that is scaled down to :math:`a`. If the entries, `n_scores` times `n_weights` of them, are
+        The contribution is :math:`(\mathrm{svec}(H_i)/a, g_i/b)`, scaled down to norm 1, except for rounding. The
+        factor :math:`Q` of :math:`H_i = Q Q^\top` has :math:`\|Q\|_F^2 = \mathrm{tr} H_i`. This trace, which is no less
+        than :math:`\|H_i\|_F`, is scaled down to :math:`a`. If the entries, `n_scores` times `n_weights` of them, are
         rounded by half a step, :math:`E` in all, :math:`H_i` moves by at most :math:`2\|Q\|_F\|E\|_F + \|E\|_F^2`, and
         :math:`g_i` by the rounding of its `n_weights` entries. For two classes, :math:`H_i` has rank 1, and a record
-        that is scaled down attains the bound, but for rounding.
+        that is scaled down attains the bound, except for rounding.
         """
         moved = self.factor_step / 2 * math.sqrt(self.n_scores * self.n_weights)
         longest = math.sqrt(self.curvature)
@@ -136,7 +137,7 @@ class Step:
         return (1 + math.hypot(curvature, gradient)) * (1 + 2.0**-40)
 
     def first_weights(self, coverage: float) -> Array:
-        """Return public weights to start from, for trees of which each feature is seen by so many."""
+        """Return public weights to start from, for trees that use each feature `coverage` times."""
         return np.r_[np.full(self.n_trees, FIRST_WEIGHT / max(coverage, 1.0)), np.zeros(self.n_scores)]
 
     def pack(self, curvature: Array, gradient: Array) -> Array:
@@ -158,7 +159,7 @@ class Step:
 def decision(base: Array, leaf_scores: Iterable[Array], weights: Array) -> Array:
     """Return the class scores of rows, of shape (n_scores, n_rows), from the scores of the prior and the trees."""
     constants = weights[len(weights) - len(base) :]
-    # Of three classes or more, only differences between constants matter.
+    # With three classes or more, only differences between constants matter.
     level = base + (constants if len(constants) == 1 else constants - constants.mean())
     total = level[:, None]
     for weight, scores in zip(weights.tolist(), leaf_scores, strict=False):
@@ -175,7 +176,7 @@ def probabilities(scores: Array) -> Array:
 
 
 def _in_order(terms: Array) -> Array:
-    """Sum over the first axis, one after the other."""
+    """Sum over the first axis in a fixed order."""
     total = np.zeros(terms.shape[1:])
     for term in terms:
         total += term
@@ -184,7 +185,7 @@ def _in_order(terms: Array) -> Array:
 
 def record_terms(step: Step, leaf_scores: Array, base: Array, weights: Array, codes: NDArray) -> tuple[Array, Array]:
     """Return each record's factor of the curvature and its gradient, scaled down to the public norm."""
-    # Of two classes, `codes` may be shares of the second, with the mean log-likelihood of the two labels.
+    # With two classes, `codes` may be shares of the second one, with the mean log-likelihood of the two labels.
     # `leaf_scores` has shape (n_trees, n_scores, n_rows). The curvature of a record is the product of its factor, of
     # shape (n_weights, n_scores), with itself.
     n_rows = len(codes)
@@ -200,7 +201,7 @@ def record_terms(step: Step, leaf_scores: Array, base: Array, weights: Array, co
         mean = _in_order(columns.transpose(1, 0, 2) * p[:, None])
         gradients = np.take_along_axis(columns, codes[None, None, :], axis=1)[:, 0] - mean
         factors = _factors(columns, p)
-    # The trace, which for two classes is the Frobenius norm, and otherwise more.
+    # The trace. For two classes it is the Frobenius norm, and for more it is larger.
     curvature = _in_order(_in_order((factors**2).transpose(1, 0, 2))) / step.curvature
     gradient = np.sqrt(_in_order(gradients**2)) / step.gradient
     margin = max(2.0**-42, len(factors) * factors.shape[1] * 2.0**-50)
@@ -209,8 +210,8 @@ def record_terms(step: Step, leaf_scores: Array, base: Array, weights: Array, co
 
 
 def _majorant(odds: Array) -> Array:
-    """Return tanh(x / 2) / 2x for the logarithm x of odds; at 0, its limit of one quarter."""
-    # Infinite odds would give NaN. SciPy's functions treat each number alike, wherever it stands in an array.
+    """Return tanh(x / 2) / 2x for the logarithm x of odds, and its limit of one quarter at 0."""
+    # Infinite odds would give NaN. SciPy's functions give each number the same value at every position of an array.
     odds = np.minimum(odds, 1e300)
     logs = special.xlogy(1.0, odds)
     near = np.abs(logs) < 1e-5
@@ -218,7 +219,7 @@ def _majorant(odds: Array) -> Array:
 
 
 def _factors(columns: Array, p: Array) -> Array:
-    """Return factors of the bound on the curvature, from what weights are multiplied with; class by class."""
+    """Return factors of the bound on the curvature from the factors of the weights, class by class."""
     order = np.argsort(-p, axis=0, kind="stable")
     columns, p = np.take_along_axis(columns, order[None], axis=1), np.take_along_axis(p, order, axis=0)
     factors = np.zeros_like(columns)
@@ -233,7 +234,7 @@ def _factors(columns: Array, p: Array) -> Array:
 
 @dataclass(frozen=True)
 class Line:
-    """Weights on a line, which is public or released; the mechanism chooses one of `lengths`."""
+    """Public or released weights on a line, of which the mechanism chooses one by `lengths`."""
 
     start: Array
     direction: Array
@@ -246,7 +247,7 @@ class Line:
 
 
 def brier_losses(p: Array, codes: NDArray[np.intp]) -> Array:
-    r"""Return :math:`\|p - e_y\|^2/2`, which is at most 1, as both are probability vectors."""
+    r"""Return :math:`\|p - e_y\|^2/2`, which is at most 1, because both are probability vectors."""
     right = np.take_along_axis(p, codes[None], axis=0)[0]
     return (_in_order(p**2) + 1 - 2 * right) / 2
 
@@ -266,9 +267,9 @@ def line_scores(
 ) -> Array:
     r"""Score weights on a line by sums of losses, which one record moves by at most 1, all in one direction.
 
-    A record's loss lies in [0, 1] for all weights. It is clipped to that range and rounded to a lattice that holds both
-    ends, so that sums are exact. One record more lowers each score by its loss. What the odds add is public: `unit` is
-    the difference of scores that counts as one in the exponent of the choice.
+    The loss of a record lies in [0, 1] for all weights. It is clipped to that range and rounded to a lattice that holds
+    both ends, so that sums are exact. One more record lowers each score by its loss. The odds add a public number.
+    `unit` is the difference of scores that counts as one in the exponent of the choice.
     """
     k = len(base)
 
@@ -288,13 +289,13 @@ def line_scores(
             losses.append(np.rint(np.clip(loss, 0.0, 1.0) / _LOSS_STEP).sum())
         return np.array(losses)
 
-    # On the lattice of the losses, so that no rounding of the difference adds to what a record moves.
+    # The sum stays on the lattice of the losses, so that rounding does not add to the sensitivity.
     public = np.rint(unit * np.log(line.odds) / _LOSS_STEP)
     return ((public - exact_sum(block, *data)) * _LOSS_STEP)[None]
 
 
 def newton_sums(step: Step, terms, *arrays: NDArray) -> Array:  # type: ignore[no-untyped-def]
-    """Sum curvature and gradient over records, each rounded before it is summed, so that sums are exact."""
+    """Sum curvature and gradient over records, each rounded before the sum, so that sums are exact."""
     p, unit = step.n_weights, step.factor_step
 
     def block(*parts: NDArray) -> Array:
@@ -309,8 +310,8 @@ def newton_sums(step: Step, terms, *arrays: NDArray) -> Array:  # type: ignore[n
 
 def newton_step(step: Step, released: Array, ridge: float, spread: float) -> Array:
     """Return the change of the weights that maximises the bound, from released sums."""
-    # `ridge`, with `RIDGE_RECORDS` added, holds the weights to their start. `spread`, the standard deviation of the
-    # noise in an entry of the gradient, shrinks the gradient as by James and Stein.
+    # `ridge`, with `RIDGE_RECORDS` added, keeps the weights close to their start. `spread`, the standard deviation of
+    # the noise in an entry of the gradient, shrinks the gradient as by James and Stein.
     curvature, gradient = step.unpack(released)
     square, by_chance = float(gradient @ gradient), step.n_weights * spread**2
     shrunk = 1 - by_chance / square if square > by_chance else 0.0

@@ -622,7 +622,7 @@ def test_a_copy_is_read_and_not_charged(path):
     assert amounts(reader) == [0.25]
     with refused(copied, str(path)):
         reader.spend(0.25)
-    with refused(copied, "still there"):
+    with refused(copied, "still exists"):
         BudgetAccountant.from_ledger(copied, moved=True)
     accountant.spend(0.75)
     # The original is lost, or another ledger is there.
@@ -989,7 +989,7 @@ def test_memory_is_not_charged_in_a_fork():
         lambda: model(accountant).fit(X, Y),
         lambda: pickle.dumps(accountant),
     ):
-        with pytest.raises(BudgetError, match="memory of the process"):
+        with pytest.raises(BudgetError, match="memory of another process"):
             in_child_raises(attempt)
     assert [record.label for record in accountant.records] == ["parent"]
     accountant.spend(0.75)
@@ -1565,7 +1565,7 @@ def test_a_model_outlives_the_memory_that_it_was_charged_to(tmp_path, released):
         lambda: loaded.accountant.records,
         lambda: loaded.accountant.total(),
     ):
-        with pytest.raises(LedgerError, match="temporary ledger of this accountant has gone"):
+        with pytest.raises(LedgerError, match="temporary ledger of this accountant was removed"):
             use()
     assert released == []
     # Saved again, it is the same.

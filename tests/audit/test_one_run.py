@@ -119,7 +119,7 @@ def test_all_checks_come_before_the_charge():
     for wrong in ({"claim": "x"}, {"claim": math.nan}, {"error": 2.0}, {"delta": 2}, {"canaries": 1}):
         with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
             audit_one_run(tree, X, y, **wrong)
-    with pytest.raises(ValueError, match="pass score"):
+    with pytest.raises(ValueError, match="Pass score"):
         audit_one_run(tree, X)
     with pytest.raises(ValueError, match="pass score"):
         audit_one_run(tree, X, np.c_[y, y])
@@ -171,5 +171,5 @@ def test_refusals():
             audit_one_run(LogisticRegression(), X, y, canaries=canaries)
     with pytest.raises(ValueError, match="one number for each record"):
         audit_one_run(LogisticRegression(), X, y, score=lambda m, X, y: 1.0)
-    with pytest.raises(ValueError, match="pass score"):
+    with pytest.raises(ValueError, match="Pass score"):
         audit_one_run(PolynomialFeatures(), X, canaries=2)

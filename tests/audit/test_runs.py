@@ -143,7 +143,7 @@ def test_refusals():
         audit_epsilon(FunctionalMechLinReg(accountant=BudgetAccountant(1.0)), *PAIR)
     with pytest.raises(ValueError, match="n_runs"):
         audit_epsilon(NoisySum(), *PAIR, n_runs=10)
-    with pytest.raises(ValueError, match="pass statistic"):
+    with pytest.raises(ValueError, match="Pass statistic"):
         audit_epsilon(Silent(), *PAIR, n_runs=40)
     for wrong, match in (
         (3, "method fit"),
@@ -154,7 +154,7 @@ def test_refusals():
             audit_epsilon(wrong, *PAIR)
     with pytest.raises(TypeError, match="pass a tuple"):
         audit_epsilon(NoisySum(), [np.zeros((2, 1)), np.zeros(2)], *PAIR[:1])
-    with pytest.raises(ValueError, match="function needs n_jobs=None"):
+    with pytest.raises(ValueError, match="n_jobs must be None for a function"):
         audit_epsilon(lambda X: 1.0, *PAIR, n_jobs=2)
 
 

@@ -380,7 +380,7 @@ def test_bad_parameter_is_named_and_costs_nothing(parameters, error, match):
         (KernelRidge(), ("dual_coef_",), "shapes"),
         (GaussianNB(), ("theta_", "var_"), "predicts by more"),
         (GaussianNB(), ("theta_", "class_prior_"), "predicts by more"),
-        (lambda X: X[:, 0], None, "as many numbers"),
+        (lambda X: X[:, 0], None, "same number of values"),
     ],
     ids=["means", "shapes", "priors", "variances", "function"],
 )

@@ -677,7 +677,7 @@ def test_allocate_splits_over_two_transformers():
 
 
 def test_allocate_refuses_what_hands_rows_on_again():
-    with pytest.raises(ValueError, match="GridSearchCV hands rows"):
+    with pytest.raises(ValueError, match="GridSearchCV passes rows"):
         allocate(GridSearchCV(make_pipeline(UnaryEncoder(3), LogisticRegression()), {}), 1.0)
 
 
@@ -742,7 +742,7 @@ def prefit():
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_allocate_refuses_what_releases_without_a_fit(within, model):
-    with pytest.raises(ValueError, match=f"{within} hands rows"):
+    with pytest.raises(ValueError, match=f"{within} passes rows"):
         allocate(model, 1.0)
 
 
@@ -759,7 +759,7 @@ def test_allocate_refuses_pipelines_that_remember_reports(tmp_path):
     steps = [("u", UnaryEncoder(3)), ("cluster", KMeans(2))]
     inner = Pipeline([("all", Pipeline(steps[:1])), steps[1]], memory=str(tmp_path))
     for model in (Pipeline(steps, memory=str(tmp_path)), make_pipeline(inner, "passthrough")):
-        with pytest.raises(ValueError, match="memory=None"):
+        with pytest.raises(ValueError, match="memory of the pipeline must be None"):
             allocate(model, 1.0)
 
 

@@ -373,7 +373,7 @@ def test_a_search_refuses_entries_that_the_schema_refuses_before_a_charge():
     frame, labels = pd.DataFrame({"age": [0.5] * 39 + [np.nan], "size": 0.5}), ["no", "yes"] * 20
     budget = BudgetAccountant(5.0, 1e-5)
     for model in (DPNaiveBayes(schema=schema), ObjPertLogReg(schema=schema)):
-        with pytest.raises(ValueError, match="do not take") as caught:
+        with pytest.raises(ValueError, match="does not accept") as caught:
             DPGridSearchCV(model, {}, epsilon=4.0, delta=1e-6, accountant=budget).fit(frame, labels)
         assert "39" not in str(caught.value)
     assert not budget.records

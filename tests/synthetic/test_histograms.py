@@ -357,9 +357,9 @@ def test_too_many_cells_are_refused_before_anything_is_spent(n_features):
     ):
         if model.bounds is None and n_features <= 32:
             continue
-        with pytest.raises(ValueError, match="few columns"):
+        with pytest.raises(ValueError, match="fewer columns"):
             model.fit(X, y)
-        with pytest.raises(ValueError, match="few columns"):
+        with pytest.raises(ValueError, match="fewer columns"):
             model.privacy_plan(n_features=n_features)
         with pytest.raises(NotFittedError):
             model.cells()
