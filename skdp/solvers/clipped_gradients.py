@@ -127,10 +127,14 @@ class ClippedGradients:
             return total
         total *= 1 / unit
         exact.add(total.ravel())
+        return self._nearest(exact, lattice).reshape(total.shape)
+
+    def _nearest(self, exact: ExactTotal, lattice: float | None) -> Array:
+        """Return a sum in units of both steps as multiples of `lattice`, or as doubles if it is None or finer."""
+        unit = self._unit * self._row_step
         if lattice is None or lattice <= unit:
-            return (exact.nearest(0) * unit).reshape(total.shape)
-        bits = math.frexp(lattice)[1] - math.frexp(unit)[1]
-        return (exact.nearest(bits) * lattice).reshape(total.shape)
+            return exact.nearest(0) * unit
+        return exact.nearest(math.frexp(lattice)[1] - math.frexp(unit)[1]) * lattice
 
     def _block_total(self, weights: Array, start: int, count: int, rows: NDArray[np.intp] | None) -> Array:
         outputs = self._loss.outputs

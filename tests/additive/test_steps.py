@@ -72,9 +72,10 @@ def test_bundles_add_up_what_their_terms_do():
     assert len(bundles.sizes) < len(sizes)
     assert all(size <= 4096 or size == 5000 for size in bundles.sizes)
     tables = [rng.integers(-9, 9, (2, size)).astype(float) for size in sizes]
-    found = sum(table[:, own] for table, own in zip(bundles.tables(tables), bundles.codes, strict=True))
+    values = np.hstack(tables).T
+    found = sum(table[:, own] for table, own in zip(bundles.tables(values), bundles.codes, strict=True))
     np.testing.assert_array_equal(found, sum(table[:, own] for table, own in zip(tables, codes, strict=True)))
     weights = rng.integers(-9, 9, 1000).astype(float)
     sums = [np.bincount(own, weights, n)[None] for own, n in zip(bundles.codes, bundles.sizes, strict=True)]
-    for own, size, total in zip(codes, sizes, bundles.by_term(sums), strict=True):
-        np.testing.assert_array_equal(total[0], np.bincount(own, weights, size))
+    expected = [np.bincount(own, weights, size) for own, size in zip(codes, sizes, strict=True)]
+    np.testing.assert_array_equal(bundles.by_cell(sums)[:, 0], np.concatenate(expected))
