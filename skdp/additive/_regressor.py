@@ -284,8 +284,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             coef, start = engine.run(session, codes, scaled, cells.total, features)
             tables, intercept = [values[:-1] for values in features.tables(coef[0])], float(start[0])
             if last is not None:
-                moved = Moved.of(engine, features, None, cells.total, bends=True)
-                kept, intercept = without_noise(moved, tables, intercept)
+                kept, intercept = without_noise(engine, features, cells.total, tables, intercept)
                 tables = [kept * values for values in tables]
         line = Line()
         if last is not None:
