@@ -21,15 +21,12 @@ from scipy.sparse import csr_array
 from ..schema.columns import Codes
 from ..sensitivity import ExactTotal, augmented_norm, bits_left, step_of, truncate
 from ..solvers.clipped_gradients import EXACT_ROWS, ClippedGradients
-from ..solvers.losses import GradientLoss
+from ..solvers.losses import GradientLoss, Huber
 from ._groups import Centred
-from ._joint import Bundles
+from ._joint import BLOCK, Bundles
 from ._terms import ROW_BITS, Layout
 
 Array = NDArray[np.float64]
-
-# Records whose derivatives are computed at once, few enough to stay in the processor's cache.
-_BLOCK = 2**13
 
 
 class CellGradients(ClippedGradients):
@@ -58,9 +55,9 @@ class CellGradients(ClippedGradients):
         self._rows = targets
         self._targets = None if loss.signed else targets
         self._signs = np.where(targets == 1, -1.0, 1.0) if loss.signed else None
-        self._few = np.empty((3, _BLOCK))
-        self._predictors = np.empty((loss.outputs, _BLOCK))
-        self._found = np.empty(_BLOCK)
+        # The derivative of Huber's loss is the residual, clipped. It is clipped once, in units of its step.
+        self._in_units = targets * (1 / self._unit) if isinstance(loss, Huber) and loss.outputs == 1 else None
+        self._few = np.empty((3, BLOCK))
 
     def _values(self, weights: Array) -> Array:
         """Return what each cell of each term adds to predictors, of shape (n_cells, outputs)."""
@@ -75,15 +72,21 @@ class CellGradients(ClippedGradients):
         assert rows is None
         bundles, outputs = self._bundles, self._loss.outputs
         tables = bundles.tables(self._values(weights))
-        intercept = self._constant * weights[:, -1:]
-        in_joint = [np.zeros((outputs, size)) for size in bundles.sizes]
-        for start in range(0, len(self._rows), _BLOCK):
-            part = slice(start, start + _BLOCK)
-            codes = [own[part] for own in bundles.codes]
-            z = self._derivatives(intercept, tables, codes, part)
-            for own, size, sums in zip(codes, bundles.sizes, in_joint, strict=True):
-                for output, of_output in zip(z, sums, strict=True):
-                    of_output += np.bincount(own, output, size)
+        # A record is in one joint cell of the first bundle.
+        tables[:, : bundles.sizes[0]] += self._constant * weights[:, -1:]
+        if self._in_units is not None:
+            tables *= 1 / self._unit
+        in_joint = np.zeros_like(tables)
+        first = 0
+        for block, transposed in bundles.blocks:
+            part = slice(first, first + block.shape[0])
+            z = np.empty((outputs, block.shape[0]))
+            for k, table in enumerate(tables):
+                z[k] = block @ table
+            self._clip_derivatives(z, part)
+            for sums, output in zip(in_joint, z, strict=True):
+                sums += transposed @ output
+            first = part.stop
         left = bundles.by_cell(in_joint)
         if len(self._rows) <= EXACT_ROWS:
             return self._in_features(left) * self._unit
@@ -100,29 +103,24 @@ class CellGradients(ClippedGradients):
         whole = sums[self._of_term[0]].sum(axis=0)
         return np.column_stack([self._of_cells(sums), self._constant * whole])
 
-    def _derivatives(self, intercept: Array, tables: list[Array], codes: list[NDArray[np.intp]], part: slice) -> Array:
-        """Return clipped derivatives of a block of records, in units of their step."""
-        count = len(codes[0])
-        z, found = self._predictors[:, :count], self._found[:count]
-        z[:] = intercept
-        for own, table in zip(codes, tables, strict=True):
-            for output, values in zip(z, table, strict=True):
-                # All codes are within the table, so that nothing is clipped; it takes less time than a check.
-                output += values.take(own, out=found, mode="clip")
-        if self._signs is not None:
-            z *= self._signs[part]
-        self._loss.differentiate(z, None if self._targets is None else self._targets[part])
-        z *= 1 / self._unit
+    def _clip_derivatives(self, z: Array, part: slice) -> None:
+        """Replace predictors of a block of records by clipped derivatives, in units of their step."""
         most = self._most if np.ndim(self._most) == 0 else self._most[part]
+        if self._in_units is not None:
+            z -= self._in_units[part]
+        else:
+            if self._signs is not None:
+                z *= self._signs[part]
+            self._loss.differentiate(z, None if self._targets is None else self._targets[part])
+            z *= 1 / self._unit
         if self._loss.outputs == 1:
             np.minimum(z, most, out=z)
-            np.maximum(z, -most, out=z)
+            np.maximum(z, np.negative(most, out=self._few[0, : z.shape[1]]), out=z)
         else:
             z *= self._factors(z, most)
         np.trunc(z, out=z)
         if self._signs is not None:
             z *= self._signs[part]
-        return z
 
 
 class CentredGradients(CellGradients):
