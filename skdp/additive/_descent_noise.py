@@ -95,7 +95,10 @@ def _together(features: Centred, t: int) -> Array:
     groups = enumerate(features.layout.groups)
     parts = [features.bin_rows(k)[group.bins] for k, group in groups if group.term == t and not _is_wide(group)]
     rows = np.hstack([np.empty((features.layout.sizes[t], 0)), *parts])
-    return np.linalg.qr(rows.T, mode="r").T if rows.shape[1] > len(rows) else rows
+    if rows.shape[1] <= len(rows):
+        return rows
+    triangle: Array = np.asarray(np.linalg.qr(rows.T, mode="r"))
+    return triangle.T
 
 
 def _with_none(rows: Array) -> Array:

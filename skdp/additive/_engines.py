@@ -44,6 +44,7 @@ from ..solvers.objective_perturbation import KAPPA_BITS, effective_weight, plan,
 from ..solvers.regularised import Geometry, checked_weight, linear_rule, noise_multiplier, solve
 from ..solvers.regularised import Parameters as LinearParameters
 from ..solvers.scaling import Scaling
+from ..solvers.threads import blas_threads
 from ._gradients import CellGradients, CentredGradients
 from ._groups import MEAN_CURVATURE, Centred, GroupedLayout
 from ._objective import MOST_CELLS, CellObjective
@@ -143,7 +144,8 @@ class ObjectiveEngine:
             if rows is not None:
                 return solve(rows, labels, geometry, weight, b, tau, _MAX_ITER)
             objective = CellObjective(layout, codes, labels, geometry.loss, weight, 1.0, b.reshape(geometry.shape[1:]))
-            return certified_minimizer(objective, tau, _MAX_ITER)
+            with blas_threads(b.size):
+                return certified_minimizer(objective, tau, _MAX_ITER)
 
         return linear_rule(release_minimiser(session, minimise, self.parameters, geometry, weight), geometry)
 
@@ -253,7 +255,8 @@ class GradientEngine:
             most = self.descent.max_norm if self.epsilon < math.inf else math.inf
             gradients = CentredGradients(features, codes, targets, self.loss, most)
         path = Path(self.descent, np.zeros(self.descent.shape), count, mechanism.scale)
-        weights = path.follow(gradients, session.steps(GRADIENTS, codes.shape[1]), mechanism)
+        with blas_threads(self.layout.n_features):
+            weights = path.follow(gradients, session.steps(GRADIENTS, codes.shape[1]), mechanism)
         return rule_of(weights, self.descent.settings)
 
     def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:

@@ -20,6 +20,7 @@ from ..release.theorems import Theorem
 from ..schema.columns import Codes
 from ..sensitivity import solver_slack_sensitivity
 from ..solvers.certified import certified_minimizer
+from ..solvers.threads import blas_threads
 from ._engines import ObjectiveEngine
 from ._groups import Centred, GroupedLayout, default_weights, learned_weights, mean_squares
 from ._weighted import WeightedLogLoss, WeightedObjective
@@ -167,8 +168,9 @@ class Fitted:
         objective = WeightedObjective(
             self.features, codes, target, loss, own.weight, self.ridge, b[None], largest_start
         )
-        theta = session.release(solution, certified_minimizer(objective, own.tau, _MAX_ITER)[0])
-        return replace(self, theta=theta)
+        with blas_threads(own.size):
+            found = certified_minimizer(objective, own.tau, _MAX_ITER)[0]
+        return replace(self, theta=session.release(solution, found))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,9 @@ out. See the user guide for why that is what noise and penalty should be measure
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -93,15 +94,15 @@ class Term:
         return out
 
 
-def term_of(columns: Columns, which: tuple[int, ...], smoothness: float) -> Term:
-    """Return the term of a column, or of a pair of columns."""
+def term_of(columns: Columns, which: tuple[int, ...], rows_of: Callable[[int, bool], Array]) -> Term:
+    """Return the term of a column, or of a pair of columns, from a function that returns the rows of cells."""
     maps, parts = [], []
     for j in which:
         size, ordered = columns.sizes[j], columns.ordered[j]
         cells = merged(size, PAIR_CELLS if ordered and len(which) > 1 else size)
         n_cells = int(cells.max(initial=-1)) + 1
         maps.append(np.append(cells, n_cells).astype(np.int32))
-        parts.append(cell_rows(n_cells, ordered, smoothness))
+        parts.append(rows_of(n_cells, ordered))
     rows = product_rows(parts)
     return Term(which, tuple(maps), np.vstack([rows, np.zeros((1, rows.shape[1]))]))
 
@@ -132,7 +133,9 @@ class Layout:
     @classmethod
     def of(cls, columns: Columns, smoothness: float) -> Layout:
         which = [(j,) for j in range(len(columns.kinds))] + list(columns.pairs)
-        return cls(tuple(term_of(columns, own, smoothness) for own in which))
+        # Most columns have equally many cells.
+        rows_of = cache(lambda n_cells, ordered: cell_rows(n_cells, ordered, smoothness))
+        return cls(tuple(term_of(columns, own, rows_of) for own in which))
 
     @cached_property
     def slices(self) -> tuple[slice, ...]:

@@ -8,7 +8,7 @@ import pytest
 from skdp import DPAdditiveClassifier
 from skdp.additive._engines import LIMIT, GradientEngine
 from skdp.additive._groups import MEAN_CURVATURE
-from skdp.additive._joint import Bundles
+from skdp.additive._joint import BLOCK, Bundles
 from skdp.additive._terms import Layout
 from skdp.solvers.losses import LogLoss, SoftmaxLogLoss
 
@@ -67,15 +67,16 @@ def test_eigenvalues_are_those_of_independent_records():
 def test_bundles_add_up_what_their_terms_do():
     rng = np.random.default_rng(1)
     sizes = [7, 5000, 30, 2, 64, 100, 3]
-    codes = np.stack([rng.integers(size, size=1000) for size in sizes]).astype(np.int32)
+    codes = np.stack([rng.integers(size, size=BLOCK + 1000) for size in sizes]).astype(np.int32)
     bundles = Bundles(codes, sizes)
     assert len(bundles.sizes) < len(sizes)
     assert all(size <= 4096 or size == 5000 for size in bundles.sizes)
     tables = [rng.integers(-9, 9, (2, size)).astype(float) for size in sizes]
-    values = np.hstack(tables).T
-    found = sum(table[:, own] for table, own in zip(bundles.tables(values), bundles.codes, strict=True))
+    joint = bundles.tables(np.hstack(tables).T)
+    found = np.hstack([np.stack([block @ table for table in joint]) for block, _ in bundles.blocks])
     np.testing.assert_array_equal(found, sum(table[:, own] for table, own in zip(tables, codes, strict=True)))
-    weights = rng.integers(-9, 9, 1000).astype(float)
-    sums = [np.bincount(own, weights, n)[None] for own, n in zip(bundles.codes, bundles.sizes, strict=True)]
+    weights = rng.integers(-9, 9, codes.shape[1]).astype(float)
+    parts = zip(bundles.blocks, np.split(weights, [BLOCK]), strict=True)
+    sums = sum(transposed @ part for (_, transposed), part in parts)
     expected = [np.bincount(own, weights, size) for own, size in zip(codes, sizes, strict=True)]
-    np.testing.assert_array_equal(bundles.by_cell(sums)[:, 0], np.concatenate(expected))
+    np.testing.assert_array_equal(bundles.by_cell(sums[None])[:, 0], np.concatenate(expected))
