@@ -33,6 +33,7 @@ from ._groups import FINE_PAIR_CELLS, GroupedLayout
 from ._plans import COUNTS, Before, release_cells
 from ._rounds import Choice, Fitted, RoundsEngine
 from ._rounds_noise import noise_in_scores, rounds_noise
+from ._sampling_noise import without_sampling
 from ._scores import curvatures, logits
 from ._terms import Layout
 from ._uncertainty import Pseudo
@@ -218,7 +219,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     (150, 4, 3)
     """
 
-    _released = AdditiveModel._released | {"C_", "margin_", "rounds_", "_group_weights"}
+    _released = AdditiveModel._released | {"C_", "margin_", "rounds_", "_group_weights", "_kept"}
     _public = frozenset({"term_columns_", "_columns", "_layout", "_engine"})
 
     def __init__(
@@ -340,7 +341,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         cells = release_cells(session, columns, records.X, shape.names, labels=True)
         codes = layout.codes(cells.codes)
         used = engine.chosen(session, cells.total) if isinstance(engine, Choice) else engine
-        weights = np.empty((0, 0))
+        weights, kept = np.empty((0, 0)), np.empty(0)
         if isinstance(used, RoundsEngine):
             shares = used.layout.probabilities(cells.counts, noise)
             fits = used.run(session, codes, records.y, shares, cells.total)
@@ -350,10 +351,12 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         else:
             own = layout.in_bins(codes, used.layout) if isinstance(layout, GroupedLayout) else codes
             if isinstance(used, GradientEngine):
-                coef, intercept = used.within(cells.counts, cells.total).run(session, own, records.y, cells.total)
+                within = used.within(cells.counts, cells.total)
+                coef, intercept = within.run(session, own, records.y, cells.total)
+                tables, kept = without_sampling(within, coef, intercept, cells.counts, cells.total)
             else:
                 coef, intercept = used.run(session, own, records.y)
-            tables = used.layout.values(coef)
+                tables = used.layout.values(coef)
             tables = layout.in_cells(tables, used.layout) if isinstance(layout, GroupedLayout) else tables
         steps = isinstance(used, GradientEngine)
         return {
@@ -362,6 +365,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
             "_coef": coef,
             "_offset": intercept,
             "_group_weights": weights,
+            "_kept": kept,
             "C_": None if steps else used.weight,
             "margin_": 0.0 if steps else used.offset,
             "rounds_": used.n_rounds if isinstance(used, RoundsEngine) else 0,
@@ -445,7 +449,11 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
             used = used.within(self.cell_counts_, self.n_samples_estimate_)
             most = used.descent.max_norm / used.descent.settings.row_norm
         bends = curvatures(scores[:, 0] if len(self.classes_) == 2 else scores, self.margin_, float(most))
-        return used.spread(pseudo, self._coef, used.plan(), bends)
+        spread = used.spread(pseudo, self._coef, used.plan(), bends)
+        if not isinstance(used, GradientEngine):
+            return spread
+        kept = np.append(np.repeat(self._kept, [term.width for term in used.layout.terms]), 1.0)
+        return [kept[:, None] * own for own in spread]
 
     def decision_function(self, X: Any) -> Array:
         """Return the sum of each row's terms and the intercept.

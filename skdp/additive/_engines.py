@@ -270,9 +270,19 @@ class GradientEngine:
 
     def sizes_along(self, bends: Array, count: float) -> Array:
         """Return standard deviations of the result along eigenvectors of the second derivative, for its eigenvalues."""
+        shares = self._moves_along(bends, count)
+        sizes: Array = self.mechanism.scale * np.sqrt((shares**2).sum(axis=0))
+        return sizes
+
+    def response_along(self, bends: Array, count: float) -> Array:
+        """Return how far a gradient of 1 in all steps moves the result along eigenvectors, for their eigenvalues."""
+        response: Array = np.abs(self._moves_along(bends, count).sum(axis=0))
+        return response
+
+    def _moves_along(self, bends: Array, count: float) -> Array:
+        """Return how far a gradient of 1 in one step moves the result, of shape (n_steps, n_eigenvalues)."""
         # The noise of each step decays by a recursion. The result averages over the remaining noise of all steps.
-        noise = self.mechanism.scale
-        length = (eta(self.descent, noise / count) if self.rate is None else self.rate) / count
+        length = (eta(self.descent, self.mechanism.scale / count) if self.rate is None else self.rate) / count
         first = self.n_steps - max(1, math.ceil(_AVERAGED * self.n_steps))
         # Longer steps than are stable do not occur, whatever the pseudo-records say.
         bends = np.clip(length * bends, 0.0, 2 * _STABLE * (1 + _MOMENTUM))
@@ -285,8 +295,8 @@ class GradientEngine:
         total = np.array(sums)
         steps = np.arange(self.n_steps)
         shares = total[self.n_steps - steps] - total[np.maximum(first - steps, 0)]
-        sizes: Array = noise * np.sqrt((shares**2).sum(axis=0)) / (self.n_steps - first)
-        return sizes
+        out: Array = shares / (self.n_steps - first)
+        return out
 
 
 @dataclass(frozen=True, eq=False)

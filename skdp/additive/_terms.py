@@ -10,7 +10,7 @@ out. See the user guide for why that is what noise and penalty should be measure
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -32,8 +32,8 @@ PAIR_CELLS = 16
 #: multiplier.
 ROUGHNESS = 0.5
 
-# Covariances of more features than this are taken to have equal eigenvalues, for which the noise is largest.
-_MOST_EIGENVALUES = 256
+#: Covariances of more features than this are taken to have equal eigenvalues, for which the noise is largest.
+MOST_EIGENVALUES = 256
 
 #: Entries of rows are rounded towards 0 to this many bits, so that no row grows beyond its length.
 ROW_BITS = 20
@@ -174,18 +174,23 @@ class Layout:
     def spectrum(self, counts: list[Array]) -> Array:
         """Return eigenvalues of the covariance of features, as if terms were independent, from released counts."""
         out = []
+        for _, rows in self.centred_rows(counts):
+            width = rows.shape[1]
+            if width <= MOST_EIGENVALUES:
+                out.append(np.maximum(np.linalg.eigvalsh(rows.T @ rows), 0.0))
+            else:
+                out.append(np.full(width, float((rows**2).sum()) / width))
+        return np.concatenate(out)
+
+    def centred_rows(self, counts: list[Array]) -> Iterator[tuple[Array, Array]]:
+        """Yield, for each term, shares of cells by released counts, and the centred rows times the roots of these."""
         for term in self.terms:
             shares = [
                 np.bincount(own[:-1], _shares(counts[j]), minlength=int(own[-1]))
                 for own, j in zip(term.maps, term.columns, strict=True)
             ]
             weights = shares[0] if len(shares) == 1 else np.outer(*shares).ravel()
-            rows = np.sqrt(weights)[:, None] * (term.rows[:-1] - weights @ term.rows[:-1])
-            if term.width <= _MOST_EIGENVALUES:
-                out.append(np.maximum(np.linalg.eigvalsh(rows.T @ rows), 0.0))
-            else:
-                out.append(np.full(term.width, float((rows**2).sum()) / term.width))
-        return np.concatenate(out)
+            yield weights, np.sqrt(weights)[:, None] * (term.rows[:-1] - weights @ term.rows[:-1])
 
     def values(self, weights: Array) -> list[Array]:
         """Return what each cell of each term adds to the predictors, of shape (n_cells, outputs)."""
