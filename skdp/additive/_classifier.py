@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from ..accounting import PrivacyCost
+from ..accounting import PrivacyCost, gaussian_mu
 from ..checks.data import labelled_data
 from ..checks.params import check_choice, check_classes, check_integer, check_positive
 from ..mechanisms import coordinate_variance
@@ -31,7 +31,7 @@ from ._engines import GradientEngine, ObjectiveEngine, mechanism_of
 from ._fine import check_fine_cells, fine_cells_of, refined, split_for_pairs
 from ._groups import FINE_PAIR_CELLS, GroupedLayout
 from ._plans import COUNTS, Before, release_cells
-from ._rounds import Choice, Fitted, RoundsEngine
+from ._rounds import LEAST_MU, LESS, Choice, Fitted, RoundsEngine
 from ._rounds_noise import noise_in_scores, rounds_noise
 from ._sampling_noise import without_sampling
 from ._scores import curvatures, logits
@@ -108,7 +108,9 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         Number of perturbed objectives whose records have weights, for two classes and a positive `delta`. With 0, there
         is one objective without weights. With 1, features have mean 0 by the released counts, and losses of records in
         rare cells have smaller weights. With 2, a first objective learns the weights of columns for a second one.
-        ``"auto"`` takes 2, or 0 if the released number of records is small for `epsilon`. Other fits ignore it.
+        ``"auto"`` takes 2, or 0 if the released number of records is small for `epsilon`. With ``solver="auto"`` and
+        the defaults of `C` and `margin`, 0 then means gradient steps, unless the number is very small. Other fits
+        ignore it.
     fine_cells : dict, default=None
         Cells of ordered columns that are finer than their bins, by position or name, where public knowledge gives them:
         the step between values, such as 1 for whole numbers; ``"log"`` for cells of a width of 1 % of the value, and of
@@ -317,7 +319,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     def _plan_rounds(
         self, parameters: Parameters, columns: Columns, coarse: Columns
     ) -> tuple[PrivacyGuarantee, Design]:
-        _, C, margin = self._check_own()
+        solver, C, margin = self._check_own()
         epsilon, delta = parameters.epsilon, parameters.delta
         finer = [j for j, (n, m) in enumerate(zip(columns.sizes, coarse.sizes, strict=True)) if n > m]
         columns = split_for_pairs(columns, FINE_PAIR_CELLS, finer)
@@ -329,7 +331,10 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         if not (self._chooses() and parameters.private):
             return before.and_then(rounds.plan()), (columns, layout, rounds)
         plain, _ = self._prepared(parameters, coarse)
-        choice = Choice(ObjectiveEngine(epsilon, delta, before.share, plain, 2, C, margin), rounds)
+        steps = None
+        if solver == "auto" and C is None and margin is None and gaussian_mu(epsilon, delta) >= LEAST_MU:
+            steps = GradientEngine(epsilon, delta, before.share + LESS, plain, LogLoss(), parameters.n_steps)
+        choice = Choice(ObjectiveEngine(epsilon, delta, before.share, plain, 2, C, margin), steps, rounds)
         return before.and_then(choice.plan()), (columns, layout, choice)
 
     def _measure(
@@ -349,16 +354,18 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
             coef, intercept = np.stack([fit.theta for fit in fits]), np.array([sum(fit.intercept for fit in fits)])
             weights = np.stack([fit.features.weights for fit in fits])
         else:
-            own = layout.in_bins(codes, used.layout) if isinstance(layout, GroupedLayout) else codes
+            plain = used.layout
+            assert isinstance(plain, Layout)
+            own = layout.in_bins(codes, plain) if isinstance(layout, GroupedLayout) else codes
             if isinstance(used, GradientEngine):
-                within = used.within(cells.counts, cells.total)
+                counts = _counts_for(layout, cells.counts)
+                within = used.within(counts, cells.total)
                 coef, intercept = within.run(session, own, records.y, cells.total)
-                tables, kept = without_sampling(within, coef, intercept, cells.counts, cells.total)
+                tables, kept = without_sampling(within, coef, intercept, counts, cells.total)
             else:
                 coef, intercept = used.run(session, own, records.y)
-                tables = used.layout.values(coef)
-            tables = layout.in_cells(tables, used.layout) if isinstance(layout, GroupedLayout) else tables
-        steps = isinstance(used, GradientEngine)
+                tables = plain.values(coef)
+            tables = layout.in_cells(tables, plain) if isinstance(layout, GroupedLayout) else tables
         return {
             **self._fitted_terms(tables, intercept, cells, columns, layout, shape.n_classes == 2),
             "_engine": engine,
@@ -366,15 +373,16 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
             "_offset": intercept,
             "_group_weights": weights,
             "_kept": kept,
-            "C_": None if steps else used.weight,
-            "margin_": 0.0 if steps else used.offset,
+            "C_": None if isinstance(used, GradientEngine) else used.weight,
+            "margin_": 0.0 if isinstance(used, GradientEngine) else used.offset,
             "rounds_": used.n_rounds if isinstance(used, RoundsEngine) else 0,
         }
 
     @property
     def _found_by(self) -> ObjectiveEngine | GradientEngine | RoundsEngine:
         """The engine that found the curves."""
-        return self._engine.of(self.rounds_) if isinstance(self._engine, Choice) else self._engine
+        engine = self._engine
+        return engine.of(self.rounds_, self.C_ is None) if isinstance(engine, Choice) else engine
 
     def _check_own(self) -> tuple[str, float | None, float | None]:
         solver = check_choice(self.solver, "solver", SOLVERS)
@@ -418,8 +426,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
             return rounds_noise(self._restored(used), codes, self.n_samples_estimate_, counts)
         if isinstance(layout, GroupedLayout):
             assert isinstance(used.layout, Layout)
-            by_bin: list[Any] = [np.bincount(bins, weights=own) for bins, own in zip(layout.bins, counts, strict=True)]
-            found = self._noise_of(used.layout, layout.in_bins(codes, used.layout), by_bin)
+            found = self._noise_of(used.layout, layout.in_bins(codes, used.layout), _counts_for(layout, counts))
             return tuple(layout.in_cells(own, used.layout) for own in found)
         return super()._noise_in_cells(codes)
 
@@ -446,7 +453,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         scores = pseudo.features @ self._coef.T + self._offset
         most = np.inf
         if isinstance(used, GradientEngine):
-            used = used.within(self.cell_counts_, self.n_samples_estimate_)
+            used = used.within(_counts_for(self._layout, self.cell_counts_), self.n_samples_estimate_)
             most = used.descent.max_norm / used.descent.settings.row_norm
         bends = curvatures(scores[:, 0] if len(self.classes_) == 2 else scores, self.margin_, float(most))
         spread = used.spread(pseudo, self._coef, used.plan(), bends)
@@ -476,3 +483,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
 
     def _logits(self, X: Any) -> Array:
         return logits(self.decision_function(X), self.margin_)
+
+
+def _counts_for(layout: AnyLayout, counts: list[Array]) -> list[Array]:
+    """Return counts in the bins of gradient steps, which have no finer cells."""
+    return layout.counts_in_bins(counts) if isinstance(layout, GroupedLayout) else counts

@@ -21,7 +21,7 @@ from ..schema.columns import Codes
 from ..sensitivity import solver_slack_sensitivity
 from ..solvers.certified import certified_minimizer
 from ..solvers.threads import blas_threads
-from ._engines import ObjectiveEngine
+from ._engines import GradientEngine, ObjectiveEngine
 from ._groups import Centred, GroupedLayout, default_weights, learned_weights, mean_squares
 from ._weighted import WeightedLogLoss, WeightedObjective
 
@@ -34,8 +34,13 @@ FIRST_ROUND = 0.25
 #: parameter. With fewer records, the ratio falls with this power of their number.
 RATIO, MANY, POWER = 2.5, 40.0, 0.3
 
-#: With fewer records than this over the GDP parameter, records have no weights under rounds="auto".
-FEW = 400.0
+#: With fewer records than the second number over the GDP parameter, records have no weights under rounds="auto". Steps
+#: are taken instead. With fewer than the first number over it, or with a smaller GDP parameter than `LEAST_MU`, for
+#: which the margin counts most, there is one objective without weights.
+FEWEST, FEW, LEAST_MU = 40.0, 400.0, 0.1
+
+#: Part of the budget by which steps cost less than what is reserved for them, so that rounding does not matter.
+LESS = 2.0**-36
 
 #: Kappa without noise.
 LARGEST_KAPPA = 100.0
@@ -260,9 +265,10 @@ class RoundsEngine:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Choose between two rounds and one objective without weights, by the released number of records."""
+    """Choose between two rounds, steps, and one objective without weights, by the released number of records."""
 
     plain: ObjectiveEngine
+    steps: GradientEngine | None
     rounds: RoundsEngine
 
     @property
@@ -271,18 +277,22 @@ class Choice:
         mu = gaussian_mu(self.rounds.epsilon, self.rounds.delta)
         return GaussianEvent(mu * math.sqrt(1 - self.rounds.reserved) * (1 - 2.0**-41))
 
-    def of(self, n_rounds: int) -> ObjectiveEngine | RoundsEngine:
-        """Return the engine with so many rounds."""
+    def of(self, n_rounds: int, in_steps: bool) -> ObjectiveEngine | GradientEngine | RoundsEngine:
+        """Return the engine with so many rounds, or with steps."""
+        if in_steps:
+            assert self.steps is not None
+            return self.steps
         return self.rounds if n_rounds else self.plain
 
     def plan(self) -> PrivacyGuarantee:
         release = Release(CURVES, Reserved(self.event), 1 - self.rounds.reserved, _THEOREM)
         return PrivacyGuarantee(self.rounds.epsilon, self.rounds.delta, (self.event,), (release,))
 
-    def chosen(self, session: ReleaseSession, count: float) -> ObjectiveEngine | RoundsEngine:
+    def chosen(self, session: ReleaseSession, count: float) -> ObjectiveEngine | GradientEngine | RoundsEngine:
         """Return the engine for a released number of records, and plan its releases."""
-        few = count * gaussian_mu(self.rounds.epsilon, self.rounds.delta) < FEW
-        engine = self.of(0 if few else self.rounds.n_rounds)
+        records = count * gaussian_mu(self.rounds.epsilon, self.rounds.delta)
+        in_steps = self.steps is not None and FEWEST <= records < FEW
+        engine = self.of(0 if records < FEW else self.rounds.n_rounds, in_steps)
         guarantee = engine.plan()
         session.refine(CURVES, guarantee.releases, guarantee.events)
         return engine

@@ -190,7 +190,10 @@ class Layout:
                 for own, j in zip(term.maps, term.columns, strict=True)
             ]
             weights = shares[0] if len(shares) == 1 else np.outer(*shares).ravel()
-            yield weights, np.sqrt(weights)[:, None] * (term.rows[:-1] - weights @ term.rows[:-1])
+            yield (
+                np.asarray(weights, dtype=np.float64),
+                np.sqrt(weights)[:, None] * (term.rows[:-1] - weights @ term.rows[:-1]),
+            )
 
     def values(self, weights: Array) -> list[Array]:
         """Return what each cell of each term adds to the predictors, of shape (n_cells, outputs)."""
