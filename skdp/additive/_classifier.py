@@ -360,7 +360,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
             if isinstance(used, GradientEngine):
                 counts = _counts_for(layout, cells.counts)
                 within = used.within(counts, cells.total)
-                coef, intercept = within.run(session, own, records.y, cells.total)
+                coef, intercept, _ = within.run(session, own, records.y, cells.total)
                 tables, kept = without_sampling(within, coef, intercept, counts, cells.total)
             else:
                 coef, intercept = used.run(session, own, records.y)

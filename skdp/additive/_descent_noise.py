@@ -107,7 +107,7 @@ def _with_none(rows: Array) -> Array:
 
 
 def without_noise(
-    engine: GradientEngine, features: Centred, count: float, tables: list[Array], intercept: float
+    engine: GradientEngine, features: Centred, count: float, tables: list[Array], intercept: float, alone: Array | None, cell_noise: float
 ) -> tuple[float, float]:
     """Return a factor for all curves, and the intercept: what noise explains is left out, unless curves show more."""
     # Columns are taken to be independent, as the released counts do not tell. Features of different terms are then
@@ -126,7 +126,15 @@ def without_noise(
         return 1.0, intercept
     # The variance is 0 where all curves are zeros.
     kept = max(0.0, 1.0 - noise / variance) if variance > 0 else 0.0
-    return kept, intercept + (1 - kept) * sum(means)
+    lone = intercept + sum(means)
+    if alone is not None:
+        # The mean of the curves is not known, because counts are noisy. Steps of the intercept alone have found the mean
+        # of the targets as well, with the noise of some steps. The two are averaged by their variances.
+        by_counts = sum(float(own @ own) for own in tables) * (cell_noise / count) ** 2
+        by_steps = (engine.mechanism.scale / (count * features.layout.constant)) ** 2 / engine.lone_steps
+        part = by_counts / (by_counts + by_steps) if by_counts > 0 else 0.0
+        lone += part * (float(alone[0]) - lone)
+    return kept, kept * intercept + (1 - kept) * lone
 
 
 def spectra(features: Centred) -> list[Array]:

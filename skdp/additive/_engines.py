@@ -218,6 +218,11 @@ class GradientEngine:
         return self.descent.settings.constant
 
     @property
+    def lone_steps(self) -> int:
+        """Number of steps of the intercept alone whose intercepts are averaged."""
+        return self.descent.lone_steps - self.descent.lone_steps // 2
+
+    @property
     def step_mu(self) -> float:
         """Sensitivity over noise in one step."""
         if self.epsilon == math.inf:
@@ -244,8 +249,8 @@ class GradientEngine:
         targets: NDArray,
         count: float,
         features: Centred | None = None,
-    ) -> tuple[Array, Array]:
-        """Return coefficients and intercepts; of centred features, if there are any."""
+    ) -> tuple[Array, Array, Array | None]:
+        """Return coefficients and intercepts; and the intercepts without curves, if features are centred."""
         mechanism = self.mechanism
         if features is None:
             assert isinstance(self.layout, Layout)
@@ -257,7 +262,7 @@ class GradientEngine:
         path = Path(self.descent, np.zeros(self.descent.shape), count, mechanism.scale)
         with blas_threads(self.layout.n_features):
             weights = path.follow(gradients, session.steps(GRADIENTS, codes.shape[1]), mechanism)
-        return rule_of(weights, self.descent.settings)
+        return *rule_of(weights, self.descent.settings), path.alone
 
     def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
         """Return how far the noise moves coefficients, for the curvature of pseudo-records; see `term_noise`."""

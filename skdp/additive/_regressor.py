@@ -281,10 +281,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         else:
             assert isinstance(layout, GroupedLayout)
             features = Centred.by_default(layout, layout.probabilities(cells.counts, noise), _LEAST_SQUARE)
-            coef, start = engine.run(session, codes, scaled, cells.total, features)
+            coef, start, alone = engine.run(session, codes, scaled, cells.total, features)
             tables, intercept = [values[:-1] for values in features.tables(coef[0])], float(start[0])
             if last is not None:
-                kept, intercept = without_noise(engine, features, cells.total, tables, intercept)
+                kept, intercept = without_noise(engine, features, cells.total, tables, intercept, alone, noise)
                 tables = [kept * values for values in tables]
         line = Line()
         if last is not None:
