@@ -9,7 +9,65 @@ from pathlib import Path
 import skdp
 
 HERE = Path(__file__).resolve().parent
+# The gallery imports `conf.style_of_figures` by name, also in other processes.
+sys.path.insert(0, str(HERE))
 EXAMPLES = HERE.parent / "examples"
+
+# The page of the user guide for each package, and for classes that have another.
+GUIDE = {
+    "accounting": "accounting",
+    "additive": "additive",
+    "allocate": "accounting",
+    "audit": "auditing",
+    "cluster": "kmeans",
+    "decomposition": "pca",
+    "local": "local",
+    "make_private_pipeline": "meta_estimators",
+    "model_selection": "model_selection",
+    "naive_bayes": "naive_bayes",
+    "neural_network": "neural_network",
+    "preprocessing": "preprocessing",
+    "schema": "schema",
+    "stats": "statistics",
+    "synthetic": "histograms",
+    "tree": "trees",
+}
+GUIDE |= {
+    "AdditiveTermsDisplay": "additive",
+    "DPSGDClassifier": "gradient_descent",
+    "DPSGDRegressor": "gradient_descent",
+    "ExpMechERM": "erm",
+    "FunctionalMechLinReg": "functional_mechanism",
+    "FunctionalMechLogReg": "functional_mechanism",
+    "LedgerDisplay": "ledger",
+    "ObjPertLogReg": "objective_perturbation",
+    "ObjPertSVC": "objective_perturbation",
+    "OutputPertLogReg": "output_perturbation",
+    "OutputPertSVC": "output_perturbation",
+    "PATEClassifier": "pate",
+    "SampleAggregate": "sample_aggregate",
+    "model_card": "model_cards",
+}
+
+
+def style_of_figures(gallery_conf, name):
+    """Set the look of the gallery's figures: colours that are told apart by everyone (Okabe and Ito), readable text."""
+    import matplotlib.pyplot as plt
+
+    colours = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
+    plt.rcParams.update(
+        {
+            "axes.prop_cycle": plt.cycler(color=colours),
+            "axes.spines.right": False,
+            "axes.spines.top": False,
+            "figure.dpi": 100,
+            "figure.figsize": (7, 4),
+            "font.size": 11,
+            "image.cmap": "cividis",
+            "savefig.bbox": "tight",
+        }
+    )
+
 
 project = "skdp"
 author = "The skdp developers"
@@ -20,6 +78,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
     "myst_parser",
     "numpydoc",
     "sphinx_copybutton",
@@ -32,8 +91,10 @@ exclude_patterns = ["_build", "_templates", "benchmarks"]
 default_role = "literal"
 
 # API pages
+toc_object_entries_show_parents = "hide"
 autosummary_generate = True
 autodoc_typehints = "none"
+autosummary_context = {"guide": GUIDE}
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
@@ -67,6 +128,10 @@ sphinx_gallery_conf = {
     "subsection_order": [f"../examples/{name}" for name in ("models", "choices", "trust")],
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
+    "backreferences_dir": "generated/backreferences",
+    "doc_module": ("skdp",),
+    "reset_modules": ("matplotlib", "conf.style_of_figures"),
+    "image_srcset": ["2x"],
     # As many scripts at once as the builder has processes (-j).
     "parallel": True,
     "show_memory": False,
@@ -103,6 +168,12 @@ def skip_member(app, what, name, obj, skip, options):
     return True if routing or of_python or inherited.split(".")[0] == "sklearn" else None
 
 
+def allow_missing_figures(app, config):
+    """Build without the gallery (-D plot_gallery=0), whose figures the user guide shows."""
+    if str(config.plot_gallery) in ("0", "False"):
+        config.suppress_warnings.append("image.not_readable")
+
+
 def write_benchmarks(app):
     """Make the tables and plots of the benchmark page from the files of results."""
     subprocess.run([sys.executable, EXAMPLES / "benchmarks" / "harness" / "report.py"], check=True)
@@ -110,5 +181,6 @@ def write_benchmarks(app):
 
 def setup(app):
     """Connect the handlers of this file."""
+    app.connect("config-inited", allow_missing_figures)
     app.connect("builder-inited", write_benchmarks)
     app.connect("autodoc-skip-member", skip_member)

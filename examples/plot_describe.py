@@ -11,13 +11,6 @@ table with one budget, look at one question more closely, and keep the rest of t
 # ----------------------
 # The schema states bounds and categories, which come from the questionnaire. Nothing of it is read from the table.
 
-import sys
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
-
 import numpy as np
 import pandas as pd
 

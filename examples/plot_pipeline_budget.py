@@ -1,29 +1,21 @@
 """
-One budget for a pipeline: how much for the preparation?
-========================================================
+One budget for a pipeline
+=========================
 
-Scaling that is learned from private records is a release, as a model is, and both come out of one budget. Here we learn
-how ``allocate`` splits it, what the ledger then says, and which part is best left to the preparation: little, as a
-rule, but not too little.
+A scaler that learns from private records makes a release, as a classifier does. Both are charged to one budget. This
+example splits a budget among the steps of a pipeline with ``allocate``, reads the ledger, and measures which part of
+the budget the preparation should get.
 """
 
 # %%
 # Six laboratory values
 # ---------------------
-# Simulated: results of six tests of 5,000 people, and who was admitted to hospital. Public is what the instruments can
-# show, which is printed on them. Sodium and haemoglobin vary symmetrically about some value within. Of the other four,
-# nearly all results are in a small part of the range, near zero, and they are skewed.
+# The records are simulated. They are the results of six laboratory tests of 5,000 people, and who was admitted to
+# hospital. The range of each instrument is printed on it, and is therefore public. The values of sodium and haemoglobin
+# are symmetric, with a centre well within the range. The other four columns are skewed. Nearly all of their values are
+# in a small part of the range, near zero.
 
-import os
-import sys
-import tempfile
 import warnings
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -41,7 +33,7 @@ EPSILON, DELTA = 0.3, 1e-6
 
 
 def patients(n, rng):
-    """Draw results, and who was admitted."""
+    """Draw test results and labels: 1 for admitted people."""
     Z = rng.normal(size=(n, 6))
     X = np.column_stack([140 + 4 * Z[:, 0], 14 + 1.7 * Z[:, 1], np.exp(Z[:, 2:] * [1.2, 0.4, 0.7, 1.0])])
     X[:, 2:] *= [5, 1, 25, 100]
@@ -54,18 +46,18 @@ X, y = patients(5000, rng)
 X_test, y_test = patients(20_000, rng)
 
 # %%
-# Two preparations, and a classifier
-# ----------------------------------
-# ``DPStandardScaler`` learns means and variances of the first two columns, and ``DPQuantileBinner`` bins of the others,
-# on a grid that is finer near zero. Both are private steps. The scaled columns are mostly between -2 and 2, and each
-# binned one has one 1 among its indicators: few rows are longer than 3.
+# A pipeline with two private steps before the classifier
+# -------------------------------------------------------
+# ``DPStandardScaler`` learns means and variances of the first two columns. ``DPQuantileBinner`` learns bins of the
+# other four columns, on a grid that is finer near zero. Both are private steps. The scaled columns are mostly between
+# -2 and 2, and each binned column becomes indicators, of which one is 1. Therefore few rows have a norm above 3.
 #
-# ``allocate`` finds the private steps, sets what each may spend, and hands them the accountant. Weights are parts of
-# the budget.
+# ``allocate`` finds the private steps, sets the budget of each, and gives them the accountant. The weights are parts of
+# the total budget.
 
 
 def pipeline():
-    """Return the pipeline, with nothing allocated."""
+    """Return the pipeline before a budget is allocated."""
     columns = make_column_transformer(
         (DPStandardScaler(bounds=(LOWER[:2], UPPER[:2])), [0, 1]),
         (DPQuantileBinner(8, bounds=(LOWER[2:], UPPER[2:]), scale="symlog"), [2, 3, 4, 5]),
@@ -81,10 +73,10 @@ model = pipeline()
 print(allocate(model, EPSILON, DELTA, weights={SCALER: 1, BINNER: 1, CLASSIFIER: 8}, accountant=budget))
 
 # %%
-# What the ledger says
-# --------------------
-# One fit of the pipeline is three charges. Their epsilons add up to more than 0.3, and yet together they cost no more:
-# with a positive delta it is not epsilons that add up.
+# The ledger
+# ----------
+# One fit of the pipeline makes three charges. Their epsilons add up to more than 0.3, but the composed total is 0.3,
+# because with ``delta > 0`` epsilons do not simply add up.
 
 model.fit(X, y)
 for record in budget.records:
@@ -93,10 +85,10 @@ print(f"  {'sum of epsilons':<17} epsilon {sum(record.cost.epsilon for record in
 print(f"  {'composed':<17} epsilon {budget.total().epsilon:.4f}, delta {budget.total().delta:g}")
 
 # %%
-# Where the budget went
-# ---------------------
-# Bars show parts of the budget, and the numbers in them the epsilon of a step. Without a delta, a tenth of the budget
-# is a tenth of epsilon. With one it is more than a quarter of it.
+# The epsilon of each step
+# ------------------------
+# The length of a bar is the part of the budget, and the number in it is the epsilon of the step. Without a delta, a
+# tenth of the budget is a tenth of epsilon. With a delta, a tenth of the budget is more than a quarter of epsilon.
 
 ways = {
     "equal weights": (None, DELTA),
@@ -116,15 +108,15 @@ for row, (weights, delta) in enumerate(ways.values()):
         bar.set_label(None if row else step.estimator)
         left += step.weight
 axis.set_yticks(-np.arange(len(ways)), ways)
-axis.set(xlabel="part of the budget", xlim=(0, 1), title=f"The epsilon of each step, of {EPSILON:g} in all")
+axis.set(xlabel="part of the budget", xlim=(0, 1), title=f"The epsilon of each step; the total is {EPSILON:g}")
 axis.spines[["top", "right"]].set_visible(False)
 where.legend(loc="outside lower center", ncols=3, fontsize=9)
 
 # %%
 # A step that is not private
 # --------------------------
-# ``allocate`` also names what learns from the records and pays nothing. With ``StandardScaler`` the guarantee would be
-# about the classifier alone.
+# ``allocate`` also warns about steps that learn from the records without a charge. With ``StandardScaler``, the
+# guarantee would only cover the classifier.
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -132,14 +124,15 @@ with warnings.catch_warnings(record=True) as caught:
 print("warning:", caught[0].message)
 
 # %%
-# Bounds that are bought before
-# -----------------------------
-# ``private_bounds`` looks for the range of each column among powers of two, which are public: here from an eighth to
-# 16,384, and zero. It is a function, not a step: its charge is made first, and ``allocate`` splits what remains.
+# Private bounds
+# --------------
+# ``private_bounds`` finds a range for each column. The ends of the range are public powers of two, here from an eighth
+# to 16,384, or zero. It is a function and not a step of the pipeline. Therefore it is charged first, and ``allocate``
+# splits the rest.
 
 
 def with_bounds(part):
-    """Spend a part of the budget on bounds, the rest on a classifier, and fit it."""
+    """Release bounds with a part of the budget, and fit a classifier with the rest."""
     budget = BudgetAccountant(epsilon=EPSILON, delta=DELTA)
     price = gaussian_epsilon(part**0.5 * gaussian_mu(EPSILON, DELTA), DELTA)
     bounds = private_bounds(X, epsilon=price, delta=DELTA, exponents=(-3, 14), accountant=budget)
@@ -154,18 +147,19 @@ for name, low, high in zip(["sodium", "haemoglobin", "CRP", "creatinine", "ALT",
 print(budget)
 
 # %%
-# Accuracy by share
-# -----------------
-# Now the part of the preparation goes from a fiftieth to nine tenths. Three preparations: the pipeline above, where
-# scaler and bins share it; a ``DPStandardScaler`` for all six columns; and ``private_bounds``. Points are means over
-# three fits with fresh noise, and bars go from the least to the largest. ``BoundsScaler`` is free, and takes the
-# instruments' ranges. The test rows are simulated too.
+# Accuracy by the part of the preparation
+# ---------------------------------------
+# The preparation gets between a fiftieth and nine tenths of the budget. The figure compares three preparations: the
+# pipeline above, where scaler and bins share the part equally; a ``DPStandardScaler`` for all six columns; and
+# ``private_bounds``. Marks are means over three fits with fresh noise, and bars go from the lowest to the highest
+# accuracy. ``BoundsScaler`` uses the public ranges of the instruments and nothing of the budget. The test rows are
+# simulated, too.
 
 PARTS = [0.02, 0.1, 0.3, 0.6, 0.9]
 
 
 def by_steps(model, preparation):
-    """Return a function that allocates a part to the preparation, and fits three times."""
+    """Return a function that allocates a part of the budget to the preparation and scores three fits."""
 
     def accuracies(part):
         weights = {name: part / len(preparation) for name in preparation} | {CLASSIFIER: 1 - part}
@@ -194,31 +188,25 @@ for k, ((name, accuracies), style) in enumerate(zip(preparations.items(), ["C0o-
     )
     print(f"{name}:", *(f"{mean:.3f}" for mean in means))
 unlearned = np.mean([free.fit(X, y).score(X_test, y_test) for _ in range(3)])
-axis.axhline(unlearned, color="k", linestyle=":", linewidth=1, label="BoundsScaler, free")
-print(f"BoundsScaler, free: {unlearned:.3f}")
-axis.set(xlabel="part of the budget that the preparation has", ylabel="accuracy on fresh records", ylim=(0.4, 0.9))
+axis.axhline(unlearned, color="k", linestyle=":", linewidth=1, label="BoundsScaler, no charge")
+print(f"BoundsScaler, no charge: {unlearned:.3f}")
+axis.set(xlabel="part of the budget for the preparation", ylabel="accuracy on fresh records", ylim=(0.4, 0.9))
 axis.set_title(f"5,000 records, epsilon {EPSILON:g}, delta {DELTA:g} for all steps together")
 axis.set_xticks(PARTS, [f"{part:g}" for part in PARTS])
 axis.legend(fontsize=9, loc="lower right")
 axis.grid(axis="y", color="0.92")
 
 # %%
-# Scaler and bins, each for the columns that it suits, are content with a tenth or less: a few numbers are learned, and
-# from all records at once. What they get beyond that is taken from the classifier, and at the right too little is left
-# for it. A scaler for all columns gains slowly, since its noise is in units of the wide ranges. ``private_bounds`` has
-# a cliff at the left: with a fiftieth, some bounds are next to zero, and what is beyond is clipped. Which preparation
-# is chosen counts for more than the split.
+# Scaler and bins need a tenth of the budget or less, because they learn a few numbers from all records. More budget for
+# them leaves less for the classifier. At the right end, the classifier has too little. The scaler for all columns gains
+# slowly, because its noise is proportional to the wide ranges. With a fiftieth of the budget, ``private_bounds``
+# returns some bounds close to zero, so that larger values are clipped. The choice of the preparation matters more than
+# the split.
 #
-# To take away: give the preparation a tenth. Take public bounds where they are near what records need, a scaler where
-# they are ten times too wide, and bins where a column is skewed. ``private_bounds`` is for ranges of which nothing is
-# known, and for many records.
-#
-# See :ref:`preprocessing`, and :ref:`ledger` for budgets that outlive a script.
-#
-# Run as a script, it leaves the pictures in files.
+# Summary
+# -------
+# Give the preparation about a tenth of the budget. Use public bounds if they are close to the range of the records, a
+# scaler if they are ten times too wide, and bins if a column is skewed. ``private_bounds`` is for many records with
+# unknown ranges. :ref:`preprocessing` describes these estimators, and :ref:`ledger` budgets that outlive a script.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"pipeline_budget": where, "pipeline_shares": shares}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

@@ -1,30 +1,22 @@
 """
-Text: which words does a private model learn?
-=============================================
+Text: classify complaints with hashed words
+===========================================
 
-Words make thousands of columns, and a vocabulary that is read off the texts gives away who wrote a rare word. Hashed
-columns need no vocabulary. Here we learn to route complaints with a private model, how many columns pay at which
-epsilon, and which words the model learns: the common ones. What a few people wrote is drowned, and this is what privacy
-is for.
+A vocabulary that is learned from private texts reveals who wrote a rare word. Hashed columns need no vocabulary. This
+example sorts complaints with private classifiers, measures how many columns to use at each epsilon, and shows which
+words a private model learns. It learns common words and not the words of single persons.
 """
 
 # %%
-# Complaints
-# ----------
-# Simulated: 3000 complaints about bills or about repairs. They are no English, only words in some order: fillers that
-# anybody uses; one to three words that are typical of one of the two (in one case in five, of the wrong one); and in
-# every other one the number of a product, which is about bills or about repairs, each. Few products are common, and
-# most have a handful of complaints.
-
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
+# Simulated complaints
+# --------------------
+# The table has 3,000 simulated complaints about bills or about repairs. A complaint is a random sequence of words:
+#
+# - four to eight filler words, which are the same for both labels
+# - one to three words that are typical of a label, in one case in five of the wrong label
+# - in every second complaint, the number of a product; each product belongs to one label.
+#
+# A few products are common. Most products have only a handful of complaints.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -41,13 +33,13 @@ PRODUCTS = np.array([[f"{name}{number}" for number in range(100, 200)] for name 
 
 
 def by_rank(size, n, rng):
-    """Draw ranks below a size; each is about as common as one over it."""
+    """Draw ranks below a size, with probabilities proportional to one over the rank."""
     weights = 1 / np.arange(1, size + 1)
     return rng.choice(size, n, p=weights / weights.sum())
 
 
 def complaints(n, rng):
-    """Draw texts, and what they are about: 0 for bills, 1 for repairs."""
+    """Draw texts and labels: 0 for bills, 1 for repairs."""
     y = rng.integers(2, size=n)
     about = np.where(rng.uniform(size=(n, 3)) < 0.8, y[:, None], 1 - y[:, None])
     typical = WORDS[about, by_rank(WORDS.shape[1], (n, 3), rng)]
@@ -69,14 +61,14 @@ for text, label in zip(texts[:4], y[:4], strict=True):
 # %%
 # Columns without a vocabulary
 # ----------------------------
-# ``HashingVectorizer`` sends each word to one of a given number of columns, by a public function. It learns nothing,
-# and so costs nothing; ``TfidfVectorizer`` would learn words and their frequencies, and give them away. It also scales
-# each row to length 1 (``norm="l2"``), whatever its words, so that 1 is the ``data_norm``. (For rows that come without
-# that, there is :class:`~skdp.preprocessing.NormClipper`.) Words may share a column: the fewer columns, the more they
-# do.
+# ``HashingVectorizer`` maps each word to one of a given number of columns by a public function. It learns nothing from
+# the texts, and therefore uses nothing of the budget. ``TfidfVectorizer`` would learn words and their frequencies, and
+# reveal them. ``HashingVectorizer`` also scales each row to norm 1 (``norm="l2"``). Therefore ``data_norm=1``. (For
+# other rows, use :class:`~skdp.preprocessing.NormClipper`.) Two words may share a column. With fewer columns, more
+# words share one.
 #
-# Accuracy is counted on fresh complaints, which are nobody's. Delta is 1e-6. Gradient descent takes 50 steps in place
-# of 500: a little less accurate, and quicker. Points are means over two fits.
+# The accuracy is measured on fresh simulated complaints. Delta is 1e-6. Gradient descent takes 50 steps in place of
+# 500, which is faster and a little less accurate. Marks are means over two fits.
 
 
 def hashed(texts, n_columns):
@@ -117,7 +109,7 @@ for name, make, epsilon, style in curves:
         scores.append(np.mean([make(epsilon).fit(X, y).score(X_test, y_test) for _ in range(repeats)]))
     axis.plot(COLUMNS, scores, style, markersize=4, label=name)
     print(f"{name:<22}" + "".join(f"{score:7.3f}" for score in scores))
-axis.set(xscale="log", xlabel="columns that words are hashed to", ylabel="accuracy on fresh complaints")
+axis.set(xscale="log", xlabel="hashed columns", ylabel="accuracy on fresh complaints")
 axis.set_xticks(COLUMNS, COLUMNS)
 axis.minorticks_off()
 axis.set_title("3,000 complaints")
@@ -125,16 +117,18 @@ axis.grid(axis="y", color="0.93")
 sizes.legend(loc="outside lower center", ncols=4, fontsize=8)
 
 # %%
-# Without privacy, more columns are better, since fewer words share one. Gradient descent keeps most of that: what noise
-# does in columns of rare words is felt in few complaints. ``FunctionalMechLogReg`` adds noise to the moments of all
-# pairs of columns, and from some dozens of columns on, at small epsilon, gains little or loses. Columns also cost time.
-# A few hundred are enough here; they are a public choice, made before the texts are seen.
+# Without privacy, more columns are better, because fewer words share one. Gradient descent keeps most of this
+# advantage, because noise in the columns of rare words changes few predictions. ``FunctionalMechLogReg`` adds noise to
+# the moments of all pairs of columns. At small epsilon, it gains little or loses from a few dozen columns on. More
+# columns also increase the time of a fit. A few hundred columns are enough here. Choose their number before you look at
+# the texts, so that the number is public.
 #
-# Which words are learned
-# -----------------------
-# A model is asked about complaints of a single word, and is right if it says what the word is about. To keep words
-# apart, there are 1024 columns. Words are grouped by the number of complaints that hold them; a word that nothing is
-# known about is decided by chance, or by another that shares its column. Private lines are means over six fits.
+# Words that a model learns
+# -------------------------
+# Each model now predicts the label of single words. A prediction is right if it is the label that the word belongs to.
+# There are 1,024 columns, so that few words share one. The words are grouped by the number of complaints with the word.
+# For an unknown word, the prediction is random, or it depends on another word in the same column. Private lines are
+# means over six fits.
 
 X = hashed(texts, 1024)
 vocabulary = np.concatenate([WORDS, PRODUCTS], axis=1)
@@ -142,12 +136,12 @@ about = np.repeat([0, 1], vocabulary.shape[1])
 vocabulary = vocabulary.ravel()
 counts = np.array([sum(word in text.split() for text in texts) for word in vocabulary])
 EDGES = [0, 1, 2, 4, 8, 16, 64, np.inf]
-NAMES = ["0", "1", "2-3", "4-7", "8-15", "16-63", "64-"]
+NAMES = ["0", "1", "2-3", "4-7", "8-15", "16-63", "64+"]
 group = np.searchsorted(EDGES, counts, side="right") - 1
 
 
 def right(model):
-    """Return, for each group of words, how many a model gets right."""
+    """Return for each group the part of words with a right prediction."""
     found = model.fit(X, y).predict(hashed(vocabulary, 1024)) == about
     return [np.mean(found[group == k]) for k in range(len(NAMES))]
 
@@ -161,29 +155,24 @@ for name, make, epsilon, style in curves:
     parts = np.mean([right(make(epsilon)) for _ in range(1 if make is public else 6)], axis=0)
     axis.plot(range(len(NAMES)), parts, style, markersize=5, label=name.removesuffix(", descent"))
     print(f"{name:<26}" + "".join(f"{part:7.2f}" for part in parts))
-axis.axhline(0.5, color="0.6", linewidth=1, zorder=0)
+axis.axhline(0.5, color="0.6", linewidth=1, zorder=0, label="guessing")
 axis.set_xticks(range(len(NAMES)), NAMES)
-axis.set(xlabel="complaints that hold the word, of 3,000", ylabel="part of words that are right", ylim=(0.3, 1.03))
+axis.set(xlabel="complaints with the word, of 3,000", ylabel="part of words with a right prediction", ylim=(0.3, 1.03))
 axis.legend(fontsize=9, loc="lower right")
 
 # %%
-# One complaint is enough for the model without privacy to get most words right: from its weights, one can see what a
-# single person wrote. The private ones know nothing of words that one, two or three people wrote. They guess. At
-# epsilon 3, it takes some ten complaints for a word to be known, at 1 some thirty, and at 0.3 a hundred. That is no
-# weakness of the mechanism. It is the promise, seen from the inside: what few wrote cannot be told from the model.
+# One complaint is enough for the model without privacy to learn most words. Its weights reveal the words of a single
+# person. The private models guess for words that one, two or three people wrote. They learn a word from about ten
+# complaints at epsilon 3, from about thirty at epsilon 1, and from about a hundred at epsilon 0.3. The guarantee has
+# this effect on purpose: the model hardly depends on the words of a few people.
 #
-# It also says what is lost. Products of which few complain are routed as if they had no number. If that matters,
-# epsilon has to be larger, or complaints more; a better model cannot help.
+# The guarantee also has a price. The models do not learn the products with few complaints. Only a larger epsilon or
+# more complaints can change this. A better model cannot.
 #
-# To take away: hash words, or take a public list of them. Scale rows to length 1. Take gradient descent for many
-# columns, and as many columns as time admits.
-#
-# See :ref:`gradient_descent`, and :ref:`preprocessing` for what else is public.
-#
-# Run as a script, it leaves the pictures in files.
+# Summary
+# -------
+# Hash words, or use a public list of words. Scale rows to norm 1. Use gradient descent for many columns, and as many
+# columns as the time of a fit allows. :ref:`gradient_descent` describes the classifier, and :ref:`preprocessing` other
+# public transformations.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"text_columns": sizes, "text_words": learned}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

@@ -21,14 +21,12 @@ SHOWN_ELSEWHERE |= {"RecordedRelease", "TRUSTED_TYPES"}
 
 def referenced():
     """Give what the reference lists, but for exceptions, by the name it is imported under."""
-    found, package = {}, None
-    for line in REFERENCE.read_text(encoding="utf-8").splitlines():
-        if match := re.fullmatch(r"\.\. (?:current)?module:: (\S+)", line):
-            package = importlib.import_module(match[1])
-        elif (match := re.fullmatch(r"   (\w+)", line)) and match[1] not in SHOWN_ELSEWHERE:
-            value = getattr(package, match[1])
-            if not (isinstance(value, type) and issubclass(value, BaseException)):
-                found[f"{package.__name__}.{match[1]}"] = value
+    found = {}
+    for name in re.findall(r"^   ~?([\w.]+)$", REFERENCE.read_text(encoding="utf-8"), flags=re.MULTILINE):
+        package, _, short = f"skdp.{name}".rpartition(".")
+        value = getattr(importlib.import_module(package), short)
+        if short not in SHOWN_ELSEWHERE and not (isinstance(value, type) and issubclass(value, BaseException)):
+            found[f"{package}.{short}"] = value
     return found
 
 

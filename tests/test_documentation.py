@@ -14,8 +14,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from sklearn.base import is_classifier
 
 from skdp.exceptions import PrivacyAssumptionWarning
+from tests import supported_inputs
+from tests.estimators import ONE_EACH
 
 ROOT = Path(__file__).resolve().parents[1]
 # What builds leave in docs/ is made from the docstrings and from examples/.
@@ -29,7 +32,7 @@ SCRIPTS = ["README.md", "docs/index.rst", "docs/getting_started.rst"]
 NOT_RUN = {
     (
         "docs/developer/add_an_estimator.rst",
-        'THEOREM = Theorem("Naive Bayes", 1)  # the page of the user guide, and the number of the theorem on it',
+        "# The page of the user guide, and the number of the theorem on it.",
     ): "a sketch",
     ("docs/user_guide/from_diffprivlib.rst", "# diffprivlib"): "needs another library",
 }
@@ -118,3 +121,11 @@ def test_no_block_is_left_out():
     assert neither == set(NOT_RUN)
     assert all(blocks(name) for name in SCRIPTS)
     assert not any(">>> " in "\n".join(body) for name in SCRIPTS for _, body in blocks(name))
+
+
+def test_the_table_of_supported_inputs_is_that_of_the_estimators():
+    written = (ROOT / "docs" / "user_guide" / "supported_inputs.inc").read_text(encoding="utf-8")
+    assert written == supported_inputs.table()
+    for estimator in ONE_EACH:
+        if is_classifier(estimator) and supported_inputs.takes(estimator, "sample_weight"):
+            assert "class_weight" in estimator.get_params(deep=False), type(estimator).__name__

@@ -665,6 +665,7 @@ STATISTICS = {
     "value_counts": {"delta": 1e-6},
     "proportion": {},
     "ttest_ind": {"by": "a", **_PEOPLE},
+    "mannwhitneyu": {"by": "a", **_PEOPLE},
     "group_by": {"by": "a", **_PEOPLE},
 }
 

@@ -1,10 +1,10 @@
-"""Audits of diffprivlib's models with skdp.audit: which claims stand, and which do not.
+"""Audit diffprivlib's models with skdp.audit, to see which claimed epsilons are refuted.
 
-Run where diffprivlib can be imported (it needs scikit-learn 1.7 or older):
+Run it where diffprivlib can be imported (it needs scikit-learn 1.7 or older):
 
     python examples/benchmarks/audit_peers.py [--runs 2000]
 
-The neighbours differ in one record that is replaced, which is the relation that diffprivlib's models are for.
+The neighbouring data sets differ in one replaced record. This is the relation that diffprivlib's models use.
 """
 
 import argparse
@@ -19,14 +19,14 @@ warnings.filterwarnings("ignore")
 
 
 def replaced(X, y, row, label):
-    """The two data sets whose first record differs."""
+    """Return two data sets with a different first record."""
     other, labels = X.copy(), y.copy()
     other[0], labels[0] = row, label
     return (X, y), (other, labels)
 
 
 def cases():
-    """Name, model, pair of neighbours, and statistic; None for all numbers that a fit leaves behind."""
+    """Yield name, model, pair of neighbours, and statistic, which is None for all fitted numbers."""
     zeros = np.zeros((20, 1))
     pair = replaced(zeros, np.zeros(20), 1.0, 1.0)
     for bounds in ((-1.0, 1.0), (0.0, 1.0)):

@@ -1,8 +1,8 @@
-"""Time of noisy gradient descent, as ratios in one process: to a plain NumPy loop, to a prototype, and to itself.
+"""Time of noisy gradient descent in one process, as a ratio to a plain NumPy loop and to a prototype, and its growth.
 
-Interleaved rounds, one thread; the median of the rounds' ratios. Both sides take the same numbers of steps, over the
-same features in batches of the same expected size, with momentum. The plain loop shuffles, adds no noise and clips
-nothing; the prototype samples, clips and adds noise of NumPy's generator.
+The rounds are interleaved, with one thread, and the result is the median of the ratios. Both sides take the same
+numbers of steps over the same features, in batches of the same expected size, with momentum. The plain loop shuffles,
+adds no noise and clips nothing. The prototype samples, clips and adds noise of NumPy's generator.
 
     OMP_NUM_THREADS=1 python examples/benchmarks/descent_speed.py [epochs | growth]
 """
@@ -27,14 +27,14 @@ BATCHES = (256, 4096)
 
 
 def timed(action):
-    """Seconds that a call takes."""
+    """Return the seconds of a call."""
     start = time.perf_counter()
     action()
     return time.perf_counter() - start
 
 
 def problem(n_rows, n_features, n_classes=2, seed=0):
-    """Rows in the unit ball, and labels that depend on them."""
+    """Return rows in the unit ball, and labels that depend on them."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(0, 1, (n_rows, n_features)) / math.sqrt(n_features)
     scores = (X - X.mean(axis=0)) @ rng.normal(size=(n_features, n_classes)) * 20
@@ -42,7 +42,7 @@ def problem(n_rows, n_features, n_classes=2, seed=0):
 
 
 def plain(X, y, batch, epochs, rate=0.1, momentum=0.9, seed=0):
-    """Shuffled mini-batches without privacy."""
+    """Run shuffled mini-batches without privacy."""
     rng = np.random.default_rng(seed)
     X = np.column_stack([X, np.full(len(X), 0.3)])
     w, v = np.zeros(X.shape[1]), np.zeros(X.shape[1])
@@ -59,7 +59,7 @@ def plain(X, y, batch, epochs, rate=0.1, momentum=0.9, seed=0):
 
 
 def prototype(X, y, batch, epochs, clip=0.3, noise=1.0, rate=0.1, seed=0):
-    """Poisson samples, clipping and floating-point noise, as one would first write it."""
+    """Run Poisson samples, clipping and floating-point noise, in a simple implementation."""
     rng = np.random.default_rng(seed)
     X = np.column_stack([X, np.full(len(X), 0.3)])
     n, d = X.shape
@@ -79,7 +79,7 @@ def prototype(X, y, batch, epochs, clip=0.3, noise=1.0, rate=0.1, seed=0):
 
 
 def private(X, y, batch, epochs, n_classes=2):
-    """The estimator, with the same number of steps."""
+    """Run the estimator with the same number of steps."""
     n = len(X)
     steps = epochs * math.ceil(n / batch)
     return DPSGDClassifier(
@@ -110,7 +110,7 @@ def epochs():
 
 
 def growth():
-    """Print how time and memory grow with rows, columns and classes: exponents for a factor of four."""
+    """Print the growth of time and memory with rows, columns and classes: exponents for a factor of four."""
     base = {"n_rows": 50_000, "n_features": 50, "n_classes": 2}
 
     def cost(**sizes):

@@ -1,11 +1,10 @@
-"""Scores of estimators on tables that are difficult to learn from, relative to a model that ignores the features.
+"""Scores of estimators on difficult tables, relative to a model that ignores the features.
 
     python examples/benchmarks/difficult.py fit [--estimators DPNaiveBayes ...] [--draws 2]
     python examples/benchmarks/difficult.py report
 
-``fit`` writes a row for each fit to ``docs/benchmarks/difficult.csv``, in place of earlier rows of the same
-estimators and tables.
-``report`` makes the table of the user guide, ``docs/user_guide/difficult_tables.inc``, from that file.
+``fit`` writes a row for each fit to ``docs/benchmarks/difficult.csv``. It replaces earlier rows of the same estimators
+and tables. ``report`` makes the table of the user guide, ``docs/user_guide/difficult_tables.inc``, from this file.
 """
 
 import argparse
@@ -64,7 +63,7 @@ def bounded(table):
 
 
 def normed(table):
-    """Rows are scaled to [-1, 1] first."""
+    """Return ``data_norm`` for rows that are scaled to [-1, 1]."""
     return {"data_norm": math.sqrt(table.X.shape[1])}
 
 
@@ -77,7 +76,7 @@ def n_train(table):
 
 
 def public_rows(table):
-    """Return rows that are not for training, without labels, as `scaled` scales them."""
+    """Return public rows without labels, scaled like those of `scaled`."""
     lower, upper = table.bounds
     rows = np.clip(table.X[n_train(table) :][:500], lower, upper)
     return (2 * rows - lower - upper) / (upper - lower)
@@ -104,7 +103,7 @@ def two_classes(table):
 
 
 class NoisyMean(RegressorMixin, BaseEstimator):
-    """The mean of the targets, released with the whole budget: what a private constant model can reach at most."""
+    """The mean of the targets, released with the whole budget. It is the limit for a private constant model."""
 
     def __init__(self, bounds_y, epsilon, delta, random_state):
         self.bounds_y = bounds_y
@@ -287,7 +286,7 @@ CASES = {
 
 
 def tables():
-    """Yield names and tables. Two thirds of the rows are for training, or 200 of a table with few rows."""
+    """Yield names and tables. Two thirds of the rows are for training, or 200 rows of a small table."""
     for kind in KINDS:
         # The generator divides the number of rows by 25.
         yield kind, difficult(kind, 25 * (FEW + 2000) if kind == "few_rows" else N_ROWS)

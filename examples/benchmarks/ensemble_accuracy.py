@@ -1,10 +1,12 @@
-"""Accuracy of PATE beside models trained by private gradients, and how the error of sample and aggregate falls.
+"""Accuracy of PATE and of models trained with private gradients, and the errors of sample and aggregate.
 
-Usage: python examples/benchmarks/ensemble_accuracy.py {digits,adult,blocks} [n_splits]
+    python examples/benchmarks/ensemble_accuracy.py {digits,adult,blocks} [n_splits]
 
 digits: scikit-learn's 1797 digits; 50 % private, 30 % public without labels, 20 % for the test.
-adult:  Adult, as `skdp.datasets.load_adult` finds it; 70 % private, 5000 public, 20 % for the test.
-blocks: linear regression on made-up data; errors of the noise and in all, by the number of blocks.
+
+adult: Adult, from `skdp.datasets.load_adult`; 70 % private, 5000 public, 20 % for the test.
+
+blocks: linear regression on simulated data; errors from the noise and total errors, by the number of blocks.
 """
 
 import sys
@@ -28,7 +30,7 @@ DELTA = 1e-5
 
 
 def rows(name, X, y, n_public, n_splits, teachers):
-    """Print mean test accuracy by model and epsilon."""
+    """Print the mean test accuracy by model and epsilon."""
     classes = np.unique(y)
     norm = float(np.sqrt(X.shape[1])) if name == "digits" else float(np.sqrt(13))
     print(f"{'':44s}" + "".join(f"{f'epsilon={e:g}':>13s}" for e in EPSILONS))
@@ -100,7 +102,7 @@ def adult(n_splits):
 
 
 def blocks(n_splits):
-    """Coefficients of 5 features from 50000 records, bounded by [-2, 2]; errors are root mean squares."""
+    """Print root mean square errors of coefficients of 5 features from 50000 records, bounded by [-2, 2]."""
     n, d, runs = 50_000, 5, 10 * n_splits
     X, y, truth = make_regression(n, d, noise=1.0, coef=True, random_state=0)
     y, truth = y / 100, truth / 100

@@ -1,6 +1,8 @@
-"""How long the exponential mechanism over a ball takes, against objective perturbation and the functional mechanism.
+"""Time of the exponential mechanism over a ball, and of objective perturbation and the functional mechanism.
 
-Run as ``python examples/benchmarks/erm_speed.py``. Each line is a median of fits to data that scikit-learn makes up.
+    python examples/benchmarks/erm_speed.py
+
+Each line is a median of fits to data that scikit-learn simulates.
 """
 
 from statistics import median

@@ -1,6 +1,7 @@
 """Fit time of the private classifiers, as a ratio to scikit-learn's, in one process.
 
-Interleaved rounds; the ratio of each round, and the median. The certificate is timed by itself.
+The rounds are interleaved. The script prints the ratio of each round and the median. The certificate is timed
+separately.
 
     python examples/benchmarks/fit_speed.py [n_samples n_features]
 """
@@ -19,7 +20,7 @@ ROUNDS = 9
 
 
 def timed(action):
-    """Seconds that a call takes."""
+    """Return the seconds of a call."""
     start = time.perf_counter()
     action()
     return time.perf_counter() - start

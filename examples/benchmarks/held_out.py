@@ -1,4 +1,4 @@
-"""Scores of private estimators on tables that no constant of this library was chosen on, and their time.
+"""Scores and times of private estimators on tables that were not used to choose any constant of this library.
 
     python examples/benchmarks/held_out.py fit [--estimators DPNaiveBayes ...] [--tables fair ...]
     python examples/benchmarks/held_out.py report
@@ -6,8 +6,8 @@
 
 The tables are those of statsmodels, and one that is simulated from a published regression. Bounds and categories are
 from the documentation of statsmodels and from general knowledge, and never from the records. ``fit`` writes a row for
-each fit to ``docs/benchmarks/held_out.csv``, in place of earlier rows of the same estimators and tables. ``report``
-makes the table of the user guide, ``docs/user_guide/held_out_tables.inc``, from that file. ``speed`` needs no table.
+each fit to ``docs/benchmarks/held_out.csv``. It replaces earlier rows of the same estimators and tables. ``report``
+makes the table of the user guide, ``docs/user_guide/held_out_tables.inc``, from this file. ``speed`` needs no table.
 
     python -m pip install statsmodels==0.15.0 interpret-core==0.7.8
 """
@@ -278,7 +278,7 @@ def calibration_error(y, labels, probabilities):
 
 
 def scores(model, table, X, y):
-    """Return scores on records that the model was not fitted to."""
+    """Return scores on held-out records."""
     if table.is_regression:
         target = table.schema.target
         return {"r2": r2_score(y, np.clip(model.predict(X), target.low, target.high))}

@@ -1,6 +1,6 @@
-"""What a charge costs: charges a second in memory and on disk, and how reading a ledger grows with its length.
+"""Rate of charges in memory and on disk, and the time to read a ledger by its length.
 
-One process. The file is made in the current directory, on whatever disk that is; a durable charge waits for the disk.
+The script uses one process. The ledger is made in the current directory, and a durable charge waits for its disk.
 
     python examples/benchmarks/ledger_speed.py [number of records]
 """
@@ -19,7 +19,7 @@ COST = PrivacyCost(gaussian_epsilon(MU, 1e-5), 1e-5, (GaussianEvent(MU),))
 
 
 def seconds(action, repeats=1):
-    """Time of one call."""
+    """Return the time of one call."""
     start = time.perf_counter()
     for _ in range(repeats):
         action()
@@ -27,7 +27,7 @@ def seconds(action, repeats=1):
 
 
 def charges_a_second(accountant, number):
-    """Rate of equal charges."""
+    """Return the rate of equal charges."""
     return 1 / seconds(lambda: accountant.charge(COST), number)
 
 

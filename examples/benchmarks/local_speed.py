@@ -1,7 +1,7 @@
-"""How long it takes to randomise rows in the local model, against plain NumPy noise, and a peer if there is one.
+"""Time to randomise rows in the local model, for skdp, plain NumPy noise, and a peer if it is installed.
 
-Prints the quickest of three runs, for a million values and an epsilon of 1. The peer is diffprivlib, whose mechanisms
-take one value at a time; it is timed on a thousandth of them.
+The script prints the fastest of three runs, for a million values and an epsilon of 1. The peer is diffprivlib. Its
+mechanisms take one value at a time, and are timed on a thousandth of the values.
 """
 
 import time
@@ -22,7 +22,7 @@ K = 64
 
 
 def quickest(call, repeats=3):
-    """Seconds of the quickest of a few runs."""
+    """Return the seconds of the fastest of a few runs."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -32,13 +32,13 @@ def quickest(call, repeats=3):
 
 
 def plain_response(codes, rng):
-    """Randomised response by NumPy's generator."""
+    """Run randomised response with NumPy's generator."""
     keep = rng.random(len(codes)) < (np.e - 1) / (np.e - 1 + K)
     return np.where(keep, codes, rng.integers(K, size=len(codes)))
 
 
 def plain_bits(codes, rng):
-    """Optimised unary encoding by NumPy's generator."""
+    """Run optimised unary encoding with NumPy's generator."""
     bits = rng.random((len(codes), K), dtype=np.float32) < 1 / (np.e + 1)
     bits[np.arange(len(codes)), codes] = rng.random(len(codes)) < 0.5
     return bits

@@ -1,9 +1,9 @@
 """Time of an epoch of a private network, as a ratio to a plain NumPy loop without privacy, in one process.
 
-The plain loop is mini-batch Adam with the same layers and activations, on shuffled batches of a fixed size. An epoch's
-time is what more steps add to a fit, divided by their number. Interleaved rounds, medians. The noise is drawn for every
-weight in every step: its part is shown, and is what makes small batches dear. scikit-learn's MLPClassifier for
-information.
+The plain loop is mini-batch Adam with the same layers and activations, on shuffled batches of a fixed size. The time of
+an epoch is the time that more steps add to a fit, divided by their number. The rounds are interleaved, and results are
+medians. Noise is drawn for every weight in every step. The script prints its share, which is large for small batches.
+scikit-learn's MLPClassifier is shown for information.
 
     OMP_NUM_THREADS=1 python examples/benchmarks/mlp_speed.py
 """
@@ -24,7 +24,7 @@ ROUNDS = 5
 
 
 def plain_epochs(X, Y, width, batch, n_steps, rng):
-    """Train without privacy for so many steps."""
+    """Train without privacy for a number of steps."""
     n, d = X.shape
     k = Y.shape[1]
     weights = [rng.normal(size=(d, width)) / np.sqrt(d), rng.normal(size=(width, k)) / np.sqrt(width)]
@@ -50,7 +50,7 @@ def plain_epochs(X, Y, width, batch, n_steps, rng):
 
 
 def timed(action):
-    """Seconds that a call takes."""
+    """Return the seconds of a call."""
     start = time.perf_counter()
     action()
     return time.perf_counter() - start
@@ -102,7 +102,7 @@ def compare(n, d, batch, width=64, k=2, sklearn=False):
 
 
 def main():
-    """Print ratios for a few shapes, and how time grows."""
+    """Print ratios for a few shapes, and the growth of the time."""
     for n, d in ((39_074, 104), (100_000, 20)):
         for batch in (256, 4096):
             compare(n, d, batch, sklearn=True)

@@ -1,6 +1,7 @@
 """Fit time of private principal components, as a ratio to scikit-learn's by the covariance, in one process.
 
-Interleaved rounds; the ratio of each round, and the median. Memory is the peak that tracemalloc sees, relative to X.
+The rounds are interleaved. The script prints the ratio of each round and the median. Memory is the peak in tracemalloc,
+relative to X.
 
     OMP_NUM_THREADS=1 python examples/benchmarks/pca_speed.py [n_components]
 """
@@ -20,7 +21,7 @@ SHAPES = [(1_000, 64), (10_000, 64), (100_000, 64), (10_000, 256), (30_000, 256)
 
 
 def timed(action):
-    """Seconds that a call takes."""
+    """Return the seconds of a call."""
     start = time.perf_counter()
     action()
     return time.perf_counter() - start

@@ -1,12 +1,12 @@
-"""Which outputs of diffprivlib's mechanisms, and of ours, exclude a value by their last bit alone.
+"""Outputs of mechanisms of diffprivlib and skdp whose last bit excludes a value.
 
-Run where diffprivlib can be imported (it needs scikit-learn 1.7 or older):
+Run it where diffprivlib can be imported (it needs scikit-learn 1.7 or older):
 
     python examples/benchmarks/precision_of_peers.py [--outputs 20000]
 
-The values are 0 and 1, which one record may tell apart. What is 1 plus a double, and less than 1/2 in size, is a
-multiple of 2^-53: the double was between -3/2 and -1/2. An output that is less than 1/2 and finer than that was made of
-0, for certain. With pure differential privacy, there are no such outputs; with a delta, they are no more than that.
+The values are 0 and 1, which may differ by one record. If 1 plus a double is less than 1/2 in size, it is a multiple of
+2^-53, because the double was between -3/2 and -1/2. Therefore a finer output of less than 1/2 can only come from the
+value 0. Under pure differential privacy, no such output exists. With a delta, their probability is at most delta.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from skdp.mechanisms import DiscreteLaplaceMechanism, GammaMechanism, GaussianMe
 
 
 def cases():
-    """Name, and a function that returns a noisy number."""
+    """Yield names, and functions that return a noisy number."""
     for name, budget in (("Laplace", {}), ("Gaussian", {"delta": 1e-5}), ("GaussianAnalytic", {"delta": 1e-5})):
         yield f"diffprivlib {name}", getattr(mechanisms, name)(epsilon=1.0, sensitivity=1.0, **budget).randomise
     stream = NoiseSource(None).stream("precision")
@@ -31,7 +31,7 @@ def cases():
 
 
 def excludes_one(output):
-    """Whether it cannot be 1 plus a double."""
+    """Return whether an output cannot be 1 plus a double."""
     return abs(output) < 0.5 and not (output * 2.0**53).is_integer()
 
 

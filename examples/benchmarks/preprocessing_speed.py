@@ -1,6 +1,7 @@
 """Fit time of the scalers and binners, as ratios to scikit-learn's counterparts, in one process.
 
-Interleaved rounds; the ratio of each round, and the median. Memory is the peak that tracemalloc sees, relative to X.
+The rounds are interleaved. The script prints the ratio of each round and the median. Memory is the peak in tracemalloc,
+relative to X.
 
     OMP_NUM_THREADS=1 python examples/benchmarks/preprocessing_speed.py [n_features]
 """
@@ -19,7 +20,7 @@ ROUNDS = 15
 
 
 def timed(action):
-    """Seconds that a call takes."""
+    """Return the seconds of a call."""
     start = time.perf_counter()
     action()
     return time.perf_counter() - start

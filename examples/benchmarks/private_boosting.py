@@ -1,8 +1,10 @@
 """Boosted trees of random structure on Adult, with noise in the sums of all leaves (Maddock and others, 2022).
 
-It prints the area under the ROC curve of the model for several settings, on one split, with one draw of noise:
-``python examples/benchmarks/private_boosting.py``. Noise is NumPy's, so that this is no private implementation.
-The record's part of a leaf is a gradient in [-1, 1] and half of a second derivative in [0, 1/4].
+    python examples/benchmarks/private_boosting.py
+
+The script prints the area under the ROC curve for several settings, on one split, with one draw of noise. The noise is
+NumPy's, so that this is not a private implementation. The contribution of a record to a leaf is a gradient in [-1, 1]
+and half of a second derivative in [0, 1/4].
 """
 
 import math

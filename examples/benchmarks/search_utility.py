@@ -1,14 +1,14 @@
-"""What a private search is worth: accuracy on Adult of each strategy, and of untuned defaults.
+"""Accuracy on Adult of each strategy of a private search, and of the defaults.
 
-Run with the directory of the data in ``SKDP_DATA``:
+Run it with the directory of the data in ``SKDP_DATA``:
 
     python examples/benchmarks/search_utility.py [--splits 3] [--draws 2] [--candidates 5 20] [--epsilons 0.5 1 3]
 
-Each row of the output is one cell of the table in the user guide: mean test accuracy over splits and draws of noise.
-Where diffprivlib can be imported (it needs scikit-learn 1.7 or older), there is a row of scikit-learn's GridSearchCV
-around its LogisticRegression, each of whose fits gets what diffprivlib's accountant allows it: candidates x 5 folds + 1
-fits out of one budget. The exact scores that choose are not charged, which is in its favour. ``--peer-only`` leaves out
-the other rows.
+Each row of the output is one cell of the table in the user guide: the mean test accuracy over splits and draws of
+noise. If diffprivlib can be imported (it needs scikit-learn 1.7 or older), there is a row for scikit-learn's
+GridSearchCV with diffprivlib's LogisticRegression. Its budget is split among candidates x 5 folds + 1 fits by
+diffprivlib's accountant. The exact scores of the choice are not charged, which favours this row. ``--peer-only`` leaves
+out the other rows.
 """
 
 import argparse
@@ -46,14 +46,14 @@ STRATEGIES = [
 
 
 def peer(epsilon):
-    """Diffprivlib's model with defaults."""
+    """Return diffprivlib's model with defaults."""
     return diffprivlib.models.LogisticRegression(
         epsilon=epsilon, data_norm=1.0, accountant=diffprivlib.BudgetAccountant()
     )
 
 
 def peer_search(epsilon, grid):
-    """Scikit-learn's search around diffprivlib's model, with a budget for each of its fits."""
+    """Return scikit-learn's search with diffprivlib's model, with a budget for each of its fits."""
     grid = {name: [1.0 if value == "auto" else value for value in values] for name, values in grid.items()}
     n_fits = 5 * len(ParameterGrid(grid)) + 1
     each, _ = diffprivlib.BudgetAccountant(epsilon, DELTA, slack=DELTA).remaining(n_fits)

@@ -1,4 +1,4 @@
-"""Time and memory of fits to a large sparse matrix, each in a process of its own: of what the user guide says.
+"""Time and memory of fits to a large sparse matrix, each in its own process, for the user guide.
 
 OMP_NUM_THREADS=1 python examples/benchmarks/sparse_rows.py [NAME ...]
 """
@@ -31,7 +31,7 @@ CASES = {
 
 
 def measure(name):
-    """Fit one estimator, and print seconds and the largest memory of the process."""
+    """Fit one estimator, and print the seconds and the largest memory of the process."""
     # Windows does not have the module.
     from resource import RUSAGE_SELF, getrusage
 
@@ -51,7 +51,7 @@ def measure(name):
 
 
 def main():
-    """Measure the estimators, or those that are named."""
+    """Measure all estimators, or the named ones."""
     if sys.argv[1:2] == ["--one"]:
         return measure(sys.argv[2])
     for name in sys.argv[1:] or CASES:

@@ -1,6 +1,7 @@
 """Fit time and memory of private trees, as ratios to scikit-learn's random forest, in one process.
 
-Interleaved rounds; the ratio of each round, and the median. Memory is the peak that tracemalloc sees, relative to X.
+The rounds are interleaved. The script prints the ratio of each round and the median. Memory is the peak in tracemalloc,
+relative to X.
 
     OMP_NUM_THREADS=1 python examples/benchmarks/tree_speed.py [n_features]
 """
@@ -21,14 +22,14 @@ ROUNDS = 7
 
 
 def timed(action):
-    """Seconds that a call takes."""
+    """Return the seconds of a call."""
     start = time.perf_counter()
     action()
     return time.perf_counter() - start
 
 
 def peak_of(action):
-    """Bytes that tracemalloc sees at most."""
+    """Return the peak of bytes in tracemalloc."""
     tracemalloc.start()
     action()
     peak = tracemalloc.get_traced_memory()[1]

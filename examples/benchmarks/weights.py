@@ -1,6 +1,6 @@
-"""What weights of labels do to balanced accuracy on Adult, and what thinning loses against exact weights.
+"""Effect of class weights on balanced accuracy on Adult, and loss of thinning compared with exact weights.
 
-Run with the directory of the data in ``SKDP_DATA``:
+Run it with the directory of the data in ``SKDP_DATA``:
 
     python examples/benchmarks/weights.py [--splits 3] [--draws 4]
 
@@ -23,7 +23,7 @@ WEIGHTS = {0: 1, 1: 3}
 
 
 def coded(adult):
-    """Return numbers in [0, 1] and codes of categories, and what is public about these columns."""
+    """Return numbers in [0, 1] and codes of categories, and the public facts about these columns."""
     variables = [name.split("=")[0] for name in adult.feature_names]
     names = list(dict.fromkeys(variables))
     columns = [np.flatnonzero([v == name for v in variables]) for name in names]

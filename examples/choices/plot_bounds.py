@@ -2,28 +2,20 @@
 Bounds: too tight, right, too wide
 ==================================
 
-A private estimator asks for a bound on what one record can say: ``bounds``, ``data_norm``. Here we learn what a wrong
-one costs. What lies beyond is clipped, so that a bound that is too tight makes a bias, which no number of records
-removes. A bound that is too wide makes noise, which more records do remove.
+A private estimator needs a bound on the influence of one record, such as ``bounds`` or ``data_norm``. This example
+shows the two errors of a wrong bound. If a bound is too tight, many records are clipped. This causes a bias, which more
+records do not remove. If a bound is too wide, it causes noise, which more records do reduce.
 """
 
 # %%
-# Wages, and a line
-# -----------------
-# Simulated: years at work, and wages in thousands, which grow by 2 with each year. Years are known to be between 0 and
-# 40. Of wages it is known that they are positive, and that few people have more than 150: that is a bound to take. The
-# largest wage among the records is not, because it is private, and moves with one record.
+# Wages by years at work
+# ----------------------
+# The records are simulated: years at work, and wages in thousands, which grow by 2 with each year. It is public that
+# the years are between 0 and 40, that wages are positive, and that few people earn more than 150. Therefore 150 is a
+# suitable bound. The largest wage in the table is not a suitable bound, because it is private and depends on one
+# record.
 
 import math
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,7 +26,7 @@ SLOPE = 2.0
 
 
 def wages(n, rng):
-    """Draw years at work, and wages."""
+    """Draw years at work and wages."""
     years = rng.uniform(0, 40, n)
     return years[:, None], 20 + SLOPE * years + rng.gamma(2, 8, n)
 
@@ -48,28 +40,28 @@ rng = np.random.default_rng(0)
 years, pay = wages(1000, rng)
 
 lines, left = plt.subplots(figsize=(7, 4.4), layout="constrained")
-left.scatter(years, pay, s=3, color="0.75")
+left.scatter(years, pay, s=3, color="0.75", label="record")
 ends = np.array([[0.0], [40.0]])
 for upper, colour in zip([60, 150, 2000], ["C0", "C2", "C3"], strict=True):
     slopes = []
     for seed in range(10):
         model = line(years, pay, upper, seed)
-        left.plot(ends, model.predict(ends), color=colour, linewidth=1, label=None if seed else f"wages up to {upper}")
+        left.plot(ends, model.predict(ends), color=colour, linewidth=1, label=None if seed else f"bound {upper}")
         slopes.append(model.coef_[0])
-    print(f"wages up to {upper:>4}: ten slopes from {min(slopes):6.2f} to {max(slopes):5.2f}, and 2 is right")
-left.axhline(60, color="C0", linestyle=":", linewidth=1)
+    print(f"bound {upper:>4}: ten slopes from {min(slopes):6.2f} to {max(slopes):5.2f}; the true slope is 2")
+left.axhline(60, color="C0", linestyle=":", linewidth=1, label="wage of 60")
 left.set(xlabel="years at work", ylabel="wage", ylim=(-20, 190), title="Ten private lines for each bound")
 left.legend(fontsize=9, loc="upper left", framealpha=1)
 
 # %%
-# With a bound of 60, what is above counts as 60. The lines agree with each other, and all are wrong. With 2000, they
-# are all over the place. With 150, a few wages are clipped, and no one notices.
+# With a bound of 60, all larger wages are clipped to 60. The lines agree with each other, and all are wrong. With a
+# bound of 2,000, the lines differ widely. With a bound of 150, a few wages are clipped, without a visible effect.
 #
-# Bias stays, noise goes
-# ----------------------
-# The error of the slope, over all draws of noise, against the bound. With twenty times the records, noise is twenty
-# times smaller by comparison; the bias of a tight bound is what it was. The dotted line has no noise: what is left is
-# clipping, and chance in the records.
+# Bias and noise
+# --------------
+# The next figure shows the root mean squared error of the slope against the bound, over many draws of noise. With
+# twenty times the records, the effect of the noise is twenty times smaller, but the bias of a tight bound is the same.
+# The dotted line has no noise. Its error is due to clipping, and to chance in the records.
 
 UPPERS = np.array([40, 55, 75, 100, 150, 250, 500, 1000, 2500, 5000])
 
@@ -87,8 +79,14 @@ for n, colour in zip([1000, 20_000], ["C1", "C4"], strict=True):
     print(f"{n:>6} records: best bound {UPPERS[np.argmin(private)]}, error {min(private):.3f}")
 many = wages(300_000, rng)
 middle.plot(UPPERS, [error(*many, upper, math.inf, 1) for upper in UPPERS], "k:", label="without noise")
-middle.axvline(150, color="0.85", zorder=0, linewidth=6)
-middle.set(xscale="log", yscale="log", xlabel="bound of wages", ylabel="error of the slope", title="Bias, then noise")
+middle.axvline(150, color="0.85", zorder=0, linewidth=6, label="bound of 150")
+middle.set(
+    xscale="log",
+    yscale="log",
+    xlabel="bound of wages",
+    ylabel="error of the slope",
+    title="Error of the slope, epsilon 0.5",
+)
 middle.set_ylim(bottom=3e-3)
 middle.set_xticks([50, 150, 500, 1500, 5000], ["50", "150", "500", "1500", "5000"])
 middle.minorticks_off()
@@ -97,27 +95,27 @@ middle.legend(fontsize=9)
 # %%
 # A norm for rows
 # ---------------
-# A classifier has ``data_norm``. Longer rows are scaled down: they keep their direction, and lose their length. Whether
-# that matters depends on what the label is about. In one simulation it depends on the difference of two centred
-# features, hence on the direction. In the other the features are amounts, and it depends on their sum, hence on the
-# length.
+# A linear classifier has the parameter ``data_norm``. Rows with a larger norm are scaled down. They keep their
+# direction and lose their length. The effect depends on the label. In the first simulation, the label depends on the
+# difference of two centred features, and therefore on the direction of a row. In the second simulation, the features
+# are amounts, and the label depends on their sum, and therefore on the length of a row.
 
 
 def centred(n):
-    """Draw features around 0, and a label that depends on a difference."""
+    """Draw features around 0 and a label that depends on a difference."""
     X = rng.normal(size=(n, 4))
     return X, (rng.uniform(size=n) < 1 / (1 + np.exp(-3 * (X[:, 0] - X[:, 1])))).astype(int)
 
 
 def amounts(n):
-    """Draw positive features, and a label that depends on their sum."""
+    """Draw positive features and a label that depends on their sum."""
     X = rng.exponential(size=(n, 4))
     return X, (rng.uniform(size=n) < 1 / (1 + np.exp(-3 * (X.sum(axis=1) - 4)))).astype(int)
 
 
 norms, right = plt.subplots(figsize=(7, 4.4), layout="constrained")
 NORMS = np.array([0.1, 0.3, 1, 2, 4, 10, 30, 100, 300])
-for draw, colour, name in [(centred, "C5", "label of the direction"), (amounts, "C9", "label of the length")]:
+for draw, colour, name in [(centred, "C5", "label depends on direction"), (amounts, "C9", "label depends on length")]:
     X, y = draw(2000)
     X_test, y_test = draw(10_000)
     for epsilon, style in [(1.0, "o-"), (math.inf, ":")]:
@@ -133,23 +131,20 @@ for draw, colour, name in [(centred, "C5", "label of the direction"), (amounts, 
         right.plot(NORMS, scores, style, color=colour, markersize=4, label=label)
         print(f"{name}, epsilon {epsilon:g}:", *(f"{score:.2f}" for score in scores))
 right.plot([], [], "k:", label="without noise")
-right.set(xscale="log", xlabel="data_norm", ylabel="test accuracy", title="Rows: median length 2, a tenth above 3 or 4")
+right.set(xscale="log", xlabel="data_norm", ylabel="test accuracy", title="2,000 records, epsilon 1")
 right.set_ylim(0.28, 0.95)
 right.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
 right.legend(fontsize=9, loc="lower right")
 
 # %%
-# Where the label is about directions, a tight norm costs next to nothing. Where it is about lengths, it destroys what
-# was to be learned, also without any noise. Beyond the longest rows both only gain noise, and end as guesses. (Without
-# noise they fall a little as well, at the far right: the penalty is stronger where rows may be long.)
+# If the label depends on directions, a tight norm has almost no effect. If it depends on lengths, a tight norm removes
+# the information, even without noise. If ``data_norm`` exceeds the longest rows, both models only gain noise, until
+# they guess. (At the far right, the accuracy without noise falls a little as well, because the penalty grows with
+# ``data_norm``.)
 #
-# To take away: take bounds from public knowledge, such that few records are beyond. A bound somewhat too wide is paid
-# back by more records; a bound far too tight never is.
-#
-# Run as a script, it leaves the pictures in files.
+# Summary
+# -------
+# Take bounds from public knowledge, so that few records exceed them. More records make up for a bound that is a little
+# too wide, but not for a bound that is far too wide.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"bounds_lines": lines, "bounds_errors": errors, "bounds_norms": norms}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

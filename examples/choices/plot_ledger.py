@@ -2,119 +2,129 @@
 One budget over a year
 ======================
 
-Records are used again and again: for a search, for a model each month, for its evaluation. What is given away adds up,
-and a budget keeps the account. Here we learn how it is spent, what it looks like, why the charges add up to less than
-their sum, and what happens when it is used up.
+A team uses the same records again and again: for a description, a search, a model each month, and its evaluation. The
+privacy costs add up. This example follows one budget over a year. It shows the ledger, composition rules, a refused
+fit, and the model card that is published in December.
 """
 
 # %%
-# A team, and one accountant
-# --------------------------
-# The records are simulated: four features, known to be between -2 and 2, so that no row is longer than 4. The ceiling
-# is epsilon 3 for all that happens in the year. Everybody passes the same ``accountant``.
+# One ledger for the whole team
+# -----------------------------
+# The records are simulated: four answers between -2 and 2, and a label. The ledger is a file. Every script that opens
+# it charges the same budget: epsilon 3 for all releases of the year.
 
-import os
-import sys
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
-
 import matplotlib.dates
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
-from skdp import BudgetAccountant, DPGridSearchCV, DPKMeans, ObjPertLogReg
+from skdp import BudgetAccountant, DPGridSearchCV, Number, ObjPertLogReg, Schema, describe
 from skdp.exceptions import BudgetError
-from skdp.inspection import LedgerDisplay
+from skdp.inspection import LedgerDisplay, model_card
 from skdp.model_selection import private_score
 
 rng = np.random.default_rng(0)
-X = np.clip(rng.normal(size=(20_000, 4)), -2, 2)
-y = (X @ [1, -1, 0.5, 0] + rng.logistic(size=len(X)) / 2 > 0).astype(int)
-X, X_held, y, y_held = X[:16_000], X[16_000:], y[:16_000], y[16_000:]
+table = pd.DataFrame(np.clip(rng.normal(size=(20_000, 4)), -2, 2), columns=["a", "b", "c", "d"])
+odds = 2 * (table["a"] - table["b"] + 0.5 * table["c"])
+table["answer"] = np.where(odds + rng.logistic(size=len(table)) > 0, "yes", "no")
+test = rng.uniform(size=len(table)) < 0.2
+train, held_out = table[~test], table[test]
 
-budget = BudgetAccountant(epsilon=3.0, delta=1e-5)
-declared = {"data_norm": 4.0, "classes": [0, 1]}
+schema = Schema({name: Number(-2, 2) for name in "abcd"}, target={"answer": ["no", "yes"]})
+folder = tempfile.TemporaryDirectory()
+budget = BudgetAccountant(epsilon=3.0, delta=1e-5, ledger=Path(folder.name) / "answers.db", composition="gdp")
 
 # %%
-# What they do
-# ------------
-# In January, a search for a penalty, and clusters for a report. Then a model each month, and a score each quarter, on
-# records that were held back; the budget is about all records, held back or not. The clock of this script does not run
-# for a year: the dates are made up, and one is noted after each charge.
+# A year of releases
+# ------------------
+# In January, the team describes the table and searches for a penalty. It fits a model each month, and scores it each
+# quarter on records that were held out. The budget covers these records, too. The script does not run for a year.
+# Therefore it notes a date after each charge.
 
 dates = []
 
 
 def note(month, day):
-    """Write down when a charge is said to have been made."""
+    """Note the date of a charge."""
     dates.append(datetime(2025, month, day, tzinfo=UTC))
 
 
-search = DPGridSearchCV(
-    ObjPertLogReg(**declared), {"C": [1e-4, 1e-3, 1e-2]}, epsilon=1.0, delta=1e-6, accountant=budget
-)
-search.fit(X, y)
+described = describe(train, schema=schema, epsilon=0.3, delta=1e-6, accountant=budget.labelled("description"))
 note(1, 5)
-DPKMeans(3, bounds=(-2, 2), epsilon=0.4, delta=1e-6, accountant=budget).fit(X)
+search = DPGridSearchCV(
+    ObjPertLogReg(schema=schema), {"C": [1e-4, 1e-3, 1e-2]}, epsilon=1.0, delta=1e-6, accountant=budget.labelled("C")
+)
+search.fit(train, train["answer"])
 note(1, 20)
 for month in range(2, 13):
-    model = ObjPertLogReg(epsilon=0.4, delta=1e-6, C=search.best_params_["C"], accountant=budget, **declared)
-    model.fit(X, y)
+    model = ObjPertLogReg(
+        schema=schema,
+        epsilon=0.4,
+        delta=1e-6,
+        C=search.best_params_["C"],
+        accountant=budget.labelled(f"model {month:02}"),
+    )
+    model.fit(train, train["answer"])
     note(month, 1)
     if month % 3 == 0:
-        score = private_score(model, X_held, y_held, epsilon=0.3, delta=1e-6, accountant=budget)
+        score = private_score(
+            model, held_out, held_out["answer"], epsilon=0.3, delta=1e-6, accountant=budget.labelled("score")
+        )
         note(month, 15)
         print(f"month {month:>2}: accuracy {score.value:.3f}, epsilon {budget.total().epsilon:.2f} spent")
-print(f"\n{budget}")
 
 # %%
-# More than there is
-# ------------------
-# What does not fit is refused before the records are touched. ``remaining`` says what would fit.
+# The ledger as text. ``python -m skdp ledger answers.db`` prints the same lines.
 
-print(f"one more release could have epsilon {budget.remaining().epsilon:.2f}, at the ceiling's delta")
+print(budget.to_text(last=4))
+
+# %%
+# A fit that exceeds the budget
+# -----------------------------
+# The accountant refuses a fit that does not fit into the budget, before the fit reads any record. ``remaining`` returns
+# the largest budget that is possible.
+
+print(f"one more release could have epsilon {budget.remaining().epsilon:.2f}, at the delta of the budget")
 try:
-    ObjPertLogReg(epsilon=2.9, delta=1e-6, accountant=budget, **declared).fit(X, y)
+    ObjPertLogReg(schema=schema, epsilon=2.9, delta=1e-6, accountant=budget).fit(train, train["answer"])
 except BudgetError as error:
     print(f"refused: {error}")
 
 # %%
-# The picture of it
-# -----------------
-# ``LedgerDisplay`` draws what has been proved so far, and the sum of the charges. The sum is what one would pay by
-# adding epsilons. The charges of all these steps compose under Gaussian differential privacy, where it is the squares
-# of a parameter that add up.
+# The budget over time
+# --------------------
+# The lower line is the proved total. The upper line is the sum of the epsilons of all charges. The total is
+# smaller, because the charges have Gaussian noise. For such charges, the squares of the noise parameters add up,
+# not the epsilons.
 
-year, left = plt.subplots(figsize=(8, 4.8), layout="constrained")
+year, left = plt.subplots(figsize=(7, 4.2), layout="constrained")
 display = LedgerDisplay.from_accountant(budget, plot=False)
 display.times = dates
 display.plot(ax=left, x="time", markersize=4, color="C0")
-styles = {"DPGridSearchCV": ("D", "C1"), "DPKMeans": ("^", "C4"), "private_score": ("s", "C2")}
-for name, (marker, colour) in styles.items():
-    mine = [i for i, record in enumerate(budget.records) if record.estimator == name]
+styles = {"description": ("^", "C4", "describe"), "C": ("D", "C1", "search"), "score": ("s", "C2", "private_score")}
+for label, (marker, colour, name) in styles.items():
+    mine = [i for i, record in enumerate(budget.records) if record.label == label]
     left.plot([dates[i] for i in mine], display.spent[mine], marker, color=colour, label=f"after {name}", markersize=8)
 left.xaxis.set_major_locator(matplotlib.dates.MonthLocator(interval=2))
 left.xaxis.set_major_formatter(matplotlib.dates.DateFormatter("%b"))
 left.tick_params(axis="x", labelrotation=0)
 left.set(xlabel="2025", title=f"{len(dates)} charges, one budget")
 left.legend(fontsize=9, loc="upper left")
-print(f"\nsum of the epsilons: {display.summed[-1]:.1f}; proved: {display.spent[-1]:.2f}")
+print(f"sum of the epsilons: {display.summed[-1]:.1f}; proved total: {display.spent[-1]:.2f}")
 
 # %%
-# What composition saves
-# ----------------------
-# How many of the monthly models would each rule admit? One cost is charged again and again, to accountants that only
-# count. An accountant picks the rule by its first charge, unless it is told which.
+# Composition rules
+# -----------------
+# How many of the monthly models does each rule admit? This cell charges the same cost again and again, to accountants
+# without a ledger.
 
-cost = budget.records[-2].cost  # December's model.
-rules, right = plt.subplots(figsize=(8, 4.8), layout="constrained")
-for rule, style in {"basic": "C7s-", "rdp": "C1^-", "gdp": "C0o-"}.items():
+cost = budget.records[-2].cost  # the model of December
+rules, right = plt.subplots(figsize=(7, 4.2), layout="constrained")
+for rule, style in {"basic": "C4s-", "rdp": "C1^-", "gdp": "C0o-"}.items():
     counter = BudgetAccountant(epsilon=3.0, delta=1e-5, composition=rule)
     spent = []
     while len(spent) < 100:
@@ -125,18 +135,29 @@ for rule, style in {"basic": "C7s-", "rdp": "C1^-", "gdp": "C0o-"}.items():
         spent.append(counter.total().epsilon)
     right.plot(np.arange(1, len(spent) + 1), spent, style, markersize=4, label=f"{rule}: {len(spent)} models")
     print(f"composition={rule!r}: {len(spent)} models of epsilon {cost.epsilon:g}")
-right.axhline(3.0, color="tab:red", linestyle="--", label="ceiling")
-right.set(xlabel="models", ylabel="epsilon (delta = 1e-05)", ylim=(0, None), title="How far the same budget goes")
+right.axhline(3.0, color="black", linestyle="--", label="budget")
+right.set(xlabel="models", ylabel="epsilon (delta = 1e-5)", ylim=(0, None), title="The same budget under three rules")
 right.legend(fontsize=9)
 
 # %%
-# To take away: give everybody one accountant, with a positive delta, and let it compose. Give it a ``ledger`` file
-# where a budget has to outlive the process.
-#
-# Run as a script, it leaves the pictures in files.
+# The model card
+# --------------
+# The card of the last model states its guarantee and the whole ledger. The team adds the rest.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"ledger": year, "ledger_rules": rules}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+card = model_card(
+    model,
+    title="Answers, December",
+    accountant=budget,
+    scores={"accuracy (private_score, epsilon 0.3)": f"{score.value:.3f}"},
+    notes={"Contact": "privacy@institute.example"},
+)
+print(card)
+folder.cleanup()
+
+# %%
+# Summary
+# -------
+# Keep one ledger for all releases about the same records. Use ``delta > 0``, and let the accountant compose the
+# charges. :ref:`accounting` explains the rules, :ref:`ledger` the file, and :ref:`model_cards` the card.
+
+plt.show()

@@ -1,28 +1,20 @@
 """
-A search for settings has a price, and defaults have none
-=========================================================
+Search for parameters with one budget
+=====================================
 
-To choose a setting by scores on private records is a release, and so is each fit that is compared. Here we learn what
-``DPGridSearchCV`` does with a budget, what scikit-learn's ``GridSearchCV`` does with it, where a search is lost money,
-and where it is well spent.
+The choice of a parameter by scores on private records is a release, and so is each fit that is compared. This example
+compares the budget of ``DPGridSearchCV`` with that of scikit-learn's ``GridSearchCV``. It shows a search that loses
+accuracy, and a search that gains accuracy.
 """
 
 # %%
-# Two thousand records
-# --------------------
-# Simulated: eight features between -1 and 1, as the questionnaire has it, so that no row is longer than the root of 8.
-# All that is done with the records may cost epsilon 0.5 and delta 1e-6. The rows that accuracy is counted on below are
-# simulated as well, and nobody's.
+# A questionnaire
+# ---------------
+# The 2,000 records are simulated: eight answers between -1 and 1, by the form. Therefore no row has a norm above the
+# square root of 8. The whole analysis may use epsilon 0.5 and delta 1e-6. The test rows are simulated, too, so that the
+# exact accuracy is no release.
 
-import sys
-import tempfile
 import warnings
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -39,7 +31,7 @@ truth = 3 * rng.normal(size=8)
 
 
 def survey(n):
-    """Draw answers between -1 and 1, and a label."""
+    """Draw answers between -1 and 1 and a label."""
     X = rng.uniform(-1, 1, (n, 8))
     return X, (X @ truth + rng.logistic(size=n) > 0).astype(int)
 
@@ -50,10 +42,10 @@ X_test, y_test = survey(20_000)
 # %%
 # One budget for the whole search
 # -------------------------------
-# ``epsilon`` and ``delta`` are those of the search: of all fits, of the choice, and of the last fit. The accountant is
-# charged once. ``privacy_`` says how the budget was split: a half is kept for a last fit to all records, and the
-# candidates share the other half. The choice looks at other records than they were fitted to, and so does not compete
-# with them. Out come the best setting and its model; there are no scores to look at.
+# ``epsilon`` and ``delta`` are those of the whole search: of all fits, of the choice, and of the last fit. The
+# accountant is charged once. ``privacy_`` lists how the budget was split. Half of the budget is for the last fit to all
+# records. The candidates share the other half. The choice uses other records than the candidates were fitted to.
+# Therefore the choice takes no budget from them. The search returns the best parameters and the model, and no scores.
 
 model = ObjPertLogReg(data_norm=8**0.5, classes=[0, 1])
 grid = {"C": [0.0003, 0.001, 0.01, 0.03]}
@@ -66,11 +58,11 @@ print(f"\nchosen: {search.best_params_}, by the strategy {search.strategy_!r}")
 print(budget)
 
 # %%
-# The same by scikit-learn's search
-# ---------------------------------
-# ``GridSearchCV`` knows nothing of privacy, but the models that it fits share the accountant: each of the five folds of
-# each candidate is charged, and so is the last fit. ``allocate`` counts them, and gives each what it may spend. It also
-# warns of what is *not* paid for: exact scores make the choice, and folds go by row number.
+# The same search in scikit-learn
+# -------------------------------
+# ``GridSearchCV`` does not account for privacy, but the models that it fits share the accountant. Five folds of each
+# candidate and the last fit are charged. ``allocate`` counts these fits, and sets the budget of each. It also warns
+# about two steps without a charge: exact scores choose the candidate, and folds depend on row numbers.
 
 budget = BudgetAccountant(epsilon=EPSILON, delta=DELTA)
 public = GridSearchCV(clone(model), grid, cv=5)
@@ -83,25 +75,25 @@ public.fit(X, y)
 print(f"\n{budget}")
 
 # %%
-# Each of the 21 fits has about an eighth of what one fit could have had, and the last one, which is the model, has no
-# more than the others.
+# Each of the 21 fits has about a fifth of the epsilon of a single fit. The last fit, which is the model, has no more
+# than the others.
 #
-# When nothing is known of a norm
-# -------------------------------
-# For the comparison below, a second task. Its features are changes of four balances, in a currency that nobody wrote
-# down. How long a row is, is not known to within orders of magnitude, and a model needs a ``data_norm``. Caution says
-# 10,000. One may search, among powers of ten. Or one releases a high quantile of the rows' lengths for a fifth of
-# epsilon, and has the rest for one fit with it: what can be measured directly needs no comparison of models.
+# A norm of unknown size
+# ----------------------
+# The second task has four features: changes of bank balances in an unknown currency. The size of a row is not even
+# known to within a factor of ten, but a model needs ``data_norm``. A cautious value is 10,000. One alternative is a
+# search among powers of ten. Another alternative is to release a high quantile of the row norms with a fifth of
+# epsilon, and to fit one model with the rest of the budget.
 
 
 def balances(n):
-    """Draw changes of four balances, and a label."""
+    """Draw changes of four balances and a label."""
     X = 7 * rng.standard_t(4, size=(n, 4))
     return X, (X @ [3, -3, 1.5, -1.5] / 7 + rng.logistic(size=n) > 0).astype(int)
 
 
 def measured(X, y):
-    """Release a quantile of the rows' lengths, and fit with it as the norm."""
+    """Release a quantile of the row norms, and fit with it as ``data_norm``."""
     budget = BudgetAccountant(epsilon=EPSILON, delta=DELTA, composition="basic")
     norm = private_quantiles(
         np.linalg.norm(X, axis=1), 0.9, epsilon=EPSILON / 5, bounds=(0, 10_000), scale="symlog", accountant=budget
@@ -112,11 +104,11 @@ def measured(X, y):
 
 
 # %%
-# Lost, and well spent
-# --------------------
-# In the upper panel the penalty is searched for, among two and among four values. Without a search it follows from
-# epsilon, delta and ``data_norm`` by a formula, which costs nothing. In the lower panel it is the norm. Points are
-# single runs, and bars their means; all ways have the same budget.
+# Accuracy with and without a search
+# ----------------------------------
+# The upper panel compares searches for the penalty ``C``, among two and among four values. Without a search, ``C``
+# follows from epsilon, delta and ``data_norm`` by a formula, without a charge. The lower panel compares ways to choose
+# ``data_norm``. Marks are single runs, and horizontal lines are their means. All ways have the same budget.
 
 
 def private_search(grid, **declared):
@@ -126,14 +118,14 @@ def private_search(grid, **declared):
 
 
 def public_search(X, y):
-    """Search with scikit-learn, and give each fit its part of the budget, as above."""
+    """Search with scikit-learn, with a part of the budget for each fit."""
     part = allocation["estimator"]
     paid = clone(model).set_params(epsilon=part.epsilon, delta=part.delta, accountant=None)
     return GridSearchCV(paid, grid, cv=5).fit(X, y)
 
 
 def one_fit(norm):
-    """Return a function that fits a model with this norm."""
+    """Return a function that fits a model with this ``data_norm``."""
     return ObjPertLogReg(epsilon=EPSILON, delta=DELTA, data_norm=norm, classes=[0, 1]).fit
 
 
@@ -141,18 +133,18 @@ of_penalty = {
     "formula": (one_fit(8**0.5), 20),
     "search\nof 2": (private_search({"C": [0.0003, 0.03]}, data_norm=8**0.5), 4),
     "search\nof 4": (private_search(grid, data_norm=8**0.5), 4),
-    "GridSearchCV\nof 4, paid": (public_search, 4),
+    "GridSearchCV\nof 4, charged": (public_search, 4),
 }
 of_norm = {
-    "caution:\n10,000": (one_fit(10_000), 20),
+    "cautious:\n10,000": (one_fit(10_000), 20),
     "search\nof 4": (private_search({"data_norm": [10, 100, 1000, 10_000]}), 4),
     "quantile,\nthen fit": (measured, 20),
-    "if 10\nwere known": (one_fit(10), 20),
+    "10, if it\nwere known": (one_fit(10), 20),
 }
 
 
 def draw(axis, ways, train, test, title, limits):
-    """Draw the accuracy of several runs of each way."""
+    """Plot the accuracy of several runs of each way."""
     print(title)
     for column, (name, (fit, runs)) in enumerate(ways.items()):
         scores = np.array([fit(*train).score(*test) for _ in range(runs)])
@@ -172,28 +164,22 @@ def draw(axis, ways, train, test, title, limits):
 
 figure, axes = plt.subplots(2, 1, figsize=(7, 7.6), layout="constrained")
 figure.suptitle(f"The same budget for each way: epsilon {EPSILON:g}, delta {DELTA:g}")
-draw(axes[0], of_penalty, (X, y), (X_test, y_test), "A penalty: the formula is better, and free", (0.4, 0.9))
-draw(axes[1], of_norm, balances(2000), balances(20_000), "A norm of unknown size: a search pays", (0, 1))
+draw(axes[0], of_penalty, (X, y), (X_test, y_test), "The penalty C: the formula is better", (0.4, 0.9))
+draw(
+    axes[1], of_norm, balances(2000), balances(20_000), "data_norm: the search is better than a cautious value", (0, 1)
+)
 
 # %%
-# Above, no penalty of the grid is so much better that it could pay for its search. Where each fit is paid in full, and
-# no step was made for privacy, much of the accuracy is gone. Below, settings differ by much more than a search costs:
-# caution drowns everything in noise. To measure is about as good as to search, and quicker.
+# In the upper panel, no value of the grid is so much better than the default that the search is worth its cost.
+# ``GridSearchCV`` with a charge for each fit loses much of the accuracy. In the lower panel, the parameter values
+# differ by much more than a search costs, because the cautious value causes far too much noise. The released quantile
+# is about as good as the search, and faster.
 #
-# To take away: try the defaults first. Search for what may be wrong by a factor of ten, among few candidates that
-# differ by much; and do not search for what can be looked up, or measured. Whether a penalty or a learning rate is
-# worth its search cannot be seen without paying for it: settle these on public or simulated records.
-#
-# See :ref:`model_selection` for the proofs, and for the same on Adult; and
-# :class:`~skdp.model_selection.DPRandomizedSearchCV` for settings that are drawn.
-#
-# Run as a script, it leaves the picture in a file.
+# Summary
+# -------
+# Try the defaults first. Search only for parameters that may be wrong by a factor of ten, with few candidates that
+# differ widely. Do not search for values that are known, or that a single release can measure. Choose penalties and
+# learning rates on public or simulated records. :ref:`model_selection` has the proofs, and the same comparison on
+# Adult. :class:`~skdp.model_selection.DPRandomizedSearchCV` draws candidates at random.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    target = Path("search.png")
-    try:
-        figure.savefig(target, dpi=120)
-    except OSError:
-        target = Path(tempfile.gettempdir(), target.name)
-        figure.savefig(target, dpi=120)
-    print(f"\npicture: {target.resolve()}")
+plt.show()

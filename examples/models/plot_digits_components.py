@@ -1,28 +1,20 @@
 """
-Components of handwritten digits
-================================
+Principal components of handwritten digits
+==========================================
 
-Principal components of pictures are pictures, so that one can see what privacy does to them. Here we learn how many
-components are left at which epsilon, by two mechanisms: ``DPPCA`` adds Gaussian noise to the matrix of second moments,
-and needs a delta; ``ExpMechPCA`` draws one direction after the other, and needs none.
+The principal components of pictures are pictures, so that the effect of privacy on them is visible. This example fits
+five components of digits at several epsilons, with two mechanisms. ``DPPCA`` adds Gaussian noise to the matrix of
+second moments, and needs a delta. ``ExpMechPCA`` draws one direction after the other, and needs no delta.
 """
 
 # %%
-# Digits, and their bounds
-# ------------------------
-# The 1797 pictures of scikit-learn have 64 pixels from 0 to 16, as is documented. They are divided by 16, and a public
-# grey of 0.3 is subtracted in place of the mean. No pixel is then beyond 0.7, and no row longer than 5.6. The
-# ``data_norm`` of 4 is less: longer rows, if there were any, would be scaled down.
+# Digits and their bounds
+# -----------------------
+# The 1,797 pictures of scikit-learn have 64 pixels between 0 and 16, by the documentation. They are divided by 16. A
+# public grey of 0.3 is subtracted in place of the mean. Then each pixel is at most 0.7, and the norm of a row at most
+# 5.6. ``data_norm=4`` is smaller, and a row with a larger norm would be scaled down.
 
 import math
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,9 +29,9 @@ GREY = np.full(64, 0.3)
 # %%
 # Five components
 # ---------------
-# The rows of pictures are fits at one epsilon. The number at the left is how much of what five directions can explain
-# at most is explained by those of the fit. It is computed from the records, which is not private: digits are public.
-# The seeds are there so that the picture can be repeated.
+# Each row of pictures is one fit. The number at its left compares the five components with the best five: it is the
+# explained sum of squares, as a part of the largest possible sum. The number is computed from the records and is
+# therefore not private. This is allowed because the digits are public. The seeds only make the figure reproducible.
 
 
 def fit(model, epsilon, delta):
@@ -51,7 +43,7 @@ exact = fit(DPPCA, math.inf, 0.0).components_
 
 
 def explained(components):
-    """Sum of squares along directions, as a part of the most there can be."""
+    """Return the sum of squares along directions, as a part of the largest possible sum."""
     return np.sum(((X - GREY) @ components.T) ** 2) / np.sum(((X - GREY) @ exact.T) ** 2)
 
 
@@ -73,23 +65,16 @@ for half, (name, model, delta) in zip(
             axis.imshow(component.reshape(8, 8), cmap="RdBu", vmin=-limit, vmax=limit)
             axis.set(xticks=[], yticks=[])
 
-figure.suptitle("Five components of digits, and how much of the best five they explain")
+figure.suptitle("Five components of digits, and their explained part of the best five")
 
 # %%
-# With a delta, the components at 10 are those without privacy, and at 1 they can still be recognised; at 0.1 the first
-# one can. (The sign of a component means nothing.) Without a delta, the same epsilon leaves less: at 10 some that are
-# blurred, at 1 little more than a trace of the first, and at 0.1 nothing.
+# With a delta, the components at epsilon 10 equal those without privacy. At epsilon 1, they can be recognised, and at
+# epsilon 0.1, only the first component can. (The sign of a component has no meaning.) Without a delta, the same epsilon
+# gives less: blurred components at epsilon 10, a trace of the first one at epsilon 1, and nothing at epsilon 0.1.
 #
-# To take away: the directions with the most variance survive longest, so ask for few. Where a delta is admitted, take
-# ``DPPCA``.
-#
-# Run as a script, it leaves the picture in a file.
+# Summary
+# -------
+# The directions with the largest variance need the smallest epsilon. Therefore ask for few components. If a delta is
+# allowed, use ``DPPCA``. :ref:`pca` has the theorems.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    target = Path("digits_components.png")
-    try:
-        figure.savefig(target, dpi=120)
-    except OSError:
-        target = Path(tempfile.gettempdir(), target.name)
-        figure.savefig(target, dpi=120)
-    print(f"\npicture: {target.resolve()}")
+plt.show()

@@ -1,29 +1,19 @@
 """
-A noisy histogram, and rows drawn from it
-=========================================
+Noisy histograms and synthetic rows
+===================================
 
-Two or three columns, and many questions: count the records in the cells of a public grid, release the counts with noise
-once, and ask whatever you like of them. Here we look at the counts before and after, at rows that are drawn from them,
-and at what one release answers; and we learn how many bins are too many.
+A noisy histogram of two or three columns is one release that answers many questions. This example releases the counts
+of a public grid, draws synthetic rows from them, and fits models to these rows. It also shows how many bins to use.
 """
 
 # %%
 # Age and income
 # --------------
-# The records are simulated: 5000 people, their age and what they earn in a month. The bounds are those of the form that
-# asks for them: 18 to 90 years, and up to 8000, with a box for "more", which is the last bin. The size of the sample is
-# published with the survey, so that ``expected_n`` may say it; it decides the number of bins.
+# The records are simulated: the age and the monthly income of 5,000 people. The bounds are those of the form: 18 to 90
+# years, and incomes up to 8,000. The form has a box "more", which is the last bin. The survey publishes its number of
+# people. Therefore ``expected_n`` may state this number, which determines the default number of bins.
 
 import math
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -39,7 +29,7 @@ LOW, HIGH = [18, 0], [90, 8000]
 
 
 def people(n, rng):
-    """Draw ages and incomes: wages until 65 for most, pensions later."""
+    """Draw ages and incomes: wages mostly until 65, pensions later."""
     age = rng.triangular(18, 35, 90, n)
     works = rng.uniform(size=n) < 1 / (1 + np.exp((age - 65) / 1.5))
     wage = (1200 + 90 * np.minimum(age - 18, 25)) * rng.lognormal(0, 0.3, n)
@@ -52,15 +42,16 @@ rows = people(5000, rng)
 fresh = people(20_000, rng)
 
 # %%
-# Before and after
-# ----------------
-# One record adds 1 to one cell, whatever their number, so that the noise on a count has a standard deviation of 1.4
-# over epsilon, and delta may be 0. The two rows of pictures are two releases with epsilon 0.2: a grid of 24 by 24 bins,
-# as one might like to have, and as many bins as the default takes.
+# Counts before and after the noise
+# ---------------------------------
+# One record adds 1 to one cell. Therefore the noise of each count has a standard deviation of 1.4 over epsilon, for any
+# number of cells, and delta may be 0. The two rows of pictures are two releases with epsilon 0.2: a grid of 24 by 24
+# bins, and the default number of bins.
 #
-# Most cells are empty, and half of the noisy ones are positive. Counts that noise may have made are therefore dropped,
-# by a threshold that is known in advance, and the others scaled to the sum of all noisy counts: that is ``weights_``.
-# ``sample`` draws rows from these, evenly within a bin. Nothing of it costs more than the release.
+# Most cells are empty, but about half of the noisy counts are positive. Post-processing drops all counts below a
+# threshold that is known in advance. It scales the other counts to the sum of all noisy counts, and stores them in
+# ``weights_``. ``sample`` draws rows from the cells in proportion to these weights, evenly within a bin. This is
+# post-processing, and uses nothing more of the budget.
 
 budget = BudgetAccountant(epsilon=0.4)
 counts, axes = plt.subplots(2, 4, figsize=(9, 5), sharex=True, sharey=True, layout="constrained")
@@ -84,18 +75,18 @@ for axis in axes[1]:
 print(budget)
 
 # %%
-# With 24 bins a cell has one or two dozen records, where there are any, and the threshold drops what is thin: high
-# incomes, and the fringe of the rest. Now and then an empty cell passes. With 8, the counts are right to a few in a
-# hundred, and what is lost is what happens inside a bin.
+# With 24 bins, an occupied cell has one or two dozen records. The threshold drops sparse cells, such as those with high
+# incomes. Sometimes an empty cell passes the threshold. With 8 bins, the counts are right to within a few per cent, but
+# details within a bin are lost.
 #
-# Many questions, one release
-# ---------------------------
-# Rows of the second histogram stand in for the records: scikit-learn is used on them as if there were no privacy,
-# models are chosen by cross-validation and thrown away, and the budget stays as it is. Scores on synthetic rows say
-# which model fits *them*; grey is the mean income of 20,000 other people, whom no fit has seen.
+# One release for many questions
+# ------------------------------
+# The rows of the second histogram now replace the records. Any scikit-learn model can be fitted to them, and
+# cross-validation can choose among models, without a further charge. A score on synthetic rows measures the fit to
+# *these* rows. The grey line is the mean income of 20,000 other people.
 #
-# At the right, ``HistogramRegressor`` does the same in one step: it releases the histogram, and fits a tree to the
-# weighted cells. The marks are means of six fits, and those filled are what the default takes for bins.
+# In the right panel, ``HistogramRegressor`` does the same in one step. It releases the histogram, and fits a tree to
+# the weighted cells. Marks are means of six fits. The larger filled marks show the default number of bins.
 
 synthetic, _ = histogram.sample(20_000)
 X, y = synthetic[:, :1], synthetic[:, 1]
@@ -112,7 +103,7 @@ grid = np.linspace(18, 90, 289)[:, None]
 
 
 def score(epsilon, n_bins):
-    """Mean R² of six private trees on people whom they have not seen, and the number of bins."""
+    """Return the number of bins, and the mean R² of six private trees on fresh people."""
     model = HistogramRegressor(
         DecisionTreeRegressor(min_weight_fraction_leaf=0.02),
         epsilon=epsilon,
@@ -127,43 +118,40 @@ def score(epsilon, n_bins):
 
 answers, (left, right) = plt.subplots(1, 2, figsize=(9, 4.4), layout="constrained")
 means = np.bincount(band, fresh[:, 1]) / np.bincount(band)
-left.plot(19 + 2 * np.arange(len(means)), means, color="0.7", linewidth=5, label="people")
+left.plot(19 + 2 * np.arange(len(means)), means, color="0.7", linewidth=5, label="mean of other people")
 for (name, model), style in zip(models.items(), ["C1--", "C2-.", "C0-"], strict=True):
     left.plot(grid, model.predict(grid), style, label=name)
     found = model.score(X, y), model.score(fresh[:, :1], fresh[:, 1])
     print(f"{name:<22} R² on synthetic rows {found[0]:.2f}, on people {found[1]:.2f}")
-left.set(xlabel="age", ylabel="income a month", ylim=(0, 5000), title="Three models of one release, epsilon 0.2")
+left.set(xlabel="age", ylabel="income a month", ylim=(0, 5000), title="Three models from one release, epsilon 0.2")
 left.legend(fontsize=9)
 for epsilon, colour, marker, line in [(0.1, "C1", "^", "--"), (1.0, "C0", "o", "-"), (math.inf, "k", "s", ":")]:
     found = np.array([score(epsilon, n_bins)[1] for n_bins in N_BINS])
     name = "no noise" if epsilon == math.inf else f"epsilon {epsilon:g}"
     right.plot(N_BINS, found, line, color=colour, marker=marker, fillstyle="none", label=name)
-    right.plot(*score(epsilon, None), color=colour, marker=marker, markersize=9)
+    chosen = "default number of bins" if epsilon == math.inf else None
+    right.plot(*score(epsilon, None), color=colour, marker=marker, markersize=9, linestyle="none", label=chosen)
     print(f"{name:<12}", *(f"{n_bins}: {value:.2f}" for n_bins, value in zip(N_BINS, found, strict=True)), sep="  ")
-right.set(xscale="log", xlabel="bins of each column", ylabel="R²", ylim=(0, 0.5), title="HistogramRegressor, a tree")
+right.set(xscale="log", xlabel="bins for each column", ylabel="R²", ylim=(0, 0.5), title="HistogramRegressor, a tree")
 right.set_xticks(N_BINS, [f"{n_bins}" for n_bins in N_BINS])
 right.legend(fontsize=9, loc="lower left")
 right.minorticks_off()
 
 # %%
-# The line has nothing to say of a hump, and scores on synthetic rows tell so for nothing. Between the other two they
-# are not to be relied on: they prefer the tree, whose steps are those of the grid, and on people the polynomial is no
-# worse.
+# The straight line cannot follow the incomes, and its score on synthetic rows shows this without a charge. These scores
+# cannot decide between the other two models. They prefer the tree, because its steps equal those of the grid, but on
+# the 20,000 other people the polynomial is as accurate.
 #
-# Few bins are too coarse for anything; with many, a cell has more noise than records (at 0.1, that falls out of the
-# picture). That is why the rule takes fewer bins for less budget. It is seldom the best number for a given model, and
-# takes nothing but public numbers.
+# Few bins are too coarse for a model. With many bins, the noise of a cell exceeds its count (at epsilon 0.1, some R²
+# are below the axis). Therefore the default takes fewer bins for a smaller budget. It uses only public numbers, and is
+# seldom the best number for a given model.
 #
-# To take along: with two or three columns, this is one release for all questions that are still to come. With ten it is
-# useless, for the cells are a product. What has few records is forgotten, so do not say of synthetic rows that
-# something does not occur; and standard errors of models of such rows know nothing of the noise. :ref:`histograms` has
-# the rule and more figures; :class:`~skdp.synthetic.NoisyHistogram`, :class:`~skdp.synthetic.HistogramClassifier` and
-# :class:`~skdp.synthetic.HistogramRegressor` have all parameters.
-#
-# Run as a script, it leaves the pictures in files.
+# Summary
+# -------
+# With two or three columns, a histogram answers all later questions with one release. With ten columns it is useless,
+# because the number of cells is a product. The threshold removes small groups. Therefore synthetic rows do not show
+# that something never occurs. Standard errors from synthetic rows do not include the noise. :ref:`histograms` has the
+# rule for the bins and more figures. :class:`~skdp.synthetic.NoisyHistogram`,
+# :class:`~skdp.synthetic.HistogramClassifier` and :class:`~skdp.synthetic.HistogramRegressor` describe all parameters.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"histogram_counts": counts, "histogram_answers": answers}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

@@ -1,29 +1,19 @@
 """
-Where to put six stations: private k-means on a map
-===================================================
+Private k-means: where to put six stations
+==========================================
 
-Where people call for help from is nobody's business, but where the stations should stand has to be published. Here we
-learn how far private centres are from those without privacy, that the smallest quarter loses its station first, and how
-many calls it takes until nobody notices the noise.
+The origin of an emergency call is private, but the places of the stations are published. This example compares private
+cluster centres with those of ``KMeans`` without privacy. It shows that the smallest cluster loses its centre first, and
+measures how many calls are needed.
 """
 
 # %%
 # Calls from a town
 # -----------------
 # The records are simulated: one call for each person, from a town of 10 by 10 km with six quarters. The bounds are the
-# limits of the town, which are on every map. That there is money for six stations is known, too: the number of clusters
-# must not be chosen by looking at the calls. Both coordinates are in kilometres; where units differ, scale first, by
-# public numbers.
-
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
+# limits of the town, which are on every map. There is money for six stations. Therefore the number of clusters is
+# public, too. Do not choose it by looking at private records. Both coordinates are in kilometres. If columns have
+# different units, scale them first by public numbers.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,7 +28,7 @@ SPREADS = np.array([0.6, 0.7, 0.5, 0.4, 0.6, 0.3])
 
 
 def calls(n, rng):
-    """Draw where calls come from, in km."""
+    """Draw the places of calls, in km."""
     quarter = rng.choice(len(SHARES), n, p=SHARES)
     return np.clip(QUARTERS[quarter] + SPREADS[quarter, None] * rng.normal(size=(n, 2)), 0, 10)
 
@@ -49,7 +39,7 @@ fresh = calls(10_000, rng)
 
 
 def way(centres):
-    """Mean distance of fresh calls to the nearest centre, in km."""
+    """Return the mean distance of fresh calls from the nearest centre, in km."""
     return pairwise_distances_argmin_min(fresh, centres)[1].mean()
 
 
@@ -61,12 +51,12 @@ def stations(model, epsilon, X):
 # %%
 # Eight fits on a map
 # -------------------
-# ``DPKMeans`` releases a few dozen weighted points that stand for the calls, and runs k-means on these, from as many
-# starts as it likes. ``SampleAggKMeans`` runs scikit-learn's k-means on blocks of the calls, and averages what they
-# find around centres as of ``DPKMeans``, which take half of its budget. Each panel has the centres of eight fits.
-# Crosses are those of ``KMeans`` without privacy. The titles say how far fresh calls are from the nearest station, on
-# average, by the best and by the worst fit. Fresh calls are simulated, too; in earnest, the town would look at that
-# without telling, and publish one fit: each has a delta of 1e-6, and spends its epsilon anew.
+# ``DPKMeans`` releases a few dozen weighted points that represent the calls, and runs k-means on these points from many
+# starts. ``SampleAggKMeans`` runs scikit-learn's k-means on blocks of the calls. It matches the centres of the blocks
+# to the centres of a ``DPKMeans``, which uses half of the budget, and averages them. Each panel shows the centres of
+# eight fits. The titles show the mean distance of fresh calls from the nearest station, for the best and the worst fit.
+# Fresh calls are simulated, too. With real calls, these distances are not private. Each fit has its own epsilon, and a
+# delta of 1e-6.
 
 MODELS = {DPKMeans: ("C0", "o"), SampleAggKMeans: ("C1", "s")}
 without = KMeans(6, n_init=10).fit(X).cluster_centers_
@@ -77,26 +67,30 @@ for row, (model, (colour, marker)) in zip(axes, MODELS.items(), strict=True):
     for axis, epsilon in zip(row, [1.0, 0.3, 0.1], strict=True):
         centres = [stations(model, epsilon, X) for _ in range(8)]
         ways = sorted(way(found) for found in centres)
-        axis.scatter(*X.T, s=2, color="0.8", linewidths=0)
-        axis.scatter(*np.concatenate(centres).T, s=20, color=colour, marker=marker, alpha=0.6, linewidths=0)
-        axis.scatter(*without.T, s=45, color="k", marker="x", zorder=3)
+        axis.scatter(*X.T, s=2, color="0.8", linewidths=0, label="call")
+        axis.scatter(
+            *np.concatenate(centres).T, s=20, color=colour, marker=marker, alpha=0.6, linewidths=0, label=model.__name__
+        )
+        axis.scatter(*without.T, s=45, color="k", marker="x", zorder=3, label="KMeans without privacy")
         axis.set(xlim=(0, 10), ylim=(0, 10), aspect="equal")
         axis.set_title(f"epsilon {epsilon:g}: {ways[0]:.2f} to {ways[-1]:.2f} km", fontsize="medium")
         print(f"{model.__name__:<15}  epsilon {epsilon:>3g}: {ways[0]:.2f} to {ways[-1]:.2f} km")
 for axis in axes[1]:
     axis.set_xlabel("east, km")
+marks = {label: mark for axis in axes[:, 0] for mark, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+maps.legend(marks.values(), marks, loc="outside lower center", ncols=4)
 
 # %%
-# At 1, stations stand where they should, or nearly. At 0.3 the large quarters have theirs still, and at 0.1 there is no
-# point in publishing any. ``SampleAggKMeans`` does no better, since only half of its budget finds the quarters. It is
-# there for the sake of other algorithms that find centres, which it takes as its ``estimator``.
+# At epsilon 1, nearly all stations are in the right places. At epsilon 0.3, the large quarters still have theirs. At
+# epsilon 0.1, the centres are useless. ``SampleAggKMeans`` is not more accurate, because only half of its budget finds
+# the quarters. Its purpose is a different one: it takes any algorithm that finds centres as its ``estimator``.
 #
-# Who loses first
-# ---------------
-# The mean hides who has the long way. In how many of 20 fits is there a station in each quarter, by its share of the
-# calls?
+# Loss of small quarters
+# ----------------------
+# A mean distance hides differences between quarters. The table shows in how many of 20 fits each quarter has a station
+# nearby. The quarters are ordered by their share of the calls.
 
-print("share of the calls   ", *(f"{share:6.0%}" for share in sorted(SHARES, reverse=True)))
+print("share of the calls     ", *(f"{share:6.0%}" for share in sorted(SHARES, reverse=True)))
 for epsilon in [1.0, 0.3, 0.1]:
     within = np.zeros(len(SHARES))
     for _ in range(20):
@@ -105,13 +99,13 @@ for epsilon in [1.0, 0.3, 0.1]:
     print(f"DPKMeans, epsilon {epsilon:>3g}", *(f"{fits:6.0f}" for fits in within[np.argsort(-SHARES)]))
 
 # %%
-# The fewer the calls, the sooner a quarter is without a station. A station among 150 calls is what 150 people say, plus
-# noise; and before that, the quarter has to be found at all.
+# A quarter with fewer calls loses its station at a larger epsilon. The place of a station is a noisy mean of the calls
+# in its quarter, and a small quarter may not be found at all.
 #
-# More calls
-# ----------
-# The way from fresh calls to the nearest station, against the number of calls that were fitted to. Marks are means of
-# ten fits, each to calls of its own, and the bands hold all ten.
+# Number of calls
+# ---------------
+# The next figure shows the mean distance of fresh calls from the nearest station, against the number of calls in the
+# fit. Marks are means of ten fits, each to new calls, and the bands contain all ten.
 
 SIZES = np.array([300, 1000, 3000, 10_000, 30_000])
 CURVES = {
@@ -127,7 +121,7 @@ for name, (sizes, style, colour, fit) in CURVES.items():
     axis.plot(sizes, found.mean(axis=1), style, color=colour, label=name)
     axis.fill_between(sizes, *np.quantile(found, [0, 1], axis=1), color=colour, alpha=0.12, linewidth=0)
     print(f"{name:<27}", *(f"{n}: {mean:.2f}" for n, mean in zip(sizes, found.mean(axis=1), strict=True)), sep="  ")
-axis.set(xscale="log", yscale="log", xlabel="calls", ylabel="way to the nearest station, km")
+axis.set(xscale="log", yscale="log", xlabel="calls", ylabel="distance from the nearest station, km")
 axis.set_xticks(SIZES, [f"{n:,}" for n in SIZES])
 axis.set_yticks([0.7, 1, 2, 4], ["0.7", "1", "2", "4"])
 axis.legend(fontsize=9)
@@ -135,19 +129,15 @@ axis.minorticks_off()
 axis.grid(axis="y", color="0.92")
 
 # %%
-# With ten times the calls, a tenth of the epsilon does as well: 30,000 at 0.1 are about as good as 3000 at 1, and as
-# ``KMeans`` itself. (The curve of ``SampleAggKMeans`` ends early because it is slow.)
+# With ten times the calls, a tenth of the epsilon is enough: 30,000 calls at epsilon 0.1 are about as good as 3,000
+# calls at epsilon 1, and as ``KMeans`` itself. (The curve of ``SampleAggKMeans`` ends early because the fits are slow.)
 #
-# To take along: multiply the number of records of the smallest cluster by epsilon. Here, a quarter with 300 is found,
-# one with 100 in about half of the fits, and one with 50 hardly ever. Where that is too few, ask for fewer clusters.
-# The centres are public. Which of them a caller belongs to is not, and ``predict`` is for whoever may see the calls.
-# :ref:`kmeans` has the proofs and comparisons, :class:`~skdp.cluster.DPKMeans` and
-# :class:`~skdp.cluster.SampleAggKMeans` all parameters.
-#
-# Run as a script, it leaves the pictures in files.
+# Summary
+# -------
+# Multiply the number of records in the smallest cluster by epsilon. Here, a product of 300 was enough to find a
+# quarter, a product of 100 in about half of the fits, and a product of 50 almost never. If the product is too small,
+# ask for fewer clusters. The centres are public. The cluster of a private record is private, so that ``predict`` is for
+# people who may see the records. :ref:`kmeans` has the proofs and comparisons. :class:`~skdp.cluster.DPKMeans` and
+# :class:`~skdp.cluster.SampleAggKMeans` describe all parameters.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"kmeans_map": maps, "kmeans_growth": growth}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

@@ -1,31 +1,23 @@
 """
-Three ways to a private logistic regression
-===========================================
+Three private logistic regressions
+==================================
 
-Noise can be added to the coefficients (output perturbation), to the objective that they minimise (objective
-perturbation), or to each gradient on the way there (gradient descent). All three can promise the same. Here we learn
-how their errors fall with the number of records and with epsilon, for labels and for probabilities, and which to take.
+Noise can be added to the coefficients (output perturbation), to the objective (objective perturbation), or to each
+gradient (gradient descent). All three methods can have the same guarantee. This example measures how their errors fall
+with the number of records and with epsilon, for labels and for probabilities, and shows when to use which method.
 """
 
 # %%
 # A task with a known answer
 # --------------------------
-# Simulated: 20 features between -1 and 1, which is public, and a label whose probability is known to us. So we can say
-# exactly what a model loses: how much less often its labels are right than those of the true probabilities, and how far
-# its probabilities are from the true ones (the Kullback-Leibler divergence, which is the excess of the log loss). Both
-# are means over 20,000 rows that are nobody's.
-
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
+# The records are simulated: 20 features between -1 and 1, which are public bounds, and a label with a known
+# probability. Therefore the loss of a model is known exactly. For labels, it is the accuracy of the true probabilities
+# minus the accuracy of the model. For probabilities, it is the Kullback-Leibler divergence from the true probabilities,
+# which is the excess of the log loss. Both are means over 20,000 fresh rows.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import NullLocator
 from sklearn.linear_model import LogisticRegression
 
 from skdp import DPSGDClassifier, ObjPertLogReg, OutputPertLogReg
@@ -51,7 +43,7 @@ p_test = probability(X_test)
 
 
 def losses(model):
-    """Return how much accuracy is lost, and how far probabilities are off."""
+    """Return the lost accuracy and the excess log loss."""
     p = model.predict_proba(X_test)[:, 1]
     accuracy = np.mean(np.where(p > 0.5, p_test, 1 - p_test))
     p = np.clip(p, 1e-9, 1 - 1e-9)
@@ -60,10 +52,11 @@ def losses(model):
 
 
 # %%
-# The same promise, three mechanisms
-# ----------------------------------
-# No row is longer than the root of 20, and delta is 1e-6. All is left at defaults; but gradient descent is tried once
-# more without the clipping that makes its noise small (``max_grad_norm`` as large as a gradient can be).
+# The same guarantee, three mechanisms
+# ------------------------------------
+# No row has a norm above the square root of 20, and delta is 1e-6. All other parameters keep their defaults. Gradient
+# descent is also fitted without clipping, with ``max_grad_norm`` as large as a gradient can be. Its noise is then
+# larger.
 
 LARGEST = (1.09 * D) ** 0.5
 common = {"delta": 1e-6, "data_norm": D**0.5, "classes": [0, 1]}
@@ -71,7 +64,7 @@ ways = {
     "OutputPertLogReg": lambda epsilon: OutputPertLogReg(epsilon=epsilon, **common),
     "ObjPertLogReg": lambda epsilon: ObjPertLogReg(epsilon=epsilon, **common),
     "DPSGDClassifier": lambda epsilon: DPSGDClassifier(epsilon=epsilon, **common),
-    "DPSGDClassifier, nothing clipped": lambda epsilon: DPSGDClassifier(
+    "DPSGDClassifier without clipping": lambda epsilon: DPSGDClassifier(
         epsilon=epsilon, max_grad_norm=LARGEST, **common
     ),
     "without privacy": lambda epsilon: LogisticRegression(solver="newton-cholesky"),
@@ -80,20 +73,20 @@ REPEATS = {300: 6, 1000: 6, 2000: 5, 5000: 3, 20_000: 2}
 
 
 def errors(n, epsilon):
-    """Return the mean losses of each way, over fits to fresh records with fresh noise."""
+    """Return the mean losses of each method, over fits to fresh records with fresh noise."""
     found = [[losses(way(epsilon).fit(*draw(n))) for _ in range(REPEATS[n])] for way in ways.values()]
     return np.mean(found, axis=1)
 
 
 # %%
-# More records, more epsilon
-# --------------------------
-# At the left epsilon is 1, at the right there are 2000 records.
+# Loss against records and epsilon
+# --------------------------------
+# At the left, epsilon is 1. At the right, there are 2,000 records.
 
 SIZES, EPSILONS = list(REPEATS), [0.1, 0.3, 1, 3, 10]
 by_size = np.array([errors(n, 1.0) for n in SIZES])
 by_epsilon = np.array([errors(2000, epsilon) for epsilon in EPSILONS])
-by_epsilon[:, -1] = by_epsilon[:, -1].mean(axis=0)  # Epsilon is nothing to the line without privacy.
+by_epsilon[:, -1] = by_epsilon[:, -1].mean(axis=0)  # Without privacy, epsilon has no effect.
 
 STYLES = ["C1s-", "C0o-", "C2^-", "C2^:", "k-"]
 figure, axes = plt.subplots(2, 2, figsize=(7.5, 7), sharex="col", sharey="row", layout="constrained")
@@ -110,7 +103,7 @@ axes[1, 1].set(xlabel="epsilon")
 axes[1, 1].set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
 axes[1, 0].set_xticks(SIZES, [f"{n:,}" for n in SIZES], rotation=30)
 for axis in axes[1]:
-    axis.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
+    axis.xaxis.set_minor_locator(NullLocator())
 figure.legend(loc="outside lower center", ncols=2, fontsize=9)
 
 for title, grid, found in [("records", SIZES, by_size), ("epsilon", EPSILONS, by_epsilon)]:
@@ -120,29 +113,23 @@ for title, grid, found in [("records", SIZES, by_size), ("epsilon", EPSILONS, by
             print(f"  {name:<33}" + "".join(f"{value:9.4f}" for value in found[:, way, row]))
 
 # %%
-# Output perturbation needs several times the records that the others need, and for probabilities about ten times, or as
-# much more epsilon. Its noise is made for the worst data there could be, and hits directions that these data determine
-# well. In the objective, such directions resist the noise.
+# Output perturbation needs several times as many records as the other methods. For probabilities, it needs about ten
+# times as many records, or a larger epsilon by about the same factor. Its noise is calibrated to the worst possible
+# data set, and has the same size in all directions. Objective perturbation has less error in directions that the data
+# determine well, because the objective is steep there.
 #
-# Gradient descent is ahead in labels. Its probabilities stop getting better from some point on: that is the bias of
-# clipped gradients, which noise has nothing to do with (see :ref:`sphx_glr_auto_examples_choices_plot_clipping.py`).
-# Labels hardly feel it. With nothing clipped, it is worse where there is little to go by, and goes on falling where
-# there is much. Objective perturbation has no such floor either, and no clip to choose.
+# Gradient descent has the smallest loss for labels. From some number of records on, its probabilities stop improving.
+# The cause is the bias of clipped gradients, and not the noise (see
+# :ref:`sphx_glr_auto_examples_choices_plot_clipping.py`). The bias has almost no effect on labels. Without clipping,
+# gradient descent is worse with few records or a small epsilon, and keeps improving with more. Objective perturbation
+# keeps improving, too, and has no clipping bound to choose.
 #
-# To take away: take ``DPSGDClassifier`` for labels from few records, small epsilon or many classes. Take
-# ``ObjPertLogReg`` where records are many or probabilities matter: it takes a fraction of the time, nothing is to be
-# set, and there is a pure variant, with ``delta=0``. ``OutputPertLogReg`` is to learn from, and for coefficients with
-# intervals: the law of its noise is known exactly.
-#
-# See :ref:`output_perturbation`, :ref:`objective_perturbation` and :ref:`gradient_descent`.
-#
-# Run as a script, it leaves the picture in a file.
+# Summary
+# -------
+# Use ``DPSGDClassifier`` for labels if records are few, epsilon is small, or there are many classes. Use
+# ``ObjPertLogReg`` if records are many or probabilities matter. It takes a fraction of the time, has no parameter to
+# tune, and allows ``delta=0``. ``OutputPertLogReg`` is for teaching, and for coefficients with intervals, because the
+# distribution of its noise is known exactly. See :ref:`output_perturbation`, :ref:`objective_perturbation` and
+# :ref:`gradient_descent`.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    target = Path("logistic_three_ways.png")
-    try:
-        figure.savefig(target, dpi=120)
-    except OSError:
-        target = Path(tempfile.gettempdir(), target.name)
-        figure.savefig(target, dpi=120)
-    print(f"\npicture: {target.resolve()}")
+plt.show()

@@ -1,32 +1,24 @@
 """
-Principal components: draw a direction, or add noise to a matrix
-================================================================
+Principal components: two private methods
+=========================================
 
-There are two private analyses, and which one is better depends on whether a delta is admitted, and on how many columns,
-components and records there are. Here we see what each does to one direction in the plane, and then what is left of
-three attitudes behind a questionnaire.
+``ExpMechPCA`` draws components at random with a suitable density, and needs no delta. ``DPPCA`` adds noise to the
+matrix of second moments, in most cases with a delta. This example compares the two methods on directions in the plane
+and on a questionnaire. It shows how the better method depends on delta, and on the numbers of columns and records.
 """
 
 # %%
 # Directions in the plane
 # -----------------------
-# The records are simulated: two answers of 60 people, each between -1 and 1, so that no row is longer than the square
-# root of 2. That is the ``data_norm``. Nothing is subtracted (``center="none"``): 0 is the middle of the scale.
+# The records are simulated: two answers of 60 people, each between -1 and 1. Therefore no row has a norm above the
+# square root of 2, which is ``data_norm``. Nothing is subtracted (``center="none"``), because 0 is the middle of the
+# scale.
 #
-# ``ExpMechPCA`` draws a direction :math:`v` from all there are, with a density proportional to :math:`\exp(\varepsilon
-# v^\top S v / R^2)`, where :math:`S` is the matrix of second moments and :math:`R` the norm. It is pure: delta is 0.
-# ``DPPCA`` adds Gaussian noise to :math:`S`, for which it takes a delta, and computes the direction from that.
+# ``ExpMechPCA`` draws a direction :math:`v` with a density proportional to :math:`\exp(\varepsilon v^\top S v / R^2)`,
+# where :math:`S` is the matrix of second moments and :math:`R` is ``data_norm``. Its delta is 0. ``DPPCA`` adds
+# Gaussian noise to :math:`S`, which needs a delta, and computes the direction from the noisy matrix.
 
 import math
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,7 +29,7 @@ DELTA = 1e-6
 
 
 def answers(n, d, rng):
-    """Draw answers to d questions, behind which there are three attitudes."""
+    """Draw answers to d questions that depend on three attitudes."""
     question = np.arange(d)
     signs = np.array([np.ones(d), (-1) ** question, (-1) ** (question // 2)])
     attitudes = rng.normal(size=(n, 3)) * [0.45, 0.3, 0.2]
@@ -52,14 +44,14 @@ circle = np.column_stack([np.cos(np.radians(degrees)), np.sin(np.radians(degrees
 squares = np.sum((circle @ moments) * circle, axis=1)
 
 # %%
-# Each panel has the angles of 200 fits of either analysis. The line is the density above, computed from the records: an
-# analyst does not see it, but knows that the draw has exactly this law. Each fit spends its epsilon anew, which made-up
-# records can bear. (``variance_share=0`` leaves all of the budget to the direction. Directions are lines, so that half
-# a circle is enough.)
+# Each panel shows the angles of 200 fits of each method. The line is the density above. It is computed from the
+# records, so that an analyst does not see it. Each fit uses its own epsilon, which is no problem for simulated records.
+# (``variance_share=0`` gives all of the budget to the direction. A direction and its opposite are the same, so that
+# half a circle is enough.)
 
 
 def angle(direction):
-    """Degrees between -45 and 135; a direction and its opposite are the same."""
+    """Return the angle of a direction in degrees, between -45 and 135."""
     return (math.degrees(math.atan2(direction[1], direction[0])) + 45) % 180 - 45
 
 
@@ -83,30 +75,31 @@ axes[0].set_ylabel("density, 1/degree")
 directions.align_labels()
 
 # %%
-# With so few records, the draw is the better one at 0.3, although it is pure; at 3 it is not. The width of the one
-# falls with the square root of epsilon, and that of the other with epsilon itself.
+# With only 60 records, ``ExpMechPCA`` is more accurate at epsilon 0.3, although its delta is 0. At epsilon 3, ``DPPCA``
+# is more accurate. The width of the first distribution is proportional to one over the square root of epsilon, and that
+# of the second to one over epsilon.
 #
 # Attitudes behind a questionnaire
 # --------------------------------
-# Now 2000 people, and 20 questions unless said otherwise. Three attitudes are behind the answers; so three components
-# are asked for. What is drawn is how much of the squares along the best three directions there is along those of the
-# fit: the mean of eight fits, with a band for all eight, to one set of answers. The pure variant of ``DPPCA`` is shown
-# as well. Each is used as it comes: ``ExpMechPCA`` spends a tenth of its budget on variances, which ``DPPCA`` reads off
-# its matrix.
+# Now there are 2,000 people and 20 questions, unless a panel varies these numbers. Three attitudes determine the
+# answers. Therefore each method looks for three components. The figure shows the sum of squares along the three
+# components of a fit, as a part of the largest possible sum. Lines are means of eight fits to one set of answers, and
+# the bands contain all eight. ``DPPCA`` with ``delta=0`` is the third method. Each estimator keeps its defaults.
+# ``ExpMechPCA`` therefore spends a tenth of its budget on variances, which ``DPPCA`` computes from its noisy matrix.
 
 
 def draw(k, epsilon, d):
-    """Give a pure analysis that draws directions."""
+    """Return a pure analysis that draws directions."""
     return ExpMechPCA(k, epsilon=epsilon, delta=0.0, data_norm=math.sqrt(d), center="none")
 
 
 def gaussian(k, epsilon, d):
-    """Give an analysis of a matrix with Gaussian noise."""
+    """Return an analysis of a matrix with Gaussian noise."""
     return DPPCA(k, epsilon=epsilon, delta=DELTA, data_norm=math.sqrt(d), center="none")
 
 
 def pure(k, epsilon, d):
-    """Give a pure analysis of a noisy matrix."""
+    """Return a pure analysis of a noisy matrix."""
     return DPPCA(k, epsilon=epsilon, delta=0.0, data_norm=math.sqrt(d), center="none", solver="matrix")
 
 
@@ -118,7 +111,7 @@ MODELS = {
 
 
 def captured(make, k, epsilon, X):
-    """Eight fits: the sum of squares along k directions, as a part of the most there can be."""
+    """Return for eight fits the sum of squares along k directions, as a part of the largest possible sum."""
     S = X.T @ X
     most = np.linalg.eigvalsh(S)[-k:].sum()
     fits = [make(k, epsilon, X.shape[1]).fit(X).components_ for _ in range(8)]
@@ -141,25 +134,22 @@ for axis, (name, (values, sweep)) in zip(axes, SWEEPS.items(), strict=True):
     axis.set_xticks(values, [f"{value:g}" for value in values])
     axis.minorticks_off()
     axis.grid(axis="y", color="0.92")
-axes[0].set_ylabel("captured, as a part of the best")
+axes[0].set_ylabel("sum of squares, as a part of the best")
 sweeps.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=3)
 sweeps.align_labels()
 
 # %%
-# With a delta, the noisy matrix is ahead in all three panels: a number of components costs it nothing, and it loses
-# little as questions are added. Without one, it depends. The draw has to divide epsilon among the components; the
-# matrix has a number for each pair of questions, and pure noise grows with their number. So the matrix is ahead at 20
-# questions and epsilon 1, and far behind at 80. With enough people all get there, and the matrix sooner.
+# With a delta, ``DPPCA`` is the most accurate in all three panels. Its noise does not depend on the number of
+# components, and it loses little if the number of questions grows. Without a delta, the answer depends on the table.
+# ``ExpMechPCA`` has to split epsilon among the components. ``DPPCA`` releases one number for each pair of questions,
+# and the pure noise grows with the number of pairs. Therefore ``DPPCA`` is better with 20 questions at epsilon 1, and
+# much worse with 80. With enough people, all methods find the components, and ``DPPCA`` needs fewer people.
 #
-# To take along: with a delta, take ``DPPCA``. Without, ``DPPCA`` with ``expected_n``, a public guess at the number of
-# records, takes the matrix or the draw by a rule of thumb. Ask for few components, and for a ``data_norm`` that is no
-# longer than most rows need, since all noise grows with its square. :ref:`pca` has the theorems, and
-# :ref:`sphx_glr_auto_examples_models_plot_digits_components.py` the components of pictures.
-#
-# Run as a script, it leaves the pictures in files.
+# Summary
+# -------
+# With a delta, use ``DPPCA``. Without a delta, use ``DPPCA`` with ``expected_n``, a public guess of the number of
+# records. It then chooses one of the two methods by a rule of thumb. Ask for few components, and for a ``data_norm``
+# that is no larger than most rows need, because all noise grows with its square. :ref:`pca` has the theorems, and
+# :ref:`sphx_glr_auto_examples_models_plot_digits_components.py` shows the components of pictures.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"pca_directions": directions, "pca_captured": sweeps}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

@@ -1,30 +1,22 @@
 """
-Any statistic, made private: sample and aggregate
-=================================================
+Sample and aggregate: make any statistic private
+================================================
 
-Where there is no private version of a statistic, compute it on blocks of the records, without privacy, and publish a
-noisy mean or median over the blocks. Here we do so with the inequality of incomes and with a Poisson regression, and
-learn how many blocks to take: noise wants many, and the statistic wants few.
+If a statistic has no private version, compute it without privacy on disjoint blocks of the records, and release a noisy
+mean or median of the results. This example does this for an inequality coefficient and for a Poisson regression. It
+shows how to choose the number of blocks: more blocks reduce the noise, but make the statistic of each block less
+reliable.
 """
 
 # %%
-# A statistic with bounds of its own
-# ----------------------------------
-# The records are simulated: the incomes of 4000 households. The statistic is the Gini coefficient, 0 where all have the
-# same, and 1 where one has all. So its bounds are public by definition, although nothing is known of the incomes. One
-# record may do what it likes to one block; its result stays between 0 and 1, and that is all that the noise has to
-# cover.
+# A bounded statistic
+# -------------------
+# The records are simulated: the incomes of 4,000 households. The statistic is the Gini coefficient. It is 0 if all
+# incomes are equal, and close to 1 if one household has everything. Therefore its bounds are public, although nothing
+# is known about the incomes. One record can change the result of one block only, and the result stays between 0 and 1.
+# The noise has to cover this change.
 
 import math
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,14 +26,14 @@ from skdp import SampleAggregate
 
 
 def gini(incomes):
-    """Gini coefficient: half the mean difference of two households, relative to the mean."""
+    """Return the Gini coefficient: half the mean difference of two households, relative to the mean."""
     ordered = np.sort(incomes, axis=None)
     n = len(ordered)
     return np.sum((2 * np.arange(1, n + 1) - n - 1) * ordered) / (n * ordered.sum())
 
 
 def corrected(incomes):
-    """The same without its bias in small samples."""
+    """Return the Gini coefficient without most of its bias in small samples."""
     n = len(incomes)
     return gini(incomes) * n / (n - 1)
 
@@ -52,17 +44,17 @@ truth = gini(incomes)
 
 
 def private(statistic, n_blocks, aggregator):
-    """Some private values, pure with epsilon 1 each; fewer where there are many blocks, for speed."""
+    """Return private values with epsilon 1 and delta 0 each, and fewer of them for many blocks, to save time."""
     model = SampleAggregate(statistic, bounds=(0, 1), aggregator=aggregator, epsilon=1.0, delta=0.0, n_blocks=n_blocks)
     return np.array([model.fit(incomes).result_[0] for _ in range(min(24, max(3, 600 // n_blocks)))])
 
 
 # %%
-# What blocks say
-# ---------------
-# In grey, the coefficients of the blocks; an analyst never sees them. Below, private values, which take an epsilon of 1
-# each: the mean over blocks with noise, and a median that is chosen from a grid between the bounds, by
-# permute-and-flip.
+# Results of the blocks
+# ---------------------
+# The grey histograms show the coefficients of the blocks, which an analyst does not see. The marks below are private
+# values with epsilon 1 each: the mean of the blocks with noise, and a median. The permute-and-flip mechanism chooses
+# the median from a grid between the bounds.
 
 BLOCKS = [5, 15, 50, 100, 300]
 VARIANTS = {
@@ -79,7 +71,8 @@ blocks, axes = plt.subplots(1, 3, figsize=(9, 3.6), sharex=True, layout="constra
 for axis, i in zip(axes, [1, 2, 4], strict=True):
     q = BLOCKS[i]
     drawn = rng.integers(q, size=len(incomes))
-    counts, *_ = axis.hist([gini(incomes[drawn == block]) for block in range(q)], np.linspace(0, 1, 41), color="0.8")
+    results = [gini(incomes[drawn == block]) for block in range(q)]
+    counts, *_ = axis.hist(results, np.linspace(0, 1, 41), color="0.8", label="blocks")
     axis.axvline(truth, color="k", linestyle="--", linewidth=1, label="all households")
     for name, height in {"mean": -0.08, "median": -0.18}.items():
         axis.plot(
@@ -91,26 +84,26 @@ for axis, i in zip(axes, [1, 2, 4], strict=True):
             label=name,
         )
     axis.set(xlim=(0, 1), title=f"{q} blocks, {len(incomes) // q} records each", xlabel="Gini coefficient", yticks=[])
-axes[0].set_ylabel("blocks")
-blocks.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+axes[0].set_ylabel("number of blocks")
+blocks.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=4)
 blocks.align_labels()
 
 # %%
-# With 15 blocks each of them knows the answer, and the noise drowns it. With 50 there is less noise: it falls as one
-# over the number of blocks. With 300 there is hardly any, but 13 households are too few: in small samples the
-# coefficient is too small on average, for whoever has most is counted as part of the mean. No budget helps against
-# that.
+# With 15 blocks, the result of each block is close to the right value, but the noise is large. With 50 blocks, the
+# noise is smaller, because it is proportional to one over the number of blocks. With 300 blocks there is almost no
+# noise, but 13 households are too few for the statistic. In small samples the coefficient is too small on average,
+# because the richest household is a part of the mean. A larger budget does not reduce this bias.
 #
-# How many blocks, then
-# ---------------------
-# At the left, the error of the private values, and the noise on the mean, which is known in advance. The third curve is
-# of a coefficient that is multiplied by :math:`n/(n-1)` in each block, which takes most of the bias away.
+# Number of blocks
+# ----------------
+# The left panel shows the error of the private values, and the noise of the mean, which is known in advance. The third
+# curve multiplies the coefficient of each block by :math:`n/(n-1)`, which removes most of the bias.
 #
-# At the right, an estimator in the place of a function: ``PoissonRegressor``, of how often 4000 people see a doctor in
-# a year, by age. Its coefficient and its intercept need bounds. Age is counted in decades from 50, a public map, so
-# that both can be thought about: at 50, once in almost three years to 20 times a year, and with each decade less than
-# three times as often, or as rarely. Three fits each, in 150 blocks, with epsilon 1 and delta 0: for two numbers, that
-# has less noise than a delta of 1e-6.
+# The right panel uses an estimator in place of a function. ``PoissonRegressor`` predicts how often 4,000 people see a
+# doctor in a year, by age. Its coefficient and its intercept need bounds. Age is counted in decades from 50. Then the
+# bounds have a meaning: at the age of 50, the rate is between once in three years and 20 times a year, and with each
+# decade it grows or falls by a factor below three. There are three fits of each kind, with 150 blocks, epsilon 1 and
+# delta 0. For two numbers, pure noise is smaller than Gaussian noise with a delta of 1e-6.
 
 age = rng.uniform(20, 90, 4000)
 decades = (age[:, None] - 50) / 10
@@ -119,7 +112,7 @@ ages = np.linspace(20, 90, 71)
 
 
 def regression(aggregator):
-    """Give a Poisson regression by sample and aggregate."""
+    """Return a Poisson regression by sample and aggregate."""
     return SampleAggregate(
         PoissonRegressor(alpha=0, solver="newton-cholesky"),
         bounds={"coef_": (-1, 1), "intercept_": (-1, 3)},
@@ -156,21 +149,19 @@ right.legend(fontsize=9, loc="upper left")
 right.grid(color="0.92")
 
 # %%
-# The error falls with the noise until bias takes over. Where that is depends on the statistic: better one that is right
-# on average in small samples. Do not look for the best number of blocks on private records; simulate some, as here. The
-# default, 20 records a block for each number of the result, is many blocks.
+# The error falls with the noise until the bias is larger. The best number of blocks depends on the statistic. A
+# statistic without bias in small samples allows more blocks. Choose the number of blocks on simulated records, as here,
+# and not on private records. The default is 20 records per block for each number of the result, which is a large number
+# of blocks.
 #
-# The median does not care how wide the bounds are, once there are some 50 blocks for each number; below that it may be
-# anywhere. The mean pays for the bounds' width, in a way that is known in advance.
+# The error of the median hardly depends on the width of the bounds, if there are about 50 blocks or more for each
+# number of the result. With fewer blocks, the median may be anywhere between the bounds. The noise of the mean is
+# proportional to the width of the bounds, and is known in advance.
 #
-# To take along: bounds of the *result* are all that has to be known, and they are often easier to have than bounds of
-# the records. Where a model has a private estimator of its own, that one uses all records at once, and is better.
-# :ref:`sample-aggregate` has the theorem, and :class:`~skdp.ensemble.SampleAggregate` all parameters.
-#
-# Run as a script, it leaves the pictures in files.
+# Summary
+# -------
+# Sample and aggregate needs bounds of the *result* only. They are often easier to find than bounds of the records. If a
+# model has a private estimator of its own, use this estimator, because it uses all records at once.
+# :ref:`sample-aggregate` has the theorem, and :class:`~skdp.ensemble.SampleAggregate` describes all parameters.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"sample_aggregate_blocks": blocks, "sample_aggregate_error": results}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

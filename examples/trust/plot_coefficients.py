@@ -1,29 +1,19 @@
 """
-Coefficients, and how far the noise may have moved them
-=======================================================
+Intervals for the coefficients of a private model
+=================================================
 
-Coefficients of a private model are not to be read like those of another: noise was added, and it may be larger than
-what it hides. But its law is public. Here we learn how to draw intervals from it, at no cost, what they cover, and what
-they do not.
+The coefficients of a private model contain noise, which may be larger than the coefficients. The distribution of the
+noise is public. Therefore intervals for the noise are post-processing, and use nothing of the budget. This example
+draws such intervals, and measures how often they contain the coefficients without noise and the true coefficients.
 """
 
 # %%
 # Prices of flats
 # ---------------
-# Simulated: 3000 flats, and what they cost, in thousands. We know what each feature adds to a price, for we made it up:
-# the floor adds nothing. Size and rooms say much the same, as they do in earnest. The bounds are those of the form that
-# asks for them.
+# The records are simulated: 3,000 flats with their prices in thousands. The true effect of each column is known, and
+# the floor has no effect. Size and rooms are strongly correlated, as in real data. The bounds come from the form.
 
 import math
-import os
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -56,14 +46,14 @@ without = fit(math.inf).coef_
 # %%
 # One fit at three epsilons
 # -------------------------
-# ``FunctionalMechLinReg`` releases second moments with noise. The display draws further noise of the same law, computes
-# coefficients again, and sees how far they move. It looks at nothing but the released numbers. Crosses are the
-# coefficients without noise, and grey bars those that made the prices; an analyst would see neither.
+# ``FunctionalMechLinReg`` releases second moments with noise. The display draws further noise from the same
+# distribution, computes the coefficients again, and measures how far they move. It uses only released numbers. Crosses
+# are the coefficients without noise, and grey bars the true coefficients. An analyst would see neither.
 
 intervals, axes = plt.subplots(1, 3, figsize=(14, 4), sharey=True, layout="constrained")
 for axis, epsilon in zip(axes, [0.5, 2.0, 8.0], strict=True):
     display = CoefficientUncertaintyDisplay.from_estimator(
-        fit(epsilon, seed=1), feature_names=NAMES, random_state=0, ax=axis, color="C0", label="private, 95%"
+        fit(epsilon, seed=1), feature_names=NAMES, random_state=0, ax=axis, color="C0", label="private, 95 % interval"
     )
     rows = np.arange(len(NAMES))[::-1]
     axis.plot(without, rows, "x", color="C3", markersize=8, label="without noise", zorder=3)
@@ -73,15 +63,16 @@ for axis, epsilon in zip(axes, [0.5, 2.0, 8.0], strict=True):
     for name, coef, low, high in zip(NAMES, display.coef[0], display.lower[0], display.upper[0], strict=True):
         print(f"  {name:<14}{coef:8.1f}, {low:7.1f} to {high:6.1f}")
 axes[0].legend(fontsize=9, loc="lower right", markerscale=0.6)
-intervals.suptitle("Private coefficients with the interval that the noise implies")
+intervals.suptitle("Private coefficients with intervals of the noise")
 
 # %%
-# Age, distance and floor have narrow intervals already at 2. Those of size and rooms are wide: where two features say
-# the same, a little noise shifts a price from one to the other.
+# At epsilon 2, age, distance and floor have narrow intervals. The intervals of size and rooms are wide. With correlated
+# columns, a little noise shifts a part of the price from one column to the other.
 #
-# Do they hold what they say?
-# ---------------------------
-# Forty fits at each epsilon, and how many of their intervals hold the coefficient without noise, and the truth.
+# Coverage of the intervals
+# -------------------------
+# The next figure is for 40 fits at each epsilon. It shows the part of their intervals that contains the coefficient
+# without noise, and the part that contains the true coefficient.
 
 EPSILONS = [0.5, 2.0, 8.0, 32.0]
 held = np.zeros((len(EPSILONS), 2, len(NAMES)))
@@ -95,32 +86,29 @@ for k, epsilon in enumerate(EPSILONS):
 held /= 40
 coverage, axis = plt.subplots(figsize=(7, 4), layout="constrained")
 for target, (name, colour, style) in enumerate(
-    [("the coefficient without noise", "C3", "x-"), ("the truth", "0.35", "|--")]
+    [("the coefficient without noise", "C3", "x-"), ("the true coefficient", "0.35", "|--")]
 ):
-    axis.plot(EPSILONS, held[:, target].mean(axis=1), style, color=colour, markersize=9, label=f"hold {name}")
+    axis.plot(EPSILONS, held[:, target].mean(axis=1), style, color=colour, markersize=9, label=f"contains {name}")
 axis.axhline(0.95, color="C0", linestyle=":", label="level")
 axis.set(xscale="log", xlabel="epsilon", ylabel="part of intervals", ylim=(0, 1.03), title="All coefficients, 40 fits")
 axis.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
 axis.minorticks_off()
 axis.legend(fontsize=9, loc="lower left")
 for epsilon, row in zip(EPSILONS, held, strict=True):
-    print(f"epsilon {epsilon:>4g}: without noise held by", *(f"{part:.2f}" for part in row[0]), end="; ")
-    print("truth held by", *(f"{part:.2f}" for part in row[1]))
+    print(f"epsilon {epsilon:>4g}: contains without noise", *(f"{part:.2f}" for part in row[0]), end="; ")
+    print("truth", *(f"{part:.2f}" for part in row[1]))
 
 # %%
-# They hold the coefficient without noise about as often as they say, as far as forty fits can tell. What they leave out
-# is the bias of the ridge, which pulls size and rooms a little towards each other.
+# The intervals contain the coefficient without noise about as often as their level. Size and rooms at epsilon 8 are an
+# exception, because the intervals do not include the bias of the ridge penalty, which moves size and rooms a little
+# towards each other.
 #
-# They hold the truth as often where noise is all that counts. With epsilon 8 and 32 they do not. What is left to err is
-# chance in which flats were sold, and the noise's law knows nothing of that.
+# At small epsilon, the noise is the largest error, and the intervals contain the true coefficient about as often. At
+# epsilon 8 and 32 they do not, because the chance in the sample of flats is larger than the noise.
 #
-# To take away: draw the intervals, before a private coefficient is believed. They are about noise alone; where they are
-# narrow, the usual doubts about 3000 records are still to be had.
-#
-# Run as a script, it leaves the pictures in files.
+# Summary
+# -------
+# Draw the intervals before you interpret a private coefficient. They cover the noise only. If they are narrow, consider
+# the usual uncertainty of a sample of 3,000 records. :ref:`functional_mechanism` describes the estimator.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
-    for name, picture in {"coefficients": intervals, "coefficients_held": coverage}.items():
-        picture.savefig(folder / f"{name}.png", dpi=120)
-    print(f"\npictures: {folder.resolve()}")
+plt.show()

@@ -1,31 +1,24 @@
 """
-Local against central privacy: what it costs to trust no one
-============================================================
+Local and central privacy: compare their errors
+===============================================
 
-In the central model someone collects the records as they are, and publishes noisy statistics. In the local model each
-person randomises their own record, and no one ever sees it. Both can promise the same epsilon. What the second costs is
-seen here: its error falls with the square root of the number of people, and that of the first with their number.
+In the central model, a trusted collector has the true records and releases noisy statistics. In the local model, each
+person randomises their own record, and nobody collects true records. Both can have the same epsilon. This example
+measures the errors of both models. The error of the local model falls with the square root of the number of people, and
+that of the central model with the number itself.
 
-For a fair comparison, both promise it for *replacing* one record here, with a public number of people.
+For a fair comparison, both models protect against *replacing* one record here, and the number of people is public.
 """
 
 # %%
 # A survey with sixteen answers
 # -----------------------------
-# The answers have frequencies like 1, 1/2, 1/3, ... Each person reports theirs through one of three channels:
-# randomised response, unary encoding or Hadamard response. The estimates are unbiased, and their standard error is
-# known from the law of the channel. In the central model, the counts get discrete Laplace noise, and are divided by
-# the number of people; a record that is replaced changes two of them.
+# The frequencies of the answers are proportional to 1, 1/2, 1/3, and so on. Each person sends a report by one of three
+# mechanisms: randomised response, unary encoding or Hadamard response. The estimates are unbiased, and their standard
+# errors are known. In the central model, the counts get discrete Laplace noise, and are divided by the number of
+# people. A replaced record changes two counts.
 
 import math
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -39,23 +32,23 @@ SIZES = [100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000]
 
 
 def answers(n):
-    """Give n people answers with frequencies 1, 1/2, 1/3, ..."""
+    """Return answers of n people, with frequencies proportional to 1, 1/2, 1/3, ..."""
     weights = np.cumsum(1 / np.arange(1, K + 1))
     return np.searchsorted(weights / weights[-1], (np.arange(n) + 0.5) / n)
 
 
 def ages(n):
-    """Give n people ages from 0 to 100, more of them young than old."""
+    """Return ages of n people from 0 to 100, with more young than old people."""
     return 100 * (1 - np.sqrt(1 - (np.arange(n) + 0.5) / n))
 
 
 def repeats(n):
-    """More draws where they are quick and few people make them vary."""
+    """Return the number of draws, which is larger for few people."""
     return max(2, min(60, 50_000 // n))
 
 
 def local_frequencies(channel, n):
-    """Mean absolute error of the frequencies that are estimated from reports."""
+    """Return the mean absolute error of frequencies in the local model."""
     truth = np.bincount(answers(n), minlength=K) / n
     channel = channel.fit(answers(n)[:, None])
     reports = (channel.transform(answers(n)[:, None]) for _ in range(repeats(n)))
@@ -63,7 +56,7 @@ def local_frequencies(channel, n):
 
 
 def central_frequencies(n):
-    """The same, where the counts get noise."""
+    """Return the mean absolute error of frequencies in the central model."""
     mechanism = DiscreteLaplaceMechanism(EPSILON, sensitivity=2.0, size=K)
     stream = NoiseSource().stream("counts")
     counts = np.bincount(answers(n), minlength=K)
@@ -71,22 +64,22 @@ def central_frequencies(n):
 
 
 frequencies = {
-    "randomised response": [local_frequencies(RandomizedResponse(K, epsilon=EPSILON), n) for n in SIZES],
-    "unary encoding": [local_frequencies(UnaryEncoder(K, epsilon=EPSILON), n) for n in SIZES],
-    "Hadamard response": [local_frequencies(HadamardResponse(K, epsilon=EPSILON), n) for n in SIZES],
+    "local: randomised response": [local_frequencies(RandomizedResponse(K, epsilon=EPSILON), n) for n in SIZES],
+    "local: unary encoding": [local_frequencies(UnaryEncoder(K, epsilon=EPSILON), n) for n in SIZES],
+    "local: Hadamard response": [local_frequencies(HadamardResponse(K, epsilon=EPSILON), n) for n in SIZES],
     "central: Laplace noise on counts": [central_frequencies(n) for n in SIZES],
 }
 
 # %%
 # A mean
 # ------
-# The same for a number with public bounds. Each person adds Laplace noise of the width of the bounds over epsilon, or
-# uses the piecewise mechanism, whose reports are bounded. In the central model, one such noise is added to the sum of
-# all.
+# The second statistic is the mean of a number with public bounds. In the local model, each person adds Laplace noise,
+# whose scale is the width of the bounds over epsilon, or uses the piecewise mechanism with its bounded reports. In the
+# central model, such Laplace noise is added to the sum once.
 
 
 def local_means(mechanism, n):
-    """Mean absolute error of a mean that is estimated from reports, in years."""
+    """Return the mean absolute error of a mean in the local model, in years."""
     people = ages(n)[:, None]
     mechanism = mechanism.fit(people)
     draws = [mechanism.means(mechanism.transform(people))[0] for _ in range(5 * repeats(n) if n < 300_000 else 5)]
@@ -94,24 +87,25 @@ def local_means(mechanism, n):
 
 
 def central_mean(n):
-    """The same, where the sum gets noise."""
+    """Return the mean absolute error of a mean in the central model, in years."""
     mechanism = DiscreteLaplaceMechanism(EPSILON, sensitivity=100.0, size=500)
     noise = mechanism.release(np.zeros(500), NoiseSource().stream("sum"))
     return np.abs(noise).mean() / n
 
 
 means = {
-    "Laplace noise of each person": [local_means(LocalLaplace((0, 100), epsilon=EPSILON), n) for n in SIZES],
-    "piecewise mechanism": [local_means(PiecewiseMechanism((0, 100), epsilon=EPSILON), n) for n in SIZES],
+    "local: Laplace noise": [local_means(LocalLaplace((0, 100), epsilon=EPSILON), n) for n in SIZES],
+    "local: piecewise mechanism": [local_means(PiecewiseMechanism((0, 100), epsilon=EPSILON), n) for n in SIZES],
     "central: Laplace noise on the sum": [central_mean(n) for n in SIZES],
 }
 
 # %%
-# Square root against linear
-# --------------------------
-# The lines are theory. A normal error has a mean size of :math:`\sqrt{2/\pi}` standard deviations, and a report of the
-# optimised unary encoding has the variance :math:`4e^\varepsilon/(e^\varepsilon-1)^2` about. Laplace noise has a mean
-# size equal to its scale.
+# Errors against the number of people
+# -----------------------------------
+# The lines are theory. A normal error has a mean absolute value of :math:`\sqrt{2/\pi}` standard deviations. The
+# variance of one report of the optimised unary encoding is about :math:`4e^\varepsilon/(e^\varepsilon-1)^2`. The mean
+# absolute value of Laplace noise is its scale. The arrow shows how many people the local model needs for the error that
+# the central model has with 100 people.
 
 N = np.geomspace(SIZES[0], SIZES[-1], 50)
 NORMAL = math.sqrt(2 / math.pi)
@@ -127,8 +121,8 @@ labels = ["mean absolute error of a frequency", "mean absolute error in years"]
 rows = zip(axes, [frequencies, means], theory, titles, labels, strict=True)
 for axis, found, (root, linear), title, label in rows:
     axis.fill_between(N, linear, root, color="0.93", zorder=0)
-    axis.plot(N, root, color="0.45", linewidth=1, zorder=1)
-    axis.plot(N, linear, color="0.45", linewidth=1, linestyle="--", zorder=1)
+    axis.plot(N, root, color="0.45", linewidth=1, zorder=1, label="theory, local")
+    axis.plot(N, linear, color="0.45", linewidth=1, linestyle="--", zorder=1, label="theory, central")
     markers = ["o", "s", "^"]
     for i, (name, errors) in enumerate(found.items()):
         central = name.startswith("central")
@@ -137,7 +131,7 @@ for axis, found, (root, linear), title, label in rows:
         )
     axis.text(N[30], root[30] * 1.45, r"$\propto 1/\sqrt{n}$", color="0.35", fontsize=11)
     axis.text(N[30], linear[30] * 0.22, r"$\propto 1/n$", color="0.35", fontsize=11)
-    # People that the local model needs for what the central one has with a hundred.
+    # The number of people that the local model needs for the error of the central model with 100 people.
     needed = (root[0] / linear[0]) ** 2 * N[0]
     axis.annotate("", (needed, linear[0]), (N[0], linear[0]), arrowprops={"arrowstyle": "->", "color": "C3"})
     middle = math.sqrt(N[0] * needed)
@@ -146,20 +140,15 @@ for axis, found, (root, linear), title, label in rows:
     axis.set(xscale="log", yscale="log", xlabel="number of people n", ylabel=label, title=title)
     axis.grid(which="major", color="0.9", linewidth=0.5)
     axis.legend(fontsize=8, loc="lower left")
-    print(f"{title}: what takes 100 people in the central model takes {needed:,.0f} in the local one")
-figure.suptitle(f"The same promise, epsilon = {EPSILON:g}, with a trusted collector and without")
+    print(f"{title}: 100 people in the central model are worth {needed:,.0f} in the local model")
+figure.suptitle(f"Errors at epsilon {EPSILON:g}, with a trusted collector and without")
 
 # %%
-# The gap is what trust is worth: it grows without end, as the square root of the number of people. The local model is
-# for surveys of very many, for few questions, or for those who may not collect at all.
-#
-# Run as a script, it leaves the picture in a file.
+# Summary
+# -------
+# The local model needs no trusted collector, but its error is larger. The ratio of the two errors grows with the square
+# root of the number of people. Use the local model for surveys of very many people, for few questions, or if you may
+# not collect the records. See :ref:`local`, and :ref:`sphx_glr_auto_examples_trust_plot_local_classifier.py` for a
+# classifier.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    target = Path("local_central.png")
-    try:
-        figure.savefig(target, dpi=120)
-    except OSError:
-        target = Path(tempfile.gettempdir(), target.name)
-        figure.savefig(target, dpi=120)
-    print(f"\npicture: {target.resolve()}")
+plt.show()

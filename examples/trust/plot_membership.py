@@ -1,26 +1,17 @@
 """
-What an attacker sees: who was in the training data?
-====================================================
+Membership inference: was a record in the training data?
+========================================================
 
-Whoever holds a model can ask how well it fits a record, and guess that a record which it fits well was trained on. Here
-we learn how often such a guess is right without privacy, how often with it, and what the promise of privacy says about
-*every* attack, also those that nobody has thought of yet.
+An attacker with a model can measure how well it fits a record, and guess that the training data contained a record with
+a good fit. This example measures how often the guess is right, without privacy and with it. It also draws the proved
+limit for *every* attack, which differential privacy guarantees.
 """
 
 # %%
-# People who are hard to tell apart
-# ---------------------------------
-# The records are simulated: thirty numbers for each person, and a label that is to a large part chance. There is a
-# little to learn and much to memorise. That is where models give their training data away.
-
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
+# Records with little to learn
+# ----------------------------
+# The records are simulated: 30 numbers for each person, and a label that is mostly random. A model can learn little
+# from them, and memorise a lot. Such models reveal the most about their training data.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -39,15 +30,14 @@ y = (rng.uniform(size=N) < 1 / (1 + np.exp(-X[:, :3].sum(axis=1)))).astype(int)
 # %%
 # The attack
 # ----------
-# ``MembershipInferenceDisplay`` fits a model to a random half of the records, and asks for each of all records how well
-# the model fits it. A threshold on that number is a guess: those above it are taken for members. The curve is what all
-# thresholds give, over several halves.
+# ``MembershipInferenceDisplay`` fits a model to a random half of the records, and measures how well the model fits each
+# of all records. A threshold on this measure gives a guess: records above the threshold are taken for members. The
+# curve shows all thresholds, over several halves. The attack is an experiment on known records, and its result is not
+# private.
 #
-# The attack is an experiment on records that may be seen. Its result is not private.
-#
-# Four models are attacked: a decision tree and a logistic regression without privacy, and a private logistic regression
-# at two epsilons. ``data_norm`` comes from what is known of the simulation: rows of thirty standard normal numbers are
-# about 5.5 long.
+# The attack targets four models: a decision tree and a logistic regression without privacy, and a private logistic
+# regression at two epsilons. ``data_norm`` comes from the simulation, because 30 standard normal numbers have a norm of
+# about 5.5.
 
 models = {
     "decision tree": DecisionTreeClassifier(),
@@ -57,7 +47,7 @@ private = {epsilon: ObjPertLogReg(epsilon=epsilon, delta=1e-5, data_norm=5.5, cl
 
 
 def attack(model, **options):
-    """Attack a model, with the same halves for all of them."""
+    """Attack a model; all models get the same halves."""
     return MembershipInferenceDisplay.from_estimator(model, X, y, n_repeats=40, random_state=0, **options)
 
 
@@ -69,21 +59,22 @@ for (epsilon, model), colour in zip(private.items(), ["C0", "C2"], strict=True):
     name = f"private, epsilon={epsilon:g}"
     found[name] = attack(model, ax=axes[1], name=name, color=colour)
 axes[0].set_title("Without privacy")
-axes[1].set_title("With privacy: what was found, and what is possible")
+axes[1].set_title("With privacy: result and proved limit")
 axes[1].set_ylabel("")
-figure.suptitle("Membership inference: the diagonal is guessing")
+figure.suptitle("ROC curves of membership inference; the diagonal is guessing")
 
 # %%
-# What was found
-# --------------
-# The advantage is the largest difference of the two rates: members that are found, less others that are taken for
-# members. Guessing has none. Every record that the tree was trained on sits in a leaf with its own label, and the tree
-# is sure of it. About others it is as sure, and often wrong. Logistic regression memorises less, yet enough.
+# Results of the attack
+# ---------------------
+# The advantage of an attack is the largest difference between its true positive rate and its false positive rate.
+# Guessing has an advantage of 0. The tree puts every training record into a leaf with its own label, with full
+# confidence. It has the same confidence for other records, but is often wrong. Logistic regression memorises less, but
+# enough for the attack.
 #
-# The private curves rise less above the diagonal, the less the smaller epsilon is. That is what this attack finds. The
-# dashed lines say more: they are proved, for every attack, whatever it knows about the other records.
+# The private curves are closer to the diagonal, most of all at the smaller epsilon. They are the results of this
+# attack. The dashed lines are the proved limits for every attack, with any knowledge about the other records.
 
-print(f"{'':<24}area  advantage  most allowed")
+print(f"{'':<24}area  advantage  proved limit")
 for name, display in found.items():
     limit = ""
     if display.epsilon is not None:
@@ -92,16 +83,10 @@ for name, display in found.items():
     print(f"{name:<24}{display.roc_auc:.3f}  {display.advantage:9.3f}  {limit}")
 
 # %%
-# To take away: a model without privacy can tell who was in its training data. A private one bounds what any attack can
-# tell, and the bound is loose for a simple attack such as this. That an attack fails is no proof; epsilon is.
-#
-# Run as a script, it leaves the picture in a file.
+# Summary
+# -------
+# A model without privacy can reveal who was in its training data. A private model limits the success of every attack.
+# For a simple attack such as this one, the limit is loose. The failure of an attack is not a proof of privacy.
+# :ref:`auditing` describes audits, which test the guarantee itself.
 
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    target = Path("membership.png")
-    try:
-        figure.savefig(target, dpi=120)
-    except OSError:
-        target = Path(tempfile.gettempdir(), target.name)
-        figure.savefig(target, dpi=120)
-    print(f"\npicture: {target.resolve()}")
+plt.show()

@@ -2,29 +2,20 @@ r"""
 The worst case of objective perturbation
 ========================================
 
-``ObjPertLogReg`` with two classes and ``delta > 0`` costs as much of a budget as Gaussian noise, at every epsilon. The
-user guide proves this as long as :math:`\kappa = C R^2` is at most 3.7 times :math:`\mu`, the parameter of the noise.
-This example computes the worst case within this ratio and beyond it.
+``ObjPertLogReg`` with two classes and ``delta > 0`` uses as much of a budget as Gaussian noise, at every epsilon. The
+user guide proves this if :math:`\kappa = C R^2` is at most 3.7 times :math:`\mu`, the parameter of the noise. This
+example computes the worst case for this ratio and for larger ratios.
 """
 
 # %%
 # The problem in one dimension
 # ----------------------------
 # Let :math:`t` be the noise in the direction of the added record, in units of its standard deviation. Without the
-# record, :math:`t` has a standard normal law. With the record, :math:`t + \mu u(t)` has it, where :math:`u(t)` between
-# 0 and 1 is the derivative of the record's loss. Other records decide which increasing function :math:`u` is. The
-# regulariser limits how fast it grows: the logarithm of :math:`u / (1 - u)` grows at a rate of at most
-# :math:`\kappa/\mu`. The delta for a given epsilon is therefore the maximum of a dynamic program: on each cell of a
-# grid, :math:`u` stands still or grows as fast as it can.
-
-import sys
-import tempfile
-from pathlib import Path
-
-import matplotlib
-
-if not hasattr(sys, "ps1"):
-    matplotlib.use("Agg")
+# record, :math:`t` has a standard normal distribution. With the record, :math:`t + \mu u(t)` has this distribution,
+# where :math:`u(t)` between 0 and 1 is the derivative of the loss of the record. The other records determine which
+# increasing function :math:`u` is. The regulariser limits the growth of :math:`u`: the logarithm of :math:`u / (1 - u)`
+# grows at a rate of at most :math:`\kappa/\mu`. Therefore the delta for a given epsilon is the maximum of a dynamic
+# program. On each cell of a grid, :math:`u` stays constant or grows as fast as the limit allows.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,7 +29,7 @@ T = np.arange(-8, 8 + STEP / 2, STEP)
 
 
 def worst_case(epsilon, ratio):
-    """Return the largest delta over all functions u, and the function that has it."""
+    """Return the largest delta over all functions u, and the worst function."""
     logit = np.arange(-16, 16, ratio * STEP)
     u = np.concatenate([[0.0], expit(logit), [1.0]])
     after = np.minimum(np.arange(len(u)) + 1, len(u) - 2)
@@ -57,10 +48,12 @@ def worst_case(epsilon, ratio):
 
 
 # %%
-# The curve beside the Gaussian mechanism's
-# -----------------------------------------
-# Up to a ratio of 3.7, the worst function is :math:`u = 1`: the shift of a Gaussian mechanism. Beyond, a function that
-# grows is worse, most of all where epsilon is smaller than that of a single fit.
+# Comparison with the Gaussian mechanism
+# --------------------------------------
+# Up to a ratio of 3.7, the worst function is the constant :math:`u = 1`, which is the shift of a Gaussian mechanism.
+# For larger ratios, a function that grows is worse, most of all if epsilon is smaller than that of a single fit. The
+# left panel shows the delta of the worst function, divided by the delta of the Gaussian mechanism. The right panel
+# shows the worst functions.
 
 RATIOS = [3.7, 5.0, 6.0]
 epsilons = MU * np.linspace(0.1, 3.7, 25)
@@ -72,20 +65,10 @@ for ratio in RATIOS:
     left.plot(epsilons, deltas / gauss, label=f"κ = {ratio} μ")
     right.plot(T, worst_case(MU, ratio)[1], label=f"κ = {ratio} μ")
     print(f"ratio {ratio}: at most {np.max(deltas / gauss):.3f} times the Gaussian delta")
-left.set(xlabel="epsilon", ylabel="delta over that of the Gaussian mechanism")
+left.set(xlabel="epsilon", ylabel="delta, divided by the Gaussian delta")
 right.set(xlabel="noise in the direction of the record, t", ylabel="derivative u(t) of the worst case", xlim=(-5, 3))
 right.set_title(f"epsilon = {MU:.2f}")
 left.legend()
 right.legend()
 
-# %%
-# Run as a script, it leaves the picture in a file.
-
-if "__file__" in globals() and not hasattr(sys, "ps1"):
-    target = Path("worst_case.png")
-    try:
-        figure.savefig(target, dpi=120)
-    except OSError:
-        target = Path(tempfile.gettempdir(), target.name)
-        figure.savefig(target, dpi=120)
-    print(f"\npicture: {target.resolve()}")
+plt.show()

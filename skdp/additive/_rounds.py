@@ -30,9 +30,11 @@ Array = NDArray[np.float64]
 #: The first of two rounds uses this part of the budget without the counts.
 FIRST_ROUND = 0.25
 
-#: Kappa over the GDP parameter, under C="auto", for so many records in a bin or more, as a multiple of one over the GDP
-#: parameter. With fewer records, the ratio falls with this power of their number.
-RATIO, MANY, POWER = 2.5, 40.0, 0.3
+#: Standard deviations of a column's curve that C="auto" expects: where the noise decides, and without noise.
+CURVE, SMOOTH_CURVE = 0.5, 0.3
+
+#: With fewer records in a bin than this over the GDP parameter, the ridge grows with this power of their number.
+MANY, POWER = 40.0, 0.3
 
 #: With fewer records than the second number over the GDP parameter, records have no weights under rounds="auto". Steps
 #: are taken instead. With fewer than the first number over it, or with a smaller GDP parameter than `LEAST_MU`, for
@@ -41,9 +43,6 @@ FEWEST, FEW, LEAST_MU = 40.0, 400.0, 0.1
 
 #: Part of the budget by which steps cost less than what is reserved for them, so that rounding does not matter.
 LESS = 2.0**-36
-
-#: Kappa without noise.
-LARGEST_KAPPA = 100.0
 
 #: The margin, under margin="auto", is this times the logarithm of 1 plus the noise multiplier of the round.
 MARGIN, _LARGEST_MARGIN = 0.6, 4.0
@@ -201,14 +200,15 @@ class RoundsEngine:
         if self.epsilon < math.inf:
             # Rounded down, so that an empty budget of the same size admits the fit.
             mu = gaussian_mu(self.epsilon, self.delta) * math.sqrt(share) * (1 - 2.0**-40)
-        kappa = LARGEST_KAPPA if mu == math.inf else (RATIO if self.C is None else GAUSSIAN_RATIO) * mu * _BELOW
-        weight = kappa / self.layout.norm**2
-        if self.C is not None:
-            weight = self.C if mu == math.inf else min(self.C, weight)
+        norm = self.layout.norm
+        # A ridge is as strong as the best linear estimate where noise and curve are equally large. Without noise,
+        # one over the weight is the square of the expected size of a curve, because sampling errors remain.
+        usual = 1 / math.hypot(norm / (mu * CURVE), 1 / SMOOTH_CURVE**2)
+        weight = min(usual if self.C is None else self.C, GAUSSIAN_RATIO * mu * _BELOW / norm**2)
         margin = self.margin
         if margin is None:
             margin = min(MARGIN * math.log1p(1 / mu), _LARGEST_MARGIN)
-        return Round(index, mu, share, weight, margin, self.layout.norm, self.layout.n_features + 1)
+        return Round(index, mu, share, weight, margin, norm, self.layout.n_features + 1)
 
     @property
     def weight(self) -> float:

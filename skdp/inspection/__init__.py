@@ -1,6 +1,7 @@
-"""Pictures of what privacy costs: accuracy, a budget over time, and coefficients and curves within their noise."""
+"""Pictures of accuracy, budgets, coefficients and curves under privacy, and model cards."""
 
 from ._additive import AdditiveTermsDisplay
+from ._card import model_card
 from ._coefficients import CoefficientUncertaintyDisplay
 from ._ledger import LedgerDisplay
 from ._trusted import TRUSTED_TYPES
@@ -12,4 +13,5 @@ __all__ = [
     "CoefficientUncertaintyDisplay",
     "LedgerDisplay",
     "PrivacyUtilityDisplay",
+    "model_card",
 ]

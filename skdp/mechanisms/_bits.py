@@ -130,6 +130,21 @@ class NoiseSource:
         key = tuple(np.frombuffer(digest[:16], dtype=np.uint32).tolist())
         return _SeededStream(np.random.SeedSequence(self._entropy, spawn_key=key))
 
+    def simulator(self, label: str) -> np.random.Generator:
+        """Make a generator to simulate laws that are public, and never noise of a release: its numbers are not exact.
+
+        Parameters
+        ----------
+        label : str
+            What is simulated.
+
+        Returns
+        -------
+        generator : Generator
+            With a seed from the stream of this label.
+        """
+        return np.random.default_rng(self.stream(label).words(4))
+
 
 @contextmanager
 def global_generators(seed: int) -> Iterator[None]:

@@ -120,12 +120,21 @@ class StabilityCounts(StabilityThreshold):
     Parameters
     ----------
     epsilon : float
-        Positive and finite.
+        Of one record, positive and finite.
     delta : float
-        In (0, 1).
+        Of one record, in (0, 1).
+    rows : int, default=1
+        How many records are added or removed at most, together.
     """
 
+    rows: int = 1
+
     name = "truncated discrete Laplace, counts above a threshold"
+
+    @property
+    def sensitivity(self) -> float:  # type: ignore[override]
+        """Number of records that are added or removed at most."""
+        return float(self.rows)
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
         """Return the noisy counts above the threshold, and 0 for all others.

@@ -74,8 +74,8 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_labels,)
-        Labels, sorted: those that occur often enough. There may be a single one, which classifiers refuse as their
-        `classes`: they need two.
+        Labels, sorted: those that occur often enough. Whole numbers are integers, whatever the type of `y`. There may
+        be a single one, which classifiers refuse as their `classes`: they need two.
     threshold_ : int
         A label is released if its noisy count is at least this number, which is public.
     privacy_ : PrivacyGuarantee
@@ -87,9 +87,9 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
     Laplace noise. Otherwise, each label that occurs is released if its count with truncated noise exceeds a threshold;
     a label with a single record is released with probability `delta` at most. If no label is released, the fit raises
     NotEnoughDataError, and the budget was charged. Classifiers that are given ``classes_`` leave out the records with
-    other labels. Not covered: that `fit` raises an error for missing or infinite
-    labels, for text among numbers, and for labels of which none is of the type of those in `universe`; and how long it
-    takes.
+    other labels. Not covered: whether `y` is an array of truth values; that `fit` raises an error for missing or
+    infinite labels, for text among numbers, and for labels of which none is of the type of those in `universe`; and
+    how long it takes.
 
     References
     ----------
@@ -164,7 +164,7 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
         self.threshold_, self.privacy_ = threshold, plan
         if not np.any(released):
             raise NotEnoughDataError("no label occurs often enough to be released. The budget was charged")
-        self.classes_ = _without_trace(found[released], y)
+        self.classes_ = _without_trace(found[released])
         return self
 
     def privacy_plan(self, *, n_features: int | None = None, n_classes: int | None = None) -> PrivacyGuarantee:
@@ -208,12 +208,10 @@ def _candidates(labels: NDArray, universe: NDArray) -> NDArray[np.intp]:
     raise TypeError("the labels in y are of another type than those in universe")
 
 
-def _without_trace(labels: NDArray, y: Any) -> NDArray:
+def _without_trace(labels: NDArray) -> NDArray:
     """Return labels in an array whose type says nothing about labels that are not there."""
-    if isinstance(getattr(y, "dtype", None), np.dtype) and labels.dtype.kind in "biuf" and y.dtype == labels.dtype:
-        # That of the column, which is public.
-        return labels
     values = labels.tolist()
-    if labels.dtype.kind in "US":
+    if labels.dtype.kind in "USb":
         return np.array(values)
+    # One number of another type changes the type of an array, of a list and of a column.
     return np.array([int(value) if value == int(value) else value for value in values])

@@ -21,12 +21,14 @@ from ._moments import (
 )
 from ._polynomials import (
     POLYNOMIAL_BITS,
+    POLYNOMIAL_ROWS,
+    POLYNOMIAL_UNIT,
     bernstein_l1,
     bernstein_l2,
     bernstein_matrix,
     chebyshev_l2,
     chebyshev_matrix,
-    polynomial_values,
+    polynomial_sums,
 )
 from ._rows import BLOCK_ROWS, row_products, sum_over_rows, weighted_gram
 from ._sparse import EXACT_ROWS, by_entry, sparse_gram, sparse_squared_norms, with_constant, with_data
@@ -39,6 +41,8 @@ __all__ = [
     "EXACT_ROWS",
     "PARTS",
     "POLYNOMIAL_BITS",
+    "POLYNOMIAL_ROWS",
+    "POLYNOMIAL_UNIT",
     "SUM_BITS",
     "ClippedRows",
     "ExactTotal",
@@ -73,7 +77,7 @@ __all__ = [
     "nearest",
     "pack_symmetric",
     "plain_moments",
-    "polynomial_values",
+    "polynomial_sums",
     "round_to",
     "rounded_norm",
     "row_products",

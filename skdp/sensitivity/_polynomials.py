@@ -13,6 +13,7 @@ vector of L2 norm :math:`\sqrt{\sum_k w_k^2}` at most, which :math:`v = 1` attai
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial import chebyshev, polynomial
@@ -20,10 +21,26 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-#: Each entry of a record is rounded to a multiple of ``2**-POLYNOMIAL_BITS``.
+#: A value is rounded to a multiple of ``2**-POLYNOMIAL_BITS``.
 POLYNOMIAL_BITS = 20
 
+# Sums are integers in this unit: products of two values, times coefficients that are multiples of 1/16.
+_UNIT_BITS = 2 * POLYNOMIAL_BITS + 4
 
+#: The unit of sums of polynomials.
+POLYNOMIAL_UNIT = 2.0**-_UNIT_BITS
+
+# Products of two values, over so many rows, are exact in doubles.
+_EXACT_ROWS = 2 ** (53 - 2 * POLYNOMIAL_BITS)
+
+#: Sums over so many rows, times coefficients of less than 2**8 in all, fit into 64 bits.
+POLYNOMIAL_ROWS = 2**15
+
+# Half a step, by which the square of a value is off in powers of degree 3 and 4.
+_ROUNDING = 2.0 ** -(POLYNOMIAL_BITS + 1)
+
+
+@lru_cache
 def bernstein_matrix(degree: int) -> Array:
     """Return the coefficients of Bernstein's polynomials in powers of v, of shape (degree + 1, degree + 1).
 
@@ -41,9 +58,10 @@ def bernstein_matrix(degree: int) -> Array:
     for k in range(degree + 1):
         factors = polynomial.polymul(polynomial.polypow([0.5, 0.5], k), polynomial.polypow([0.5, -0.5], degree - k))
         rows.append(math.comb(degree, k) * factors)
-    return np.array(rows, dtype=np.float64)
+    return _frozen(np.array(rows, dtype=np.float64))
 
 
+@lru_cache
 def chebyshev_matrix(weights: tuple[float, ...]) -> Array:
     """Return the coefficients of weighted Chebyshev polynomials in powers of v.
 
@@ -61,43 +79,80 @@ def chebyshev_matrix(weights: tuple[float, ...]) -> Array:
     for k, weight in enumerate(weights):
         own = chebyshev.cheb2poly([0.0] * k + [1.0])
         matrix[k, : len(own)] = weight * own
+    return _frozen(matrix)
+
+
+def _frozen(matrix: Array) -> Array:
+    matrix.setflags(write=False)
     return matrix
 
 
-def polynomial_values(matrix: Array, values: Array) -> Array:
-    """Return the polynomials of each value, rounded to integers in units of ``2**-POLYNOMIAL_BITS``.
-
-    Each value is mapped by itself, and in the same order of operations wherever it stands.
+def polynomial_sums(matrix: Array, values: Array, cells: NDArray | None = None, n_cells: int = 1) -> NDArray[np.int64]:
+    """Sum polynomials of values, exactly.
 
     Parameters
     ----------
     matrix : ndarray of shape (n_polynomials, n_powers)
-        Coefficients of the polynomials in powers, lowest power first.
-    values : ndarray
-        In [-1, 1]. For NaN, which stands for a missing value, all polynomials are 0.
+        Coefficients of the polynomials in powers, lowest power first: multiples of 1/16, of degree 4 at most.
+    values : ndarray of shape (n_values,)
+        Integers, as doubles: values in [-1, 1] in units of ``2**-POLYNOMIAL_BITS``. At most `POLYNOMIAL_ROWS`.
+    cells : ndarray of shape (n_values,), default=None
+        The cell of each value. If None, all are in cell 0.
+    n_cells : int, default=1
+        Number of cells.
 
     Returns
     -------
-    integers : ndarray of shape (n_polynomials, *values.shape)
-        As doubles.
+    sums : ndarray of shape (n_cells, n_polynomials)
+        In units of ``POLYNOMIAL_UNIT``.
     """
-    out = np.empty((len(matrix), *np.shape(values)))
-    for row, coefficients in zip(out, matrix * 2.0**POLYNOMIAL_BITS, strict=True):
-        row[...] = coefficients[-1]
-        for coefficient in coefficients[-2::-1].tolist():
-            row *= values
-            row += coefficient
-    lacking = np.isnan(values)
-    if lacking.any():
-        out[:, lacking] = 0.0
-    return np.rint(out, out=out)
+
+    degree = matrix.shape[1] - 1
+    powers = np.zeros((degree + 1, n_cells), dtype=np.int64)
+    for start in range(0, len(values), _EXACT_ROWS):
+        v = values[start : start + _EXACT_ROWS]
+        code = None if cells is None else cells[start : start + _EXACT_ROWS]
+        powers[0] += len(v) if code is None else np.bincount(code, minlength=n_cells)
+        if degree >= 1:
+            powers[1] += _total(code, n_cells, v)
+        if degree >= 2:
+            powers[2] += _total(code, n_cells, v, v)
+        if degree >= 3:
+            squares = v * v
+            squares *= 2.0**-POLYNOMIAL_BITS
+            np.rint(squares, out=squares)
+            powers[3] += _total(code, n_cells, v, squares)
+            if degree >= 4:
+                powers[4] += _total(code, n_cells, squares, squares)
+    powers[0] <<= 2 * POLYNOMIAL_BITS
+    powers[1:2] <<= POLYNOMIAL_BITS
+    coefficients = np.rint(16 * matrix.T).astype(np.int64)
+    return powers.T @ coefficients
+
+
+def _total(cells: NDArray | None, n_cells: int, *factors: Array) -> NDArray[np.int64] | int:
+    """Sum products of integers, by cell."""
+    if cells is None:
+        return int(factors[0].sum() if len(factors) == 1 else factors[0] @ factors[1])
+    own = factors[0] if len(factors) == 1 else factors[0] * factors[1]
+    return np.bincount(cells, weights=own, minlength=n_cells).astype(np.int64)
+
+
+def _rounding(matrix: Array) -> Array:
+    """Bound by how much the polynomials of one value are off."""
+    # With a square off by e, powers 3 and 4 are off by e and by 2 e + e**2 at most.
+    size = np.zeros(len(matrix))
+    for power, factor in ((3, 1.0), (4, 2.0 + 2.0**-10)):
+        if matrix.shape[1] > power:
+            size += np.abs(matrix[:, power]) * factor
+    return size * _ROUNDING
 
 
 def bernstein_l1(degree: int, n_columns: int) -> float:
     """Bound the L1 norm of one record's part of the sums of Bernstein's polynomials of each column.
 
-    It is 1 for each column, by the argument of this module. Rounding moves each of ``degree + 1`` entries by half a
-    step. The rounding errors of the evaluation are below the step by a factor of ``2**20``.
+    It is 1 for each column, by the argument of this module. Up to degree 2, polynomials of a rounded value are exact;
+    beyond, the bound allows for rounded squares.
 
     Parameters
     ----------
@@ -109,7 +164,7 @@ def bernstein_l1(degree: int, n_columns: int) -> float:
     sensitivity : float
         The bound, rounded up.
     """
-    return n_columns * (1 + (degree + 1) * _ROUNDING) * (1 + 2.0**-50)
+    return n_columns * (1 + math.fsum(_rounding(bernstein_matrix(degree)))) * (1 + 2.0**-50)
 
 
 def bernstein_l2(degree: int, n_columns: int) -> float:
@@ -125,7 +180,7 @@ def bernstein_l2(degree: int, n_columns: int) -> float:
     sensitivity : float
         The bound, rounded up.
     """
-    return math.sqrt(n_columns) * (1 + (degree + 1) * _ROUNDING) * (1 + 2.0**-50)
+    return bernstein_l1(degree, n_columns) / math.sqrt(n_columns)
 
 
 def chebyshev_l2(weights: tuple[float, ...], n_columns: int, shared: bool) -> float:
@@ -145,10 +200,7 @@ def chebyshev_l2(weights: tuple[float, ...], n_columns: int, shared: bool) -> fl
     sensitivity : float
         The bound, rounded up. A record with all values at the upper bound attains it.
     """
-    own = [(abs(w) + _ROUNDING) ** 2 for w in weights]
+    off = _rounding(chebyshev_matrix(weights)).tolist()
+    own = [(abs(w) + error) ** 2 for w, error in zip(weights, off, strict=True)]
     squares = own[0] + n_columns * math.fsum(own[1:]) if shared else n_columns * math.fsum(own)
     return math.sqrt(squares) * (1 + 2.0**-50)
-
-
-# Half a step, and more than the rounding errors of the evaluation: coefficients are below 2**6, and terms few.
-_ROUNDING = 2.0 ** -(POLYNOMIAL_BITS + 1) * (1 + 2.0**-10)

@@ -2,12 +2,13 @@
 
 from ._describe import DescribeDisplay, Description, describe
 from ._descriptive import count, mean, std, sum, var
-from ._distribution import chi2_contingency, ecdf
-from ._groups import GroupBy, TestResult, group_by, ttest_ind
+from ._distribution import ecdf
+from ._groups import GroupBy, group_by
 from ._products import correlation, covariance, linear_trend
 from ._quantiles import median, min_max, quantile
 from ._result import Estimate
 from ._tables import contingency, histogram, histogram2d, histogramdd, proportion, value_counts
+from ._tests import TestResult, chi2_contingency, mannwhitneyu, ttest_ind
 
 __all__ = [
     "DescribeDisplay",
@@ -27,6 +28,7 @@ __all__ = [
     "histogram2d",
     "histogramdd",
     "linear_trend",
+    "mannwhitneyu",
     "mean",
     "median",
     "min_max",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -24,6 +25,7 @@ from ..schema.declared import Category, Column, Number, cells_of, read_cells, re
 from ..schema.entries import read_column
 from ..schema.mixin import unit_of
 from ..schema.schema import Schema, as_schema, columns_in_order
+from ._noise import Sensitivity, combination, quietest, with_and_without_delta
 
 Array = NDArray[np.float64]
 
@@ -85,8 +87,24 @@ _SHARED: dict[str, tuple[Any, str]] = {
 }
 
 
-def statistic(*, bounds: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a public function of a function of a `Call`: with the shared parameters, and discreet."""
+# What a function without a section of parameters takes.
+_NUMBERS = """    Parameters
+    ----------
+    X : array-like or table
+        Numbers between `bounds`, or a table with the columns of `schema`.
+    %(shared)s
+
+"""
+
+
+def statistic(
+    *, bounds: bool = True, like: Callable[..., Any] | None = None, **words: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a public function of a function of a `Call`: with the shared parameters, and discreet.
+
+    The documentation of a function with `like` is that of another function, where each of `words` takes the place of
+    ``[[name: its own word]]``.
+    """
     shared = {name: default for name, (default, _) in _SHARED.items() if bounds or name != "bounds"}
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,7 +120,10 @@ def statistic(*, bounds: bool = True) -> Callable[[Callable[..., Any]], Callable
             common = {name: given.pop(name) for name in shared}
             return function(begin(function.__name__, given.pop("X"), **common), **given)
 
-        doc = function.__doc__ or ""
+        call.template = doc = function.__doc__ or like.template  # type: ignore[attr-defined,union-attr]
+        doc = re.sub(r"\[\[(\w+): (.*?)\]\]", lambda own: words.get(own[1], own[2]), doc, flags=re.DOTALL)
+        if "Parameters\n" not in doc:
+            doc = doc.replace("    Returns\n    ---", f"{_NUMBERS}    Returns\n    ---", 1)
         lines = [f"{name} : {_SHARED[name][1]}" for name in shared if f"\n    {name} : " not in doc]
         call.__doc__ = doc.replace("%(shared)s", "\n    ".join(lines))
         call.__signature__ = public  # type: ignore[attr-defined]
@@ -144,6 +165,17 @@ class Call:
             return (session, *arrays)
         rows, _ = self.unit.counted(self.source, self.members, np.arange(len(self.members)))
         return (session, *(array[rows] for array in arrays))
+
+    def single(self, label: str, moves: Sensitivity, theorem: Theorem) -> tuple[Mechanism, PrivacyGuarantee]:
+        """Return the mechanism with the least noise for one release with all of the budget, and the plan."""
+
+        def build(budget: Budget) -> Any:
+            return (*quietest(budget, 1.0, moves, self.unit.rows), budget)
+
+        mechanism, event, budget = with_and_without_delta(
+            self.budget, build, lambda found: combination(found[0], 1.0).variance
+        )
+        return mechanism, self.plan(budget, (label, mechanism, 1.0, theorem), events=[event])
 
     def names(self, kind: type) -> tuple[tuple[str, ...], bool]:
         """Return the names of the chosen columns of one kind, and whether a single one was asked for."""

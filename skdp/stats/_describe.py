@@ -18,7 +18,7 @@ from ._call import COUNTS, Call, Cells, Numbers, cells_in, choosing, numbers_of,
 from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances
 from ._noise import Law, Sensitivity, combination, quietest, with_and_without_delta
 from ._ranks import THEOREM as RANKS
-from ._ranks import WHOLE, as_values, grid_of, quantiles_at, rank_counts
+from ._ranks import WHOLE, as_values, edges_of, quantiles_at, rank_counts
 from ._result import Around, Estimate
 
 Array = NDArray[np.float64]
@@ -31,7 +31,7 @@ _NAMES = ("count", "missing", "mean", "std", "25%", "50%", "75%")
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """The result of :func:`describe`.
+    """The result of :func:`~skdp.stats.describe`.
 
     Parameters
     ----------
@@ -149,7 +149,9 @@ def describe(call: Call) -> Description:
     -------
     description : Description
         For columns of numbers the number of values, of missing values, the mean, the standard deviation and the
-        quartiles; for columns of categories the number of records in each cell. It prints as a table.
+        quartiles; for columns of categories the number of records in each cell. It prints as a table. Missing values
+        are counted where the schema has ``missing="cell"``: in ``"missing"`` for numbers, and in a cell of that name
+        for categories. The target is described if it is a column of the schema, as any other column.
 
     See Also
     --------
@@ -235,8 +237,8 @@ def _describe_numbers(
 ) -> dict[str, dict[str, Estimate]]:
     design, half = parts.found[LABEL], numbers.half
     sums = design.power_sums(session.release(LABEL, design.sums(values, numbers)))[0]
-    grid = grid_of(numbers, 4096)
-    quartiles = as_values(grid, session.release("quartiles", rank_counts(grid, values)), numbers)
+    edges = edges_of(numbers, 4096)
+    quartiles = as_values(edges, session.release("quartiles", rank_counts(edges, values)), numbers)
     own_law = combination(design.mechanism, design.powers[0])
     shape = (numbers.width,)
     every = {
@@ -265,7 +267,7 @@ class DescribeDisplay:
     Parameters
     ----------
     description : Description
-        The result of :func:`describe`.
+        The result of :func:`~skdp.stats.describe`.
 
     Attributes
     ----------
@@ -296,7 +298,7 @@ class DescribeDisplay:
         Parameters
         ----------
         description : Description
-            The result of :func:`describe`.
+            The result of :func:`~skdp.stats.describe`.
         plot : bool, default=True
             Whether to draw.
         **kwargs : dict

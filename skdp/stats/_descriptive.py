@@ -14,18 +14,16 @@ from ..accounting import Budget, PrivacyEvent
 from ..checks.params import check_choice
 from ..mechanisms import within_reach
 from ..release.session import Release, Reserved
-from ..sensitivity import POLYNOMIAL_BITS, exact_sum, polynomial_values
+from ..sensitivity import POLYNOMIAL_BITS, POLYNOMIAL_ROWS, exact_sum
 from ._call import COUNTS, Call, Numbers, numbers_of, statistic
 from ._moments import LABEL, THEOREM, Design, in_units, means, moment_design, variances
-from ._noise import Sensitivity, combination, quietest, with_and_without_delta
+from ._noise import Sensitivity, combination, with_and_without_delta
 from ._quantiles import (
     LEAST_RECORDS,
+    RangePart,
     count_mechanism,
     counted,
-    range_levels,
     range_part,
-    range_release,
-    released_range,
     width_of_counts,
 )
 from ._ranks import WHOLE
@@ -40,6 +38,9 @@ _OF_COUNT, _OF_RANGE = 0.03, (0.02, 0.04, 0.08, 0.16, 0.25)
 
 # Of a part that is divided further, so that the rounding of the parts does not exceed it.
 _MARGIN = 1 - 2.0**-40
+
+# With fewer records, times the square of epsilon, the noise of a mean is at least twice as large as any sampling error.
+_FEW = 1.0
 
 
 @statistic(bounds=False)
@@ -75,12 +76,9 @@ def count(call: Call) -> Estimate:
         numbers = Numbers(rows, np.zeros(1), np.ones(1), False, (), True)
     else:
         numbers = replace(numbers_of(call), may_lack=True)
-    mechanism, event, budget = with_and_without_delta(
-        call.budget,
-        lambda own: (*count_mechanism(own, 1.0, numbers.width, call.unit.rows), own),
-        lambda found: combination(found[0], 1.0).variance,
-    )
-    plan = call.plan(budget, ("counts", mechanism, 1.0, COUNTS), events=[event])
+    size = numbers.width
+    moves = Sensitivity(float(size), math.sqrt(size), size, integers=True)
+    mechanism, plan = call.single("counts", moves, COUNTS)
     session, values = call.open(plan, numbers.values)
     found = np.rint(session.release("counts", counted(numbers, values)))
     law = combination(mechanism, 1.0)
@@ -104,16 +102,8 @@ def _shaped(values: NDArray, numbers: Numbers) -> Any:
 
 
 @statistic()
-def sum(
-    call: Call,
-) -> Estimate:
+def sum(call: Call) -> Estimate:
     r"""Estimate sums of columns.
-
-    Parameters
-    ----------
-    X : array-like or table
-        Numbers between `bounds`, or a table with the columns of `schema`.
-    %(shared)s
 
     Returns
     -------
@@ -133,22 +123,19 @@ def sum(
     """
     numbers = numbers_of(call)
     most, d = np.maximum(np.abs(numbers.lower), np.abs(numbers.upper)), numbers.width
-    rounding = 2.0 ** -(POLYNOMIAL_BITS + 1)
-    moves = Sensitivity(d * (1 + rounding), math.sqrt(d) * (1 + rounding), d)
-    mechanism, event, budget = with_and_without_delta(
-        call.budget,
-        lambda own: (*quietest(own, 1.0, moves, call.unit.rows), own),
-        lambda found: combination(found[0], 1.0).variance,
-    )
-    plan = call.plan(budget, ("sums", mechanism, 1.0, COUNTS), events=[event])
+    moves = Sensitivity(d, math.sqrt(d) * (1 + 2.0**-50), d)
+    mechanism, plan = call.single("sums", moves, COUNTS)
     session, values = call.open(plan, numbers.values)
 
     def block(rows: NDArray) -> NDArray:
-        inside = np.clip(np.asarray(rows, dtype=np.float64), numbers.lower, numbers.upper)
-        shares = np.clip(inside / most, -1.0, 1.0)
-        return polynomial_values(np.array([[0.0, 1.0]]), shares)[0].sum(axis=0).astype(np.int64)
+        inside = np.clip(rows, numbers.lower, numbers.upper, dtype=np.float64)
+        # A bound becomes 2**POLYNOMIAL_BITS up to a relative error of 2**-51, which rounding removes.
+        inside *= 2.0**POLYNOMIAL_BITS / most
+        if numbers.may_lack:
+            inside[np.isnan(inside)] = 0.0
+        return np.rint(inside, out=inside).sum(axis=0).astype(np.int64)
 
-    exact = exact_sum(block, values, block_rows=2**14) * 2.0**-POLYNOMIAL_BITS
+    exact = exact_sum(block, values, block_rows=POLYNOMIAL_ROWS) * 2.0**-POLYNOMIAL_BITS
     found = most * session.release("sums", within_reach(mechanism, exact))
     # Sums of values of one sign have that sign.
     found = np.clip(found, np.where(numbers.lower >= 0, 0.0, -np.inf), np.where(numbers.upper <= 0, 0.0, np.inf))
@@ -189,7 +176,8 @@ def mean(
     Notes
     -----
     **Privacy.** One record moves the sums that are released by at most 1 for each column in L1 norm, or as little in L2
-    norm as theorem 1 of the user guide (statistics) says. The number of records, the mean, and the sampling error of
+    norm as theorem 1 of the user guide (statistics) says. A range is found on a sample of the records if there are
+    many (statistics, theorem 6). The number of records, the mean, and the sampling error of
     the mean are computed from these sums.
 
     References
@@ -207,7 +195,7 @@ def mean(
 
 @statistic()
 def var(call: Call, method: str = "auto") -> Estimate:
-    r"""Estimate variances of columns.
+    r"""Estimate [[what: variances]] of columns.
 
     Parameters
     ----------
@@ -225,44 +213,19 @@ def var(call: Call, method: str = "auto") -> Estimate:
     Notes
     -----
     **Privacy.** As for :func:`mean`, with polynomials of degree 4 (statistics, theorem 1). Higher powers are for the
-    sampling error. Variances divide by the number of records, as ``numpy.var`` does.
+    sampling error. Variances divide by the number of records, as ``numpy.[[name: var]]`` does.
 
     Examples
     --------
     >>> from skdp import stats
-    >>> round(stats.var([2.0, 3.0, 4.0] * 10_000, bounds=(0, 10), epsilon=1.0, random_state=0).value, 1)
-    0.7
+    >>> round(stats.[[name: var]]([2.0, 3.0, 4.0] * 10_000, bounds=(0, 10), random_state=0).value, 1)
+    [[value: 0.7]]
     """
     return _moments(call, 4, 1.0, method)
 
 
-@statistic()
+@statistic(like=var, what="standard deviations", name="std", value="0.8")
 def std(call: Call, method: str = "auto") -> Estimate:
-    r"""Estimate standard deviations of columns.
-
-    Parameters
-    ----------
-    X : array-like or table
-        Numbers between `bounds`, or a table with the columns of `schema`.
-    method : {"auto", "direct"}, default="auto"
-        Whether a part of the budget finds a range that holds nearly all values, as for :func:`mean`.
-    %(shared)s
-
-    Returns
-    -------
-    estimate : Estimate
-        One number for each column, with the noisy numbers of records and the means in ``details``.
-
-    Notes
-    -----
-    **Privacy.** As for :func:`var`, of which it is the square root.
-
-    Examples
-    --------
-    >>> from skdp import stats
-    >>> round(stats.std([2.0, 3.0, 4.0] * 10_000, bounds=(0, 10), epsilon=1.0, random_state=0).value, 1)
-    0.8
-    """
     return _moments(call, 4, 0.5, method)
 
 
@@ -271,7 +234,7 @@ def _moments(call: Call, degree: int, power: float, method: str) -> Estimate:
     steps, numbers = check_choice(method, "method", METHODS) == "auto", numbers_of(call)
     rest = 1 - _OF_COUNT * steps
 
-    def moments(budget: Budget, share: float) -> Design:
+    def moments(budget: Budget, share: float, degree: int = degree) -> Design:
         return moment_design(budget, share, degree, numbers.width, 1, numbers.may_lack, call.unit.rows)
 
     def build(budget: Budget) -> Any:
@@ -292,18 +255,20 @@ def _moments(call: Call, degree: int, power: float, method: str) -> Estimate:
     )
     session, values = call.open(plan, numbers.values)
     n = float(np.min(session.release("number of records", counted(numbers, values))))
-    share, levels = _range_share(budget, n, numbers, call.unit.rows)
-    inner = numbers
+    share, part = _range_share(budget, n, numbers.width, call.unit.rows)
+    levels = part.levels(n) if part else (0, WHOLE)
+    inner, label = numbers, "moments in range" if part else LABEL
     first: list[Release] = []
     events: list[PrivacyEvent] = []
-    if share:
-        first, events = range_release(budget, share, numbers, levels, call.unit.rows)
+    if part:
+        first, events = [part.release(levels, share)], [part.event]
         rest = (rest - share) * _MARGIN
         design = moments(budget, rest)
-    label = "moments in range" if share else LABEL
+    elif degree == 2 and n * budget.epsilon**2 <= _FEW:
+        design = moments(budget, rest, 1)
     session.refine(LABEL, [*first, Release(label, design.mechanism, rest, THEOREM)], [*events, design.event])
-    if share:
-        low, high = released_range(session, numbers, values)
+    if part:
+        low, high = part.ends(session, numbers, values)
         # Records beyond the range are clipped. A margin that grows with their share keeps the bias small.
         margin = (0.25 + 5 * levels[0] / WHOLE) * np.maximum(high - low, 1e-3 * numbers.half)
         lower, upper = np.maximum(low - margin, numbers.lower), np.minimum(high + margin, numbers.upper)
@@ -314,14 +279,14 @@ def _moments(call: Call, degree: int, power: float, method: str) -> Estimate:
     return replace(found, details={**found.details, "range": ends})
 
 
-def _range_share(budget: Budget, n: float, numbers: Numbers, rows: int) -> tuple[float, tuple[int, int]]:
-    """Return the part of the budget that finds a range, from a released number of records, and its levels."""
-    for part in _OF_RANGE:
-        mechanism = range_part(budget, part, numbers, rows)[0]
-        wanted = LEAST_RECORDS * (1 if part == _OF_RANGE[-1] else 2)
-        if n >= wanted * mechanism.scale:
-            return part, range_levels(mechanism, n)
-    return 0.0, (0, 0)
+def _range_share(budget: Budget, n: float, width: int, rows: int) -> tuple[float, RangePart | None]:
+    """Return the part of the budget that finds a range, from a released number of records."""
+    for share in _OF_RANGE:
+        part = range_part(budget, share, width, rows, n)
+        wanted = LEAST_RECORDS * (1 if share == _OF_RANGE[-1] else 2)
+        if n * part.rate >= wanted * part.mechanism.scale:
+            return share, part
+    return 0.0, None
 
 
 def moment_estimate(design: Design, sums: Array, numbers: Numbers, plan: Any, power: float) -> Estimate:

@@ -1,33 +1,38 @@
-"""Statistics of groups of records, and a test of two groups."""
+"""Statistics of groups of records."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from ..accounting import Budget
-from ..checks.params import check_choice, check_positive, is_list
+from ..checks.params import check_choice, is_list
 from ..checks.silence import discreet
 from ..checks.values import shown
 from ..release.session import PrivacyGuarantee, Release, Reserved
-from ..schema.declared import Category, Number
-from ._call import Call, begin, cells_in, choosing, label_names, numbers_of, private_labels, statistic
+from ..release.theorems import Theorem
+from ._call import Call, Numbers, begin, cells_in, choosing, label_names, numbers_of, private_labels
 from ._moments import LABEL, THEOREM, Design, in_units, means, moment_design, variances
-from ._noise import Law, combination, with_and_without_delta
+from ._noise import combination, with_and_without_delta
+from ._ranks import WHOLE, as_values, edges_of, quantiles_at, rank_counts
 from ._result import Around, Estimate
 from ._tables import OCCURRING, occurring_mechanism, released_labels
 
 Array = NDArray[np.float64]
 
-STATISTICS = ("count", "mean", "std", "var")
+STATISTICS = ("count", "mean", "std", "var", "median")
 
-_LABELS = "labels that occur"
+# Cells of a column, for medians of many groups at once.
+_CELLS = 2**11
+
+_LABELS, _MEDIANS = "labels that occur", "medians"
+
+MEDIANS = Theorem("Statistics", 7)
 
 
 def group_by(X: Any, by: Any, *, schema: Any, rows_per_group: int | None = None, groups: Any = None) -> GroupBy:
@@ -73,20 +78,14 @@ def group_by(X: Any, by: Any, *, schema: Any, rows_per_group: int | None = None,
 
 @dataclass(frozen=True, eq=False)
 class GroupBy:
-    """Groups of the records of a table; :func:`group_by` makes it.
+    """Groups of the records of a table; :func:`~skdp.stats.group_by` makes it.
 
     Parameters
     ----------
     X : table
         The table.
-    by : str, list of str or array-like
-        Names of columns, or labels of the rows.
-    schema : Schema
-        Public facts about the columns.
-    rows_per_group : int, default=None
-        How many records of a person count at most.
-    groups : array-like, default=None
-        The person of each row.
+    by, schema, rows_per_group, groups : object
+        As for :func:`~skdp.stats.group_by`.
 
     Examples
     --------
@@ -116,15 +115,12 @@ class GroupBy:
         Parameters
         ----------
         statistics : dict
-            For names of columns of numbers, ``"count"``, ``"mean"``, ``"var"``, ``"std"`` or a list of them.
-        epsilon : float, default=1.0
-            Privacy budget of this call, positive.
-        delta : float, default=0.0
-            Privacy budget of this call, in [0, 1). Must be positive if the list of groups is private.
-        accountant : BudgetAccountant, default=None
-            Budget that is charged before anything is computed from the data.
-        random_state : int, RandomState, Generator or None, default=None
-            If None, noise comes from the operating system's cryptographic generator. Any other value is for tests.
+            For names of columns of numbers, ``"count"``, ``"mean"``, ``"var"``, ``"std"``, ``"median"`` or a list of
+            them. If there are medians and others, medians have half of the budget. Medians have no intervals.
+        epsilon, delta : float, default=1.0 and 0.0
+            Privacy budget of this call. `delta` must be positive if the list of groups is private.
+        accountant, random_state : object, default=None
+            As for all statistics.
 
         Returns
         -------
@@ -134,7 +130,8 @@ class GroupBy:
         Notes
         -----
         **Privacy.** Each record is in one group, so that it changes the moments of one group only (statistics,
-        theorem 1). The noise does not depend on the number of groups. If the list of groups is private, half of the
+        theorem 1), and the counts from which the medians of one group are drawn (statistics, theorem 7). The noise
+        does not depend on the number of groups. If the list of groups is private, half of the
         budget releases the groups whose noisy counts exceed a threshold (statistics, theorem 3).
         """
         asked = _check_statistics(statistics)
@@ -150,23 +147,27 @@ class GroupBy:
             accountant=accountant,
             random_state=random_state,
         )
-        degree = 4 if any({"var", "std"} & set(own) for own in asked.values()) else 2
-        design, sums, names, plan = group_moments(call, self.by, degree)
+        every = {one for own in asked.values() for one in own}
+        degree = 0 if every == {"median"} else 4 if {"var", "std"} & every else 2
+        medians = tuple(j for j, own in enumerate(asked.values()) if "median" in own)
         numbers = numbers_of(call)
-        found = {}
+        design, sums, drawn, names, plan = group_releases(call, self.by, degree, medians)
+        found, shape = {}, (len(names),)
         for j, (column, own) in enumerate(asked.items()):
             shift, half = numbers.centre[j], numbers.half[j]
             for one in own:
-                part, shape = sums[:, j], (len(names),)
-                if one == "count":
-                    rules: Any = _counts(design, part)
+                details = {} if sums is None else {"count": sums[:, j, 0]}
+                if one == "median":
+                    value, error, spread = drawn[:, medians.index(j)], np.full(shape, np.nan), None
+                elif one == "count":
+                    value, error, spread = _counts(design, sums[:, j])
                 elif one == "mean":
-                    rules = in_units(means(design, part), shift, half, shape)
+                    value, error, spread = in_units(means(design, sums[:, j]), shift, half, shape)
                 else:
                     power = 1.0 if one == "var" else 0.5
-                    rules = in_units(variances(design, part, power), np.zeros(1), half ** (2 * power), shape)
-                value, error, spread = rules
-                found[f"{column}_{one}"] = Estimate(value, error, plan, names, {"count": part[:, 0]}, spread)
+                    rules = variances(design, sums[:, j], power)
+                    value, error, spread = in_units(rules, np.zeros(1), half ** (2 * power), shape)
+                found[f"{column}_{one}"] = Estimate(value, error, plan, names, details, spread)
         return found
 
 
@@ -188,42 +189,86 @@ def _check_statistics(statistics: Any) -> dict[str, list[str]]:
     return found
 
 
-def group_moments(call: Call, by: Any, degree: int) -> tuple[Design, Array, tuple[str, ...], PrivacyGuarantee]:
-    """Release moments of the columns by group; return power sums by group and column, and names of the groups."""
+def group_releases(
+    call: Call, by: Any, degree: int, medians: tuple[int, ...] = ()
+) -> tuple[Any, Any, Any, tuple[str, ...], PrivacyGuarantee]:
+    """Release moments of the columns and medians of some of them by group.
+
+    Return the design of the moments, power sums by group and column, medians by group and column, names of the groups,
+    and the plan. Without a degree, there are no moments.
+    """
     numbers, rows = numbers_of(call), call.unit.rows
     # The type of `by` tells, because labels are private.
     declared = isinstance(by, str | list | tuple)
+    part = (1.0 if declared else 0.5) / ((degree > 0) + bool(medians))
 
-    def design_for(budget: Budget, n_cells: int) -> Design:
-        return moment_design(budget, 1.0, degree, numbers.width, n_cells, numbers.may_lack, rows)
+    def moments(budget: Budget, n_cells: int) -> Design:
+        return moment_design(budget, part, degree, numbers.width, n_cells, numbers.may_lack, rows)
 
+    def build(budget: Budget, n_cells: int) -> tuple[Budget, Design | None, Any]:
+        design = moments(budget, n_cells) if degree else None
+        # A record is in one group: cuts add up over columns only.
+        return budget, design, quantiles_at(budget, part, (WHOLE // 2,), len(medians), rows) if medians else None
+
+    def cost(found: Any) -> float:
+        return found[1].cost if degree else found[2][0].scale
+
+    names: tuple[str, ...] = ()
+    cells: Any = None
+    budget = chosen = call.budget
     if declared:
         cells = cells_in(choosing(call, [by] if isinstance(by, str) else list(by)))
-        names = _product_names(cells.labels)
-        budget, design = with_and_without_delta(
-            call.budget, lambda own: (own, design_for(own, len(names))), lambda found: found[1].cost
-        )
-        plan = call.plan(budget, (LABEL, design.mechanism, 1.0, THEOREM), events=[design.event])
-        session, values, codes = call.open(plan, numbers.values, cells.flat)
+        names, label, parts, events = _product_names(cells.labels), None, [], []
+        budget, design, quantiles = with_and_without_delta(call.budget, lambda own: build(own, len(names)), cost)
+        if design:
+            parts, events = [(LABEL, design.mechanism, part, THEOREM)], [design.event]
     else:
         labels, known = private_labels(by)
         if len(labels) != len(numbers.values):
             raise ValueError("by must name columns of categories of the schema, or be an array of a label for each row")
         half = Budget(call.budget.epsilon / 2 * (1 - 2.0**-40), call.budget.delta / 2)
-        mechanism, event = occurring_mechanism(half, rows)
-        pair = with_and_without_delta(half, lambda own: (own, design_for(own, 16)), lambda found: found[1].cost)
-        reserved = Reserved(pair[1].event)
-        parts = [(_LABELS, mechanism, 0.5, OCCURRING), (LABEL, reserved, 0.5, THEOREM)]
-        plan = call.plan(call.budget, *parts, events=[event, pair[1].event])
+        label, event = occurring_mechanism(half, rows)
+        part *= 2
+        chosen, design, quantiles = with_and_without_delta(half, lambda own: build(own, 16), cost)
+        parts, events = [(_LABELS, label, 0.5, OCCURRING)], [event]
+        if design:
+            parts.append((LABEL, Reserved(design.event), part / 2, THEOREM))
+            events.append(design.event)
+    if quantiles:
+        parts.append((_MEDIANS, quantiles[0], part if declared else part / 2, MEDIANS))
+        events.append(quantiles[1])
+    plan = call.plan(budget, *parts, events=events)
+    if declared:
+        session, values, codes = call.open(plan, numbers.values, cells.flat)
+    else:
         session, values, labels, known = call.open(plan, numbers.values, labels, known)
-        found = released_labels(session, _LABELS, labels[known], mechanism)[0]
-        names = label_names(found)
-        design = design_for(pair[0], max(len(names), 1))
-        session.refine(LABEL, [Release(LABEL, design.mechanism, 0.5, THEOREM)], [design.event])
-        known = known & np.isin(labels, found)
-        values, codes = values[known], np.searchsorted(found, labels[known]).astype(np.int64)
-    sums = design.power_sums(session.release(LABEL, design.sums(values, numbers, codes)))
-    return design, sums[: len(names)], names, plan
+        occurring = released_labels(session, _LABELS, labels[known], label)[0]
+        names = label_names(occurring)
+        if design:
+            design = moments(chosen, max(len(names), 1))
+            session.refine(LABEL, [Release(LABEL, design.mechanism, part / 2, THEOREM)], [design.event])
+        known = known & np.isin(labels, occurring)
+        values, codes = values[known], np.searchsorted(occurring, labels[known]).astype(np.int64)
+    sums = drawn = None
+    if design:
+        sums = design.power_sums(session.release(LABEL, design.sums(values, numbers, codes)))[: len(names)]
+    if quantiles:
+        drawn = _medians(session, numbers, values, codes, len(names), list(medians))
+    return design, sums, drawn, names, plan
+
+
+def _medians(session: Any, numbers: Numbers, values: NDArray, codes: NDArray, n: int, columns: list[int]) -> Array:
+    """Release the medians of columns by group, of shape (n_groups, n_columns)."""
+    own = replace(
+        numbers, lower=numbers.lower[columns], upper=numbers.upper[columns],
+        scales=tuple(numbers.scales[j] for j in columns),
+    )  # fmt: skip
+    edges, order = edges_of(own, _CELLS), np.argsort(codes, kind="stable")
+    # Without a group, there is one without records, which is left out.
+    groups = np.split(order, np.searchsorted(codes[order], np.arange(1, max(n, 1))))
+    counts = [rank_counts(edges, values[rows][:, columns]) for rows in groups]
+    released = session.release(_MEDIANS, np.concatenate(counts)).reshape(-1, len(columns), 1)
+    return np.array([as_values(edges, each, own)[:, 0] for each in released])[:n]
 
 
 def _product_names(labels: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
@@ -231,139 +276,3 @@ def _product_names(labels: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
     for i, own in enumerate(labels):
         names = [f"{one}, {label}" if i else label for one in names for label in own]
     return tuple(names)
-
-
-@dataclass(frozen=True, eq=False)
-class TestResult:
-    """Result of a private test.
-
-    Parameters
-    ----------
-    statistic : float
-        The test statistic.
-    pvalue : float
-        Probability of a statistic as extreme, under the hypothesis and the known law of the noise.
-    df : float
-        Degrees of freedom.
-    privacy_ : PrivacyGuarantee
-        The guarantee of the call.
-    details : dict
-        Further released numbers.
-    alternatives : object
-        Computes the power.
-
-    Examples
-    --------
-    >>> from skdp import Number, Schema, stats
-    >>> schema = Schema({"sex": ["f", "m"], "height": Number(100, 220, missing="error")})
-    >>> X = {"sex": ["f", "m"] * 1000, "height": [165.0, 178.0] * 1000}
-    >>> stats.ttest_ind(X, "sex", schema=schema, random_state=0).power(5.0) > 0.9
-    True
-    """
-
-    __test__ = False
-
-    statistic: float
-    pvalue: float
-    df: float
-    privacy_: PrivacyGuarantee
-    details: dict[str, Any] = field(default_factory=dict)
-    alternatives: Any = field(default=None, repr=False)
-
-    def power(self, effect: Any, alpha: float = 0.05) -> float:
-        """Return the probability that a test of this noise and this many records rejects the hypothesis.
-
-        Parameters
-        ----------
-        effect : float or array-like
-            The true effect: for :func:`ttest_ind` the difference of the means, a number; for :func:`chi2_contingency`
-            the table of probabilities of the declared categories.
-        alpha : float, default=0.05
-            Size of the test.
-
-        Returns
-        -------
-        power : float
-            Computed from released numbers.
-        """
-        alpha = check_positive(alpha, "alpha", most=1.0)
-        return float(self.alternatives.power(effect, alpha))
-
-
-@dataclass(frozen=True, eq=False)
-class _Difference:
-    law: Law
-    normal: float
-
-    def power(self, effect: Any, alpha: float) -> float:
-        limit = float(self.law.half_width(1 - alpha, self.normal))
-        return self.law.tail(limit - effect, self.normal) + self.law.tail(limit + effect, self.normal)
-
-
-@statistic(bounds=False)
-def ttest_ind(
-    call: Call,
-    by: str,
-) -> TestResult:
-    r"""Test whether the means of a column are equal in two groups.
-
-    Parameters
-    ----------
-    X : table
-        With the columns of `schema`.
-    by : str
-        Name of a column with two declared categories. Records with other or missing entries are left out.
-    columns : str, default=None
-        Name of the column of numbers. It may be left out if there is only one.
-    %(shared)s
-
-    Returns
-    -------
-    result : TestResult
-        ``details["difference"]`` has the difference of the means, first minus second.
-
-    Notes
-    -----
-    **Privacy.** The moments of both groups are one release (statistics, theorem 1). The statistic is Welch's, with the
-    variance of the noise added. Its law under the hypothesis is that of the noise and a normal sampling error.
-
-    References
-    ----------
-    .. [1] B. L. Welch, "The Generalization of 'Student's' Problem when Several Different Population Variances are
-       Involved", Biometrika 34, 1947.
-
-    Examples
-    --------
-    >>> from skdp import Number, Schema, stats
-    >>> schema = Schema({"sex": ["f", "m"], "height": Number(100, 220, missing="error")})
-    >>> X = {"sex": ["f", "m"] * 1000, "height": [165.0, 178.0] * 1000}
-    >>> stats.ttest_ind(X, "sex", schema=schema, random_state=0).pvalue < 1e-6
-    True
-    """
-    names = call.names(Number)[0]
-    column: Any = None if not isinstance(by, str) or call.schema is None else call.schema.get(by)
-    if not isinstance(column, Category) or len(column.values) != 2:
-        raise ValueError(f"by must name a column of two categories, got {shown(by)}")
-    if len(names) != 1:
-        raise ValueError("columns must name one column of numbers")
-    half = float(numbers_of(call).half[0])
-    design, sums, _, plan = group_moments(call, by, 2)
-    first, second = means(design, sums[:2, 0])
-    n = np.array([max(first.b, 1.0), max(second.b, 1.0)])
-    at = [min(max(rule.a / rule_n, -1.0), 1.0) for rule, rule_n in zip((first, second), n, strict=True)]
-    parts = [rule.law(mean) for rule, mean in zip((first, second), at, strict=True)]
-    law = Law(
-        normal=half * math.hypot(*(part.normal / own for part, own in zip(parts, n, strict=True))),
-        parts=tuple((half * a / own, k) for part, own in zip(parts, n.tolist(), strict=True) for a, k in part.parts),
-    )
-    sampled = np.array([first.record, second.record]) / n
-    normal = half * math.sqrt(float(sampled.sum()))
-    df = float(sampled.sum() ** 2 / max((sampled**2 / np.maximum(n - 1, 1)).sum(), 1e-300)) if normal else math.inf
-    difference = half * (at[0] - at[1])
-    # Student's law has heavier tails than the normal law: exact at the usual size of 5 %.
-    normal *= float(stdtrit(max(df, 1.0), 0.975) / stdtrit(math.inf, 0.975)) if normal else 1.0
-    spread = math.sqrt(law.variance + normal**2)
-    value = difference / spread if spread else math.copysign(math.inf, difference) if difference else 0.0
-    pvalue = min(1.0, 2 * law.tail(abs(difference), normal))
-    details = {"difference": difference, "standard_error": spread, "count": n}
-    return TestResult(value, pvalue, df, plan, details, _Difference(law, normal))

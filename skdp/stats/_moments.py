@@ -2,7 +2,8 @@ r"""Means, variances and standard deviations, of all records or of those of grou
 
 Released, once and jointly: for each column, the sums of a basis of the polynomials of a clipped and scaled value (see
 ``sensitivity/_polynomials.py``). The number of records and all power sums follow by a linear map. The degree is 2 for
-means, so that the sampling error of the mean is known, and 4 for variances, for the same reason.
+means, so that the sampling error of the mean is known, and 4 for variances, for the same reason. Where noise is larger
+than any sampling error, the degree of means is 1.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from ..release.theorems import Theorem
 from ..schema.grid import scaled
 from ..sensitivity import (
     POLYNOMIAL_BITS,
+    POLYNOMIAL_ROWS,
+    POLYNOMIAL_UNIT,
     bernstein_l1,
     bernstein_l2,
     bernstein_matrix,
     chebyshev_l2,
     chebyshev_matrix,
     exact_sum,
-    polynomial_values,
+    polynomial_sums,
 )
 from ._call import Numbers
 from ._noise import Sensitivity, combination, norm_mechanism, pure_mechanism
@@ -39,9 +42,7 @@ THEOREM = Theorem("Statistics", 1)
 LABEL = "moments"
 
 # Weights of Chebyshev polynomials, by degree. For variances, those of degrees 3 and 4 are for intervals only.
-_WEIGHTS = {2: (1.0, 1.0, 0.375), 4: (1.0, 1.0, 0.6875, 0.375, 0.375)}
-
-_BLOCK_ROWS = 2**14
+_WEIGHTS = {1: (1.0, 1.0), 2: (1.0, 1.0, 0.375), 4: (1.0, 1.0, 0.6875, 0.375, 0.375)}
 
 # With fewer records than so many standard deviations of the noise of their number, a variance has no interval.
 _FEWEST = 4.0
@@ -49,8 +50,8 @@ _FEWEST = 4.0
 #: Variance of values that are spread evenly over [-1, 1].
 _EVEN = 1 / 3
 
-# Part of a standard error of the noise by which the variance of a record is larger than its estimate.
-_SAFE = 0.5
+#: Part of a standard error of the noise by which the variance of a record is larger than its estimate.
+SAFE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,33 +78,34 @@ class Design:
 
     @property
     def cost(self) -> float:
-        """Variance of the noise of a mean (degree 2) or a variance (degree 4) of evenly spread values, times n**2."""
+        """Variance of the noise of a mean (degrees 1, 2) or variance (degree 4) of evenly spread values, times n**2."""
         gradient = np.zeros(self.degree + 1)
-        gradient[1 if self.degree == 2 else 2] = 1.0
-        gradient[0] = 0.0 if self.degree == 2 else -_EVEN
+        gradient[2 if self.degree == 4 else 1] = 1.0
+        gradient[0] = -_EVEN if self.degree == 4 else 0.0
         return combination(self.mechanism, gradient @ self.powers).variance
 
     def sums(self, values: NDArray, numbers: Numbers, cells: NDArray | None = None) -> Array:
         """Return what is released, before the noise."""
-        n, shared = self.n_cells, self.shared
+        n, own = self.n_cells, self.matrix[int(self.shared) :]
+        centre, half = numbers.centre.tolist(), numbers.half.tolist()
 
-        def block(rows: NDArray, *own: NDArray) -> NDArray:
-            v = scaled(np.asarray(rows, dtype=np.float64), numbers.centre, numbers.half)
-            terms = polynomial_values(self.matrix[int(shared) :], v)
-            if shared:
-                constant = self.matrix[0, 0] * 2.0**POLYNOMIAL_BITS
+        def block(rows: NDArray, codes: NDArray | None = None) -> NDArray:
+            found = []
+            if self.shared:
+                found.append(polynomial_sums(self.matrix[:1, :1], np.zeros(len(rows)), codes, n))
+            for j in range(self.width):
                 # As many columns as numbers are released: the number of records, then those of each column.
-                columns = [np.full(len(v), constant), *(term for column in terms.transpose(2, 0, 1) for term in column)]
-            else:
-                columns = [term for column in terms.transpose(2, 0, 1) for term in column]
-            if not own:
-                return np.array([[column.sum() for column in columns]], dtype=np.float64).astype(np.int64)
-            found = [np.bincount(own[0], weights=column, minlength=n) for column in columns]
-            return np.array(found).T.astype(np.int64)
+                v = scaled(rows[:, j].astype(np.float64, copy=False), centre[j], half[j], 2.0**POLYNOMIAL_BITS)
+                np.rint(v, out=v)
+                here = codes
+                if numbers.may_lack:
+                    there = ~np.isnan(v)
+                    v, here = v[there], None if codes is None else codes[there]
+                found.append(polynomial_sums(own, v, here, n))
+            return np.concatenate(found, axis=1)
 
         arrays = (values,) if cells is None else (values, cells)
-        total = exact_sum(block, *arrays, block_rows=_BLOCK_ROWS) * 2.0**-POLYNOMIAL_BITS
-        return within_reach(self.mechanism, total)
+        return within_reach(self.mechanism, exact_sum(block, *arrays, block_rows=POLYNOMIAL_ROWS) * POLYNOMIAL_UNIT)
 
     def power_sums(self, released: Array) -> Array:
         """Return power sums by group, column and power, from 0 on."""
@@ -142,10 +144,14 @@ def means(design: Design, sums: Array) -> tuple[Quotient, ...]:
     for m in sums.reshape(-1, design.degree + 1):
         count = max(m[0], 1.0)
         mean = min(max(m[1] / count, -1.0), 1.0)
+        if design.degree == 1:
+            # No variance is larger, for a mean between two bounds.
+            found.append(Quotient(m[1], m[0], design.mechanism, by_power[1], by_power[0], 1 - mean**2, -1.0, 1.0))
+            continue
         # The noisy sum of squares about the mean, and the error of its noise, to be on the safe side.
         about = by_power[2] - 2 * mean * by_power[1] + mean**2 * by_power[0]
         error = math.sqrt(combination(design.mechanism, about).variance)
-        record = min(max((m[2] + _SAFE * error) / count - mean**2, 0.0), 1 - mean**2)
+        record = min(max((m[2] + SAFE * error) / count - mean**2, 0.0), 1 - mean**2)
         found.append(Quotient(m[1], m[0], design.mechanism, by_power[1], by_power[0], record, -1.0, 1.0))
     return tuple(found)
 

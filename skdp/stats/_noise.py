@@ -115,6 +115,19 @@ def combination(mechanism: Mechanism, coefficients: Any) -> Law:
     return Law(parts=((length, (mechanism.size + 1) / 2),) if length else ())  # type: ignore[attr-defined]
 
 
+def drawn_noise(mechanism: Mechanism, n: int, size: int, rng: Any) -> Array:
+    """Draw noise of so many coordinates, to simulate the law of a test; the noise of a release is never drawn here."""
+    if isinstance(mechanism, NoNoise):
+        return np.zeros((n, size))
+    if isinstance(mechanism, DiscreteLaplaceMechanism):
+        return rng.laplace(scale=mechanism.scale, size=(n, size))
+    normal = mechanism.scale * rng.standard_normal((n, size))
+    if mechanism.name == "Gaussian":
+        return normal
+    # A few coordinates of noise of density exp(-|z| / scale) are a scale mixture of normal variables.
+    return normal * np.sqrt(2 * rng.gamma((mechanism.size + 1) / 2, size=(n, 1)))  # type: ignore[attr-defined]
+
+
 @dataclass(frozen=True)
 class Sensitivity:
     """What one record can change in a vector: bounds in both norms, and whether the vector holds integers."""

@@ -120,7 +120,7 @@ def _cost(mechanism: Mechanism) -> float:
 
 @statistic()
 def covariance(call: Call) -> Estimate:
-    r"""Estimate the covariance matrix of columns.
+    r"""Estimate the [[what: covariance]] matrix of columns.
 
     Parameters
     ----------
@@ -132,8 +132,8 @@ def covariance(call: Call) -> Estimate:
     Returns
     -------
     estimate : Estimate
-        Symmetric, of shape (n_columns, n_columns). With much noise it may have negative eigenvalues. Sums are divided
-        by the number of records. In intervals, the sampling error is that of normal columns.
+        Symmetric, of shape (n_columns, n_columns)[[range: . With much noise it may have negative eigenvalues. Sums are
+        divided by the number of records]]. In intervals, the sampling error is that of normal columns.
 
     Notes
     -----
@@ -143,40 +143,14 @@ def covariance(call: Call) -> Estimate:
     Examples
     --------
     >>> from skdp import stats
-    >>> stats.covariance([[1.0, 2.0], [3.0, 5.0]] * 500, bounds=(0, 10), random_state=0).value.shape
+    >>> stats.[[what: covariance]]([[1.0, 2.0], [3.0, 5.0]] * 500, bounds=(0, 10), random_state=0).value.shape
     (2, 2)
     """
     return _matrix(call, correlation=False)
 
 
-@statistic()
+@statistic(like=covariance, what="correlation", range=", with entries in [-1, 1] and ones on the diagonal")
 def correlation(call: Call) -> Estimate:
-    r"""Estimate the correlation matrix of columns.
-
-    Parameters
-    ----------
-    X : array-like or table
-        Numbers between `bounds`, or a table with the columns of `schema`. Records with a missing value in one of the
-        columns are left out.
-    %(shared)s
-
-    Returns
-    -------
-    estimate : Estimate
-        Symmetric, of shape (n_columns, n_columns), with entries in [-1, 1] and ones on the diagonal. In intervals, the
-        sampling error is that of normal columns.
-
-    Notes
-    -----
-    **Privacy.** As for :func:`covariance`.
-
-    Examples
-    --------
-    >>> from skdp import stats
-    >>> found = stats.correlation([[1.0, 2.0], [9.0, 8.0]] * 5000, bounds=(0, 10), random_state=0)
-    >>> found.value.round(1).tolist()
-    [[1.0, 1.0], [1.0, 1.0]]
-    """
     return _matrix(call, correlation=True)
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import Budget, PrivacyEvent
+from ..accounting import Budget, PrivacyEvent, PureEvent
 from ..checks.params import check_boolean, real_numbers
-from ..mechanisms import Mechanism
+from ..mechanisms import Mechanism, PoissonSampler, pure_share
 from ..release.session import Release, ReleaseSession, Reserved
+from ..release.theorems import Theorem
 from ._call import COUNTS, Call, Numbers, numbers_of, statistic
 from ._noise import Sensitivity, quietest, with_and_without_delta
 from ._ranks import (
@@ -20,11 +22,12 @@ from ._ranks import (
     WHOLE,
     Neighbours,
     as_values,
-    grid_of,
+    edges_of,
     quantiles_at,
     rank_counts,
     rank_half_widths,
     rank_scales,
+    refined,
 )
 from ._result import Estimate, check_level
 
@@ -38,10 +41,17 @@ _OF_COUNT, _OF_ENDS = 0.04, 0.11
 # end, so that edges beyond, of which there are thousands, are hardly ever drawn.
 _LEFT_OUT = 36.0
 
+_MOST_LEFT_OUT = 0.3
+
 _CELLS_OF_RANGE = 2**10
 
 #: A range is found from so many records over the epsilon of a cut.
-LEAST_RECORDS = 150.0
+LEAST_RECORDS = 115.0
+
+# From twice as many records on, a range is found on a sample of about so many or more.
+_SAMPLE = 2**14
+
+SAMPLED = Theorem("Statistics", 6)
 
 
 def count_mechanism(budget: Budget, share: float, size: int, rows: int) -> tuple[Mechanism, PrivacyEvent]:
@@ -62,13 +72,7 @@ def width_of_counts(numbers: Numbers) -> int:
 
 
 @statistic()
-def quantile(
-    call: Call,
-    q: Any,
-    *,
-    interval: bool = True,
-    level: float = 0.95,
-) -> Estimate:
+def quantile(call: Call, q: Any, *, interval: bool = True, level: float = 0.95) -> Estimate:
     r"""Estimate quantiles of columns.
 
     Parameters
@@ -96,9 +100,10 @@ def quantile(
 
     Notes
     -----
-    **Privacy.** Quantiles are drawn by the exponential mechanism on a public grid of 16,384 cells (preprocessing,
+    **Privacy.** Quantiles are drawn by the exponential mechanism on a public grid of 8,192 cells (preprocessing,
     theorem 2). Intervals need the number of records (statistics, theorem 2), and further quantiles at levels that
-    follow from it. The parts of the budget are public.
+    follow from it. These are released first, and the grid is made finer between them. The parts of the budget are
+    public.
 
     References
     ----------
@@ -140,30 +145,25 @@ def _quantiles(call: Call, q: Any, interval: bool, level: float) -> Estimate:
     ]
     plan = call.plan(budget, *parts, events=[event for _, event in own])
     session, values = call.open(plan, numbers.values)
-    grid = grid_of(numbers)
-    shared = rank_counts(grid, values)
-    found = as_values(grid, session.release("quantiles", shared), numbers).T
+    edges = edges_of(numbers)
     shape = np.shape(levels) + (() if numbers.single else (numbers.width,))
     spread: Any = None
     if interval:
         n = np.maximum(session.release("number of records", counted(numbers, values)), 1.0)
-        spread = _neighbours(session, call, budget, numbers, level, np.ravel(levels), found, n, shared)
+        spread = _neighbours(session, call, budget, numbers, level, np.ravel(levels), n, values)
+        edges = refined(edges, spread.ends)
+    found = as_values(edges, session.release("quantiles", rank_counts(edges, values)), numbers).T
+    if spread is not None:
+        spread = spread.about(found, shape)
     error: Any = np.full(shape, np.nan) if spread is None else spread.standard_error.reshape(shape)
     value: Any = found.reshape(shape)
-    if spread is not None:
-        spread = replace(spread, shape=shape)
     if not shape:
         value, error = float(value), float(error)
     return Estimate(value, error, plan, numbers.names, {"q": np.asarray(levels) / WHOLE}, spread)
 
 
 @statistic()
-def median(
-    call: Call,
-    *,
-    interval: bool = True,
-    level: float = 0.95,
-) -> Estimate:
+def median(call: Call, *, interval: bool = True, level: float = 0.95) -> Estimate:
     """Estimate medians of columns.
 
     Parameters
@@ -180,10 +180,6 @@ def median(
     -------
     estimate : Estimate
         One number for each column.
-
-    See Also
-    --------
-    quantile : Other quantiles.
 
     Notes
     -----
@@ -216,11 +212,10 @@ def _neighbours(
     numbers: Numbers,
     level: float,
     levels: NDArray[np.intp],
-    found: Array,
     n: Array,
-    shared: Array,
+    values: NDArray,
 ) -> Neighbours:
-    """Release further quantiles on both sides of each, so far away that they enclose it with the given probability."""
+    """Release quantiles on both sides of each, so far away that they enclose it with the given probability."""
     least, q, width = float(n.min()), levels / WHOLE, numbers.width
     signs = np.array([-1, 1])
     scales = np.full((len(q), 2), 2 * quantiles_at(budget, _OF_ENDS, (1, 2), width, call.unit.rows)[0].scale)
@@ -235,24 +230,15 @@ def _neighbours(
         mechanism, event = quantiles_at(budget, _OF_ENDS, tuple(sought.tolist()), width, call.unit.rows)
         scales = rank_scales(mechanism, tuple(sought.tolist()))[places].reshape(scales.shape)
     session.refine("ends of intervals", [Release("ends of intervals", mechanism, _OF_ENDS, THEOREM)], [event])
-    released = as_values(grid_of(numbers), session.release("ends of intervals", shared), numbers)
+    edges = edges_of(numbers)
+    released = as_values(edges, session.release("ends of intervals", rank_counts(edges, values)), numbers)
     ends = released[:, places.ravel()].reshape(width, len(q), 2).transpose(1, 0, 2)
-    bounds = np.stack([numbers.lower, numbers.upper], axis=1)
-    ends = np.where(inside[:, None, :], ends, bounds)
-    ends = np.stack([np.minimum(ends[..., 0], found), np.maximum(ends[..., 1], found)], axis=2)
+    ends = np.where(inside[:, None, :], ends, np.stack([numbers.lower, numbers.upper], axis=1))
     ns = np.broadcast_to(n, (len(q), width))
     # In a column with more records than the fewest, the ends are farther away in ranks.
     reach = wanted[:, None, :] * (ns / least)[..., None]
     sampled = np.sqrt(ns * (q * (1 - q))[:, None])
-    return Neighbours(found, ends, scales[:, None, :], sampled, reach, numbers.lower, numbers.upper)
-
-
-def range_levels(mechanism: Mechanism, n: float) -> tuple[int, int]:
-    """Return the levels of both ends of a range, from a released number of records."""
-    epsilon = 1 / max(mechanism.scale, 1e-300) if mechanism.scale else math.inf
-    tail = min(max(_LEFT_OUT / (epsilon * max(n, 1.0)), 0.5 / max(n, 2.0), 1e-5), 0.25)
-    level = max(1, round(tail * WHOLE))
-    return level, WHOLE - level
+    return Neighbours(ends.mean(axis=2), ends, scales[:, None, :], sampled, reach, numbers.lower, numbers.upper)
 
 
 @statistic()
@@ -294,39 +280,72 @@ def min_max(call: Call) -> Estimate:
     numbers = numbers_of(call)
 
     def build(budget: Budget) -> Any:
-        mechanism, event = range_part(budget, 1 - _OF_COUNT, numbers, call.unit.rows)
-        return budget, count_mechanism(budget, _OF_COUNT, width_of_counts(numbers), call.unit.rows), (mechanism, event)
+        part = range_part(budget, 1 - _OF_COUNT, numbers.width, call.unit.rows)
+        return budget, count_mechanism(budget, _OF_COUNT, width_of_counts(numbers), call.unit.rows), part
 
-    budget, of_count, (mechanism, event) = with_and_without_delta(call.budget, build, lambda found: found[2][0].scale)
+    budget, of_count, part = with_and_without_delta(call.budget, build, lambda found: found[2].mechanism.scale)
     parts = [
         ("number of records", of_count[0], _OF_COUNT, COUNTS),
-        ("range", Reserved(event), 1 - _OF_COUNT, THEOREM),
+        ("range", Reserved(part.event), 1 - _OF_COUNT, THEOREM),
     ]
-    plan = call.plan(budget, *parts, events=[of_count[1], event])
+    plan = call.plan(budget, *parts, events=[of_count[1], part.event])
     session, values = call.open(plan, numbers.values)
     n = float(np.min(session.release("number of records", counted(numbers, values))))
-    levels = range_levels(mechanism, n)
-    session.refine("range", *range_release(budget, 1 - _OF_COUNT, numbers, levels, call.unit.rows))
-    ends = released_range(session, numbers, values)
+    levels = part.levels(n)
+    session.refine("range", [part.release(levels, 1 - _OF_COUNT)], [part.event])
+    ends = part.ends(session, numbers, values)
     value = ends[:, 0] if numbers.single else ends
     details = {"tail": levels[0] / WHOLE, "count": n}
     return Estimate(value, np.full(value.shape, np.nan), plan, numbers.names, details)
 
 
-def range_part(budget: Budget, share: float, numbers: Numbers, rows: int) -> tuple[Mechanism, Any]:
-    """Return the mechanism of a range at some levels, and its event, which is the same for all levels."""
-    return quantiles_at(budget, share, (1, WHOLE - 1), numbers.width, rows)
+def range_part(budget: Budget, share: float, width: int, rows: int, n: float = 0.0) -> RangePart:
+    """Return how a range is found with a share of the budget, for a released number of records (0 if unknown)."""
+    levels = (1, WHOLE - 1)
+    if budget.delta > 0 or budget.epsilon == math.inf or rows > 1 or n < 2 * _SAMPLE:
+        return RangePart(budget, share, width, rows, *quantiles_at(budget, share, levels, width, rows))
+    rate = 2.0 ** -math.floor(math.log2(n / _SAMPLE))
+    event = PureEvent(pure_share(budget.epsilon, share))
+    of_sample = math.log1p(math.expm1(event.epsilon) / rate) * (1 - 2.0**-40)
+    own = Budget(of_sample, 0.0)
+    return RangePart(own, 1.0, width, rows, quantiles_at(own, 1.0, levels, width, rows)[0], event, rate)
 
 
-def range_release(
-    budget: Budget, share: float, numbers: Numbers, levels: tuple[int, int], rows: int
-) -> tuple[list[Release], list[PrivacyEvent]]:
-    """Return what a reserved part is refined to."""
-    mechanism, event = quantiles_at(budget, share, levels, numbers.width, rows)
-    return [Release("range", mechanism, share, THEOREM)], [event]
+@dataclass(frozen=True)
+class RangePart:
+    """A part of the budget that finds a range, possibly on a Poisson sample of the records."""
+
+    budget: Budget  # Of the release on the sample.
+    share: float
+    width: int
+    rows: int
+    mechanism: Mechanism  # For some levels. The noise is the same for all levels.
+    event: PrivacyEvent
+    rate: float = 1.0
+
+    def levels(self, n: float) -> tuple[int, int]:
+        """Return the levels of both ends, from a released number of records."""
+        n *= self.rate
+        epsilon = 1 / self.mechanism.scale if self.mechanism.scale else math.inf
+        tail = min(max(_LEFT_OUT / (epsilon * max(n, 1.0)), 0.5 / max(n, 2.0), 1e-5), _MOST_LEFT_OUT)
+        level = max(1, round(tail * WHOLE))
+        return level, WHOLE - level
+
+    def release(self, levels: tuple[int, int], share: float) -> Release:
+        """Return the release, whose share of the whole budget is stated."""
+        mechanism = quantiles_at(self.budget, self.share, levels, self.width, self.rows)[0]
+        return Release("range", mechanism, share, THEOREM if self.rate == 1 else SAMPLED)
+
+    def ends(self, session: ReleaseSession, numbers: Numbers, values: NDArray) -> Array:
+        """Release the range, of shape (2, n_columns)."""
+        edges = edges_of(numbers, _CELLS_OF_RANGE)
+        if self.rate < 1:
+            stream = session.stream("sample for the range")
+            values = values[next(_sampler(self.rate).samples(len(values), 1, stream))]
+        return as_values(edges, session.release("range", rank_counts(edges, values)), numbers).T
 
 
-def released_range(session: ReleaseSession, numbers: Numbers, values: NDArray) -> Array:
-    """Release the range, of shape (2, n_columns)."""
-    grid = grid_of(numbers, _CELLS_OF_RANGE)
-    return as_values(grid, session.release("range", rank_counts(grid, values)), numbers).T
+@lru_cache(maxsize=16)
+def _sampler(rate: float) -> PoissonSampler:
+    # Rates are powers of two; a sampler has a table that takes time to make.
+    return PoissonSampler(rate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,8 @@ from ..accounting import Budget, PrivacyEvent
 from ..mechanisms import Mechanism, quantile_mechanism
 from ..release.theorems import Theorem
 from ..schema.declared import Number
-from ..schema.grid import SCALES, Grid, check_grid
-from ..sensitivity import spread_counts, sum_over_rows
+from ..schema.grid import SCALES, check_grid
+from ..sensitivity import PARTS, spread_counts, sum_over_rows
 from ._call import Numbers
 from ._noise import Law
 
@@ -24,27 +24,40 @@ THEOREM = Theorem("Preprocessing", 2)
 #: Quantiles are multiples of one over this.
 WHOLE = 2**20
 
-_CELLS = 2**14
+# Cells of a column, and further edges about the interval of each quantile.
+_CELLS, _FINER = 2**13, 2**12
 
 
-def grid_of(numbers: Numbers, n_cells: int = _CELLS) -> Grid:
-    """Return the grid of the columns: half of its edges even, half even in logarithms."""
+def edges_of(numbers: Numbers, n_cells: int = _CELLS) -> Array:
+    """Return edges of cells by column, of shape (n_columns, n_cells + 1): half are even, half even in logarithms."""
     steps = [float(column.step or 1) for column in numbers.scales if isinstance(column, Number)]
-    return check_grid((numbers.lower, numbers.upper), n_cells, "auto", min(steps, default=1.0), (*SCALES, "auto"))
+    grid = check_grid((numbers.lower, numbers.upper), n_cells, "auto", min(steps, default=1.0), (*SCALES, "auto"))
+    return grid.every_edge()
 
 
-def rank_counts(grid: Grid, values: NDArray) -> Array:
+def refined(edges: Array, ends: Array) -> Array:
+    """Return the edges, and further edges about released intervals, which are of shape (n_levels, n_columns, 2)."""
+    lower, upper = edges[:, :1], edges[:, -1:]
+    low, high = ends[..., 0].T, ends[..., 1].T
+    beyond = np.maximum(high - low, 2.0**-30 * (upper - lower))
+    starts, stops = np.maximum(low - beyond, lower), np.minimum(high + beyond, upper)
+    finer = np.linspace(starts, stops, _FINER, axis=2).reshape(len(edges), -1)
+    return np.sort(np.hstack([edges, finer]), axis=1)
+
+
+def rank_counts(edges: Array, values: NDArray) -> Array:
     """Count shares of the records with a value in parts of the cells, of shape (n_columns, n_parts)."""
-    d, n = len(grid.lower), grid.n_cells + 1
-    first = np.arange(d) * n
 
     def block(rows: NDArray) -> NDArray:
-        # The last cell holds missing values. Each record is in one cell of each column.
-        cells = np.where(np.isnan(rows), n - 1, grid.cells(rows)) + first
-        return np.bincount(cells.ravel(), minlength=d * n)
+        found = []
+        for own, column in zip(edges[:, 1:-1], rows.T, strict=True):
+            # Missing values come last. Values at an edge are above it.
+            ordered = np.sort(column)
+            present = np.searchsorted(ordered, np.inf, side="right")
+            found.append(np.diff(np.searchsorted(ordered, own), prepend=0, append=present))
+        return np.array(found)
 
-    counts = sum_over_rows(block, values, block_rows=2**16).reshape(d, n)[:, :-1]
-    return spread_counts(counts.astype(np.float64))
+    return spread_counts(sum_over_rows(block, values, block_rows=2**17).astype(np.float64))
 
 
 def quantiles_at(
@@ -54,9 +67,10 @@ def quantiles_at(
     return quantile_mechanism(*budget, share, levels, WHOLE, width, (), rows)
 
 
-def as_values(grid: Grid, parts: NDArray, numbers: Numbers) -> Array:
+def as_values(edges: Array, parts: NDArray, numbers: Numbers) -> Array:
     """Return released quantiles in units of the columns, at multiples of a declared step."""
-    found = grid.values(grid.positions(parts))
+    places = np.arange(edges.shape[1])
+    found = np.array([np.interp(own / PARTS, places, column) for own, column in zip(parts, edges, strict=True)])
     for column, own in zip(numbers.scales, found, strict=False):
         if isinstance(column, Number) and column.step is not None:
             own[:] = np.clip(column.low + np.rint((own - column.low) / column.step) * column.step, None, column.high)
@@ -93,6 +107,11 @@ class Neighbours:
     least: Array
     most: Array
     shape: tuple[int, ...] = (-1,)
+
+    def about(self, value: Array, shape: tuple[int, ...]) -> Neighbours:
+        """Return the intervals of quantiles that were released afterwards."""
+        ends = np.stack([np.minimum(self.ends[..., 0], value), np.maximum(self.ends[..., 1], value)], axis=2)
+        return replace(self, value=value, ends=ends, shape=shape)
 
     def interval(self, level: float, total: bool) -> tuple[Array, Array]:
         """Return both ends, in proportion to the distance in ranks."""

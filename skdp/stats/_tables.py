@@ -19,7 +19,7 @@ from ..schema.declared import Category, cells_of, read_cells
 from ..schema.entries import read_column
 from ..sensitivity import sum_over_rows
 from ._call import COUNTS, Call, Numbers, cells_in, choosing, label_names, numbers_of, private_labels, statistic
-from ._noise import Sensitivity, combination, quietest, with_and_without_delta
+from ._noise import Sensitivity, combination
 from ._result import Around, Estimate, Quotient
 
 Array = NDArray[np.float64]
@@ -28,38 +28,33 @@ OCCURRING = Theorem("Statistics", 3)
 
 _MOST_CELLS = 2**22
 
+# Values are compared with the edges of so many bins, one edge after the other.
+_FEW_BINS = 32
+
 # The smallest delta of one record.
 _LEAST_DELTA = 1e-290
 
 
-def table_plan(call: Call, size: int) -> tuple[Mechanism, PrivacyGuarantee]:
-    """Return the mechanism for counts in cells, of which each record is in one at most, and the plan."""
-    moves = Sensitivity(1.0, 1.0, size, integers=True)
-
-    def build(budget: Budget) -> Any:
-        return (*quietest(budget, 1.0, moves, call.unit.rows), budget)
-
-    mechanism, event, budget = with_and_without_delta(
-        call.budget, build, lambda found: combination(found[0], 1.0).variance
-    )
-    return mechanism, call.plan(budget, ("counts", mechanism, 1.0, COUNTS), events=[event])
-
-
 def released_table(
-    call: Call, rows: NDArray, shape: tuple[int, ...], cells: Callable[[NDArray], NDArray] = lambda codes: codes
+    call: Call,
+    rows: NDArray,
+    shape: tuple[int, ...],
+    cells: Callable[[NDArray], NDArray] = lambda codes: codes,
+    count: Callable[[NDArray], NDArray] | None = None,
 ) -> tuple[NDArray, Any, PrivacyGuarantee]:
     """Release the number of records in each cell of a table; rows with a negative cell are in no cell."""
     size = math.prod(shape)
     if size > _MOST_CELLS:
         raise ValueError(f"the table would have {size} cells, and may have {_MOST_CELLS}: choose fewer bins or columns")
-    mechanism, plan = table_plan(call, size)
+    mechanism, plan = call.single("counts", Sensitivity(1.0, 1.0, size, integers=True), COUNTS)
     session, rows = call.open(plan, rows)
 
     def block(some: NDArray) -> NDArray:
         codes = cells(some)
-        return np.bincount(codes[codes >= 0], minlength=size)
+        # The first count is that of rows in no cell.
+        return np.bincount(codes + 1, minlength=1 + size)[1:]
 
-    exact = sum_over_rows(block, rows, block_rows=max(2**16, size))
+    exact = sum_over_rows(count or block, rows, block_rows=max(2**16, size))
     counts = np.rint(session.release("counts", exact.astype(np.float64))).astype(np.int64)
     return counts.reshape(shape), mechanism, plan
 
@@ -98,99 +93,34 @@ def _histogram(call: Call, bins: Any, width: int | None = None) -> Estimate:
         places = tuple(np.searchsorted(own[1:-1], x, side="right") for own, x in zip(edges, rows.T, strict=True))
         return np.where(np.isnan(rows).any(axis=1), -1, np.ravel_multi_index(places, shape))
 
-    counts, mechanism, plan = released_table(call, numbers.values, shape, cells)
+    count = (lambda rows: _few_bins(edges[0], rows[:, 0])) if width == 1 and shape[0] <= _FEW_BINS else None
+    counts, mechanism, plan = released_table(call, numbers.values, shape, cells, count)
     return table_estimate(counts, mechanism, plan, (), {"bin_edges": edges[0] if width == 1 else edges})
 
 
+def _few_bins(edges: Array, values: NDArray) -> NDArray:
+    """Count values by comparing all of them with each edge, which is faster than a search for few edges."""
+    present = np.count_nonzero(values == values)
+    above = [present, *(np.count_nonzero(values >= edge) for edge in edges[1:-1]), 0]
+    return -np.diff(np.array(above, dtype=np.int64))
+
+
 @statistic()
-def histogram(
-    call: Call,
-    bins: Any = 10,
-) -> Estimate:
-    """Estimate the number of records in each bin of a column.
+def histogram(call: Call, bins: Any = 10) -> Estimate:
+    """Estimate the number of records in each bin of [[columns: a column]].
 
     Parameters
     ----------
     X : array-like or table
-        One column of numbers between `bounds`, or a table with the columns of `schema`.
-    bins : int or array-like of float, default=10
+        [[Columns: One column]] of numbers between `bounds`, or a table with the columns of `schema`.
+    bins : [[type: int or array-like of float]], default=10
         Number of bins of equal width between the bounds, or public edges. Values beyond are in the outer bins.
     %(shared)s
 
     Returns
     -------
     estimate : Estimate
-        Integers, which may be negative; ``details["bin_edges"]`` has the edges.
-
-    Notes
-    -----
-    **Privacy.** One record changes one count by 1 (statistics, theorem 2). The noise does not depend on the number of
-    bins.
-
-    Examples
-    --------
-    >>> from skdp import stats
-    >>> found = stats.histogram([1.0, 6.0, 7.0] * 1000, 2, bounds=(0, 10), random_state=0)
-    >>> found.details["bin_edges"].tolist()
-    [0.0, 5.0, 10.0]
-    >>> (abs(found.value - [1000, 2000]) < 20).all().item()
-    True
-    """
-    return _histogram(call, bins, 1)
-
-
-@statistic()
-def histogram2d(
-    call: Call,
-    bins: Any = 10,
-) -> Estimate:
-    """Estimate the number of records in each bin of two columns.
-
-    Parameters
-    ----------
-    X : array-like or table
-        Two columns of numbers between `bounds`, or a table with the columns of `schema`.
-    bins : int, array-like of float, or a pair of them, default=10
-        Number of bins of equal width between the bounds, or public edges. Values beyond are in the outer bins.
-    %(shared)s
-
-    Returns
-    -------
-    estimate : Estimate
-        Integers, which may be negative; ``details["bin_edges"]`` has the edges of both columns.
-
-    Notes
-    -----
-    **Privacy.** As for :func:`histogram`. Records with a missing value in one of the columns are in no bin.
-
-    Examples
-    --------
-    >>> from skdp import stats
-    >>> stats.histogram2d([[1.0, 6.0]] * 1000, (2, 3), bounds=(0, 10), random_state=0).value.shape
-    (2, 3)
-    """
-    return _histogram(call, bins, 2)
-
-
-@statistic()
-def histogramdd(
-    call: Call,
-    bins: Any = 10,
-) -> Estimate:
-    """Estimate the number of records in each bin of several columns.
-
-    Parameters
-    ----------
-    X : array-like or table
-        Columns of numbers between `bounds`, or a table with the columns of `schema`.
-    bins : int, array-like of float, or a list of them, default=10
-        Number of bins of equal width between the bounds, or public edges. Values beyond are in the outer bins.
-    %(shared)s
-
-    Returns
-    -------
-    estimate : Estimate
-        Integers, which may be negative; ``details["bin_edges"]`` has the edges of all columns.
+        Integers, which may be negative; ``details["bin_edges"]`` has the edges[[of: ]].
 
     See Also
     --------
@@ -198,14 +128,42 @@ def histogramdd(
 
     Notes
     -----
-    **Privacy.** As for :func:`histogram`. Records with a missing value in one of the columns are in no bin.
+    **Privacy.** One record changes one count by 1 (statistics, theorem 2). The noise does not depend on the number of
+    bins. Records with a missing value are in no bin.
 
     Examples
     --------
     >>> from skdp import stats
-    >>> stats.histogramdd([[1.0, 6.0, 2.0]] * 1000, 2, bounds=(0, 10), random_state=0).value.shape
-    (2, 2, 2)
+    >>> found = stats.[[example: histogram([1.0, 6.0, 7.0] * 1000, 2, bounds=(0, 10), random_state=0)]]
+    >>> found.value.shape
+    [[shape: (2,)]]
     """
+    return _histogram(call, bins, 1)
+
+
+@statistic(
+    like=histogram,
+    columns="two columns",
+    Columns="Two columns",
+    type="int, array-like of float, or a pair of them",
+    of=" of both columns",
+    example="histogram2d([[1.0, 6.0]] * 1000, (2, 3), bounds=(0, 10), random_state=0)",
+    shape="(2, 3)",
+)
+def histogram2d(call: Call, bins: Any = 10) -> Estimate:
+    return _histogram(call, bins, 2)
+
+
+@statistic(
+    like=histogram,
+    columns="several columns",
+    Columns="Columns",
+    type="int, array-like of float, or a list of them",
+    of=" of all columns",
+    example="histogramdd([[1.0, 6.0, 2.0]] * 1000, 2, bounds=(0, 10), random_state=0)",
+    shape="(2, 2, 2)",
+)
+def histogramdd(call: Call, bins: Any = 10) -> Estimate:
     return _histogram(call, bins)
 
 
@@ -283,7 +241,8 @@ def occurring_mechanism(budget: Budget, rows: int) -> tuple[Mechanism, PrivacyEv
             "epsilon is too large for this delta and rows_per_group: the delta of one record of a group would be 0. "
             "Nothing was charged"
         )
-    return StabilityCounts(epsilon / rows * (1 if rows == 1 else 1 - 2.0**-40), part), ApproximateEvent(epsilon, delta)
+    of_one = epsilon / rows * (1 if rows == 1 else 1 - 2.0**-40)
+    return StabilityCounts(of_one, part, rows), ApproximateEvent(epsilon, delta)
 
 
 def released_labels(session: Any, label: str, labels: NDArray, mechanism: Any) -> tuple[NDArray, NDArray, int]:
@@ -295,10 +254,7 @@ def released_labels(session: Any, label: str, labels: NDArray, mechanism: Any) -
 
 
 @statistic(bounds=False)
-def proportion(
-    call: Call,
-    value: Any = True,
-) -> Estimate:
+def proportion(call: Call, value: Any = True) -> Estimate:
     r"""Estimate the share of records that have a value.
 
     Parameters

@@ -44,7 +44,7 @@ def test_without_noise_all_labels_that_occur(parameters):
 def test_numbers(y):
     classes = PrivateLabelSet(**OPEN).fit(y).classes_
     np.testing.assert_array_equal(classes, [1, 3])
-    assert not isinstance(y, np.ndarray) or classes.dtype == y.dtype
+    assert classes.dtype == np.int64
 
 
 @both
@@ -242,6 +242,14 @@ def test_one_record_does_not_decide_how_large_numbers_are_read(odd):
         without, with_it = (PrivateLabelSet(epsilon=5.0, delta=1e-6).fit(rows).classes_ for rows in (y, [*y, odd]))
         np.testing.assert_array_equal(with_it, without)
         assert without.dtype == with_it.dtype
+
+
+@pytest.mark.parametrize("odd", [2.5, 2.0, True, 2**40])
+@pytest.mark.parametrize("kind", [list, np.array, pd.Series])
+def test_one_record_does_not_decide_of_which_type_whole_numbers_are(kind, odd):
+    y = [0] * 500 + [1] * 500
+    found = [PrivateLabelSet(epsilon=5.0, delta=1e-6).fit(kind(rows)).classes_ for rows in (y, [*y, odd])]
+    assert [one.dtype for one in found] == [np.int64, np.int64]
 
 
 def test_the_sign_of_zero_is_not_shown():

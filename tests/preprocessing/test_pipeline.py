@@ -1,7 +1,5 @@
 """From a table with text and numbers to predictions: every step is public or paid for, and the ledger adds up."""
 
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
@@ -97,14 +95,6 @@ def test_set_output_and_search():
     names = search.best_estimator_[0].get_feature_names_out()
     assert "onehotencoder__kind_a" in names
     assert "dpquantilebinner__amount_0" in names
-
-
-def test_the_example_runs_and_its_ledger_adds_up(tmp_path):
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed: the example draws a picture")
-    script = ROOT / "examples" / "plot_raw_data.py"
-    run = subprocess.run([sys.executable, "-W", "error", script], capture_output=True, text=True, cwd=tmp_path)
-    assert run.returncode == 0, run.stderr
-    assert "spent: epsilon 1.0000 in 2 charges" in run.stdout
 
 
 # --- Adult, as it was published ---------------------------------------------------------------------------------------

@@ -58,6 +58,7 @@ CALLS = {
     "linear_trend": lambda **k: stats.linear_trend(TABLE, schema=SCHEMA, **k),
     "group_by": lambda **k: stats.group_by(TABLE, "sex", schema=SCHEMA).agg({"age": ["mean", "std"]}, **k)["age_mean"],
     "ttest_ind": lambda **k: stats.ttest_ind(TABLE, "sex", columns="age", schema=SCHEMA, **k),
+    "mannwhitneyu": lambda **k: stats.mannwhitneyu(TABLE, "sex", columns="age", schema=SCHEMA, **k),
     "chi2_contingency": lambda **k: stats.chi2_contingency(TABLE, schema=SCHEMA, **k),
     "describe": lambda **k: stats.describe(TABLE, schema=SCHEMA, **k),
 }
@@ -166,6 +167,25 @@ def test_groups_of_a_private_list():
         stats.group_by(TABLE, labels, schema=SCHEMA).agg({"income": "mean"}, epsilon=4.0)
 
 
+@pytest.mark.parametrize("declared", [True, False])
+def test_medians_of_groups(declared):
+    labels, given = TABLE["sex"].to_numpy(), {"epsilon": 4.0, "delta": 0.0 if declared else 1e-6, "random_state": 0}
+    grouped = stats.group_by(TABLE, "sex" if declared else labels, schema=SCHEMA)
+    found = grouped.agg({"income": ["median", "mean"], "age": "median"}, **given)
+    names = found["income_median"].names
+    for label in ("f", "m"):
+        own = TABLE[TABLE["sex"] == label]
+        place = names.index(label)
+        assert found["income_median"].value[place] == pytest.approx(own["income"].median(), abs=20)
+        assert found["age_median"].value[place] == pytest.approx(own["age"].median(), abs=2)
+    alone = grouped.agg({"income": "median"}, **given)["income_median"]
+    assert {one.label for one in alone.privacy_.releases} == {"medians", *(["labels that occur"] * (not declared))}
+    with pytest.raises(ValueError, match="without what an interval"):
+        alone.confidence_interval()
+    few = stats.group_by(TABLE, np.arange(len(TABLE)).astype(str), schema=SCHEMA)
+    assert few.agg({"income": "median"}, epsilon=0.5, delta=1e-9)["income_median"].value.shape == (0,)
+
+
 def test_labels_of_a_private_list_have_their_counts():
     labels = ["a"] * 5000 + ["b"] * 3000 + ["secret"]
     found = stats.value_counts(labels, epsilon=1.0, delta=1e-12)
@@ -181,6 +201,12 @@ def test_tests_of_hypotheses_find_what_there_is():
     assert strong.pvalue < 1e-6
     assert strong.power(250) > 0.99
     assert strong.power(0.0) == pytest.approx(0.05, abs=1e-3)
+    ranks = stats.mannwhitneyu(table, "sex", columns="income", **given)
+    first, second = (table["income"][table["sex"] == own].to_numpy() for own in ("f", "m"))
+    assert ranks.statistic == pytest.approx(np.mean(first[:, None] > second), abs=0.03)
+    assert ranks.pvalue == 0.0005
+    assert ranks.power(ranks.statistic) > 0.99
+    assert ranks.power(0.5) == pytest.approx(0.05, abs=1e-3)
     dependent = TABLE.assign(work=np.where(TABLE["sex"] == "f", "a", TABLE["work"]))
     found = stats.chi2_contingency(dependent, **given)
     assert found.pvalue == 0.0005
@@ -268,6 +294,9 @@ def test_with_the_same_seed_the_same_is_released(name):
         (lambda: stats.group_by(TABLE, "sex", schema=SCHEMA).agg({"age": []}), "one statistic or more"),
         (lambda: stats.group_by(TABLE, "typo", schema=SCHEMA).agg({"age": "mean"}), "typo"),
         (lambda: stats.ttest_ind(X, "sex"), "schema must be given"),
+        (lambda: stats.mannwhitneyu(TABLE, "work", columns="age", schema=SCHEMA), "two categories"),
+        (lambda: stats.mannwhitneyu(TABLE, "sex", schema=SCHEMA), "one column"),
+        (lambda: stats.mannwhitneyu(TABLE, "sex", columns="age", n_cells=1, schema=SCHEMA), "n_cells"),
         (lambda: stats.proportion([1], []), "at least 1"),
         (lambda: stats.count({"age": [1.0]}), "needs schema"),
         (lambda: stats.value_counts([1], delta=1e-6, epsilon=2e3, rows_per_group=2, groups=[1]), "too large"),

@@ -11,7 +11,7 @@ from skdp.accounting import Budget
 from skdp.release import units
 from skdp.release.session import ReleaseSession
 from skdp.sensitivity import exact_sum
-from skdp.stats import _moments, _noise, _products, _ranks
+from skdp.stats import _moments, _noise, _products, _quantiles, _ranks
 from skdp.stats._tables import occurring_mechanism
 from tests.neighbours import MOVED
 
@@ -39,6 +39,9 @@ FUNCTIONS = {
     "ecdf": lambda t, **k: stats.ecdf(t, columns="a", depth=4, schema=SCHEMA, **k),
     "group_by": lambda t, **k: stats.group_by(t, "work", schema=SCHEMA, rows_per_group=k.pop("rows_per_group"),
                                               groups=k.pop("groups")).agg({"a": "mean", "b": "std"}, **k),
+    "medians by group": lambda t, **k: stats.group_by(t, "work", schema=SCHEMA, rows_per_group=k.pop("rows_per_group"),
+                                                      groups=k.pop("groups")).agg({"a": "median", "b": "median"}, **k),
+    "mannwhitneyu": lambda t, **k: stats.mannwhitneyu(t, "sex", columns="a", n_cells=4, schema=SCHEMA, **k),
     "describe": lambda t, **k: stats.describe(t, schema=SCHEMA, **k),
 }  # fmt: skip
 
@@ -111,7 +114,9 @@ def test_no_release_moves_by_more_than_stated(name, delta, rows, monkeypatch):
         assert max(most.values()) <= 1 + 1e-9
         if size == (rows or 1):
             # Records are spread over cells, and quantiles have several columns, of which one has missing values.
-            assert all(part >= (0.3 if label == "quantiles" else 0.9) for label, part in most.items()), most
+            assert all(part >= (0.3 if label in ("quantiles", "medians") else 0.9) for label, part in most.items()), (
+                most
+            )
 
 
 # --- releases in several steps ---------------------------------------------------------------------------------------
@@ -159,13 +164,41 @@ def test_steps_move_by_no_more_than_stated_given_the_steps_before(name, delta, m
             assert MOVED[mechanism.norm](other - value) <= mechanism.sensitivity * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_a_sample_amplifies_a_range_as_stated(epsilon, monkeypatch):
+    monkeypatch.setattr(_quantiles, "_SAMPLE", 2**8)
+    part = _quantiles.range_part(Budget(epsilon, 0.0), 0.16, 1, 1, 20_000.0)
+    assert part.rate == 2.0**-6
+    # Two cuts, each at the epsilon of the mechanism, on a record that is in the sample with this probability.
+    on_sample = 2 * part.release(part.levels(20_000.0), 0.16).mechanism.epsilon
+    assert math.log1p(part.rate * math.expm1(on_sample)) == pytest.approx(part.event.epsilon, rel=1e-9)
+    assert math.log1p(part.rate * math.expm1(on_sample)) <= part.event.epsilon <= 0.16 * epsilon
+    for exception in (Budget(epsilon, 1e-6), Budget(math.inf, 0.0)):
+        assert _quantiles.range_part(exception, 0.16, 1, 1, 20_000.0).rate == 1
+    assert _quantiles.range_part(Budget(epsilon, 0.0), 0.16, 1, 2, 20_000.0).rate == 1
+
+
+@pytest.mark.parametrize("name", ["mean", "std"])
+def test_steps_on_a_sample_move_by_no_more_than_stated(name, monkeypatch):
+    monkeypatch.setattr(_quantiles, "_SAMPLE", 2**8)
+    x, outputs = np.linspace(-0.5, 0.5, 20_001), []
+    without = replayed(STEPS[name], x, monkeypatch, outputs, True)
+    moved = set()
+    for more in np.linspace(-1, 1, 40):
+        with_it = replayed(STEPS[name], np.append(x, more), monkeypatch, outputs, False)
+        (mechanism, value), (same, other) = without[1], with_it[1]
+        assert mechanism == same
+        # The sample has fewer records, and its last one is in it by chance.
+        assert value.sum() < 1000
+        moved.add(MOVED[mechanism.norm](other - value))
+    assert moved <= {0.0, 1.0}
+
+
 def exact_without_clip(monkeypatch):
-    monkeypatch.setattr(
-        _moments, "scaled", lambda values, centre, half, *rest: np.clip((values - centre) / half, -9, 9)
-    )
-    monkeypatch.setattr(
-        _products, "scaled", lambda values, centre, half, largest: np.clip((values - centre) / half, -9, 9) * largest
-    )
+    for module in (_moments, _products):
+        monkeypatch.setattr(
+            module, "scaled", lambda values, centre, half, most: np.clip((values - centre) / half, -9, 9) * most
+        )
 
 
 def noise_for_one_row(monkeypatch):
@@ -240,6 +273,7 @@ def test_deltas_of_the_records_of_a_group_add_up(epsilon, delta, rows):
     assert mechanism.epsilon * rows <= epsilon
     total = sum(mechanism.delta * math.exp(k * mechanism.epsilon) for k in range(rows))
     assert 0.999 * delta <= total <= delta * (1 + 1e-9)
+    assert mechanism.sensitivity == rows
 
 
 @pytest.mark.parametrize("labels", [np.ones(200, dtype=int), np.array(["1"] * 200), [1] * 200, [True] * 200])

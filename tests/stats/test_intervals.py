@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats as laws
 
-from skdp import Schema, stats
+from skdp import Number, Schema, stats
 from skdp.mechanisms import DiscreteLaplaceMechanism, NoiseSource, l2_mechanism
 from skdp.stats import _result
 from skdp.stats._noise import Law, combination
@@ -133,3 +133,13 @@ def test_size_of_tests_under_the_hypothesis():
         hits += stats.chi2_contingency(X, schema=schema, epsilon=0.2).pvalue <= 0.05
     low, high = clopper_pearson(hits, RUNS, ERROR)
     assert low <= 0.05 <= high
+
+
+@pytest.mark.parametrize("name", ["ttest_ind", "mannwhitneyu"])
+def test_size_of_tests_with_a_small_group(name):
+    rng, schema = np.random.default_rng(0), Schema({"g": ["a", "b"], "x": Number(0, 10, missing="error")})
+    group, hits = np.array(["a"] * 10 + ["b"] * 490), 0
+    for _ in range(RUNS):
+        X = {"g": group, "x": 10 * rng.beta(2, 5, 500)}
+        hits += getattr(stats, name)(X, "g", schema=schema, epsilon=2.0).pvalue <= 0.05
+    assert clopper_pearson(hits, RUNS, ERROR)[0] <= 0.05

@@ -1,12 +1,12 @@
-"""Fits skdp and its peers to the same splits with the same bounds and budgets, each in its own environment.
+"""Fit skdp and its peers to the same splits with the same bounds and budgets, each in its own environment.
 
     make bench                             everything: environments, utility, speed, noise, the page
-    make bench BENCH_ARGS="--quick"        one split and three epsilons, without what is slow
+    make bench BENCH_ARGS="--quick"        one split and three epsilons, without slow methods
     python examples/benchmarks/harness/bench.py --help
 
-Results are added to docs/benchmarks/utility.csv fit by fit, and what is there is not fitted again: stop it whenever you
-like. The order is one draw of the first split for every cell of the table, then the next split, then the next draw, so
-that the table is complete early, and its intervals shrink.
+Each result is added to docs/benchmarks/utility.csv, and is not fitted again. Therefore you can stop the script at any
+time. It first runs one draw of the first split for every cell of the table, then the next split, then the next draw.
+The table is complete early, and its intervals shrink later.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PROGRESS = 20
 
 
 def plan(methods, epsilons=EPSILONS, n_splits=None, n_draws=None, tasks=None):
-    """Cells to be fitted, in rounds of one split and draw: (environment, method, cell)."""
+    """Return the cells to fit, in rounds of one split and draw: (environment, method, cell)."""
     planned = [
         (environment, method, cell)
         for environment, method in methods
@@ -50,14 +50,14 @@ def plan(methods, epsilons=EPSILONS, n_splits=None, n_draws=None, tasks=None):
 
 
 def remaining(planned, rows):
-    """What is left to do: not what has results, nor what has once run out of time."""
+    """Return the cells without a result, except those that exceeded their time."""
     done = {results.cell_of(row) for row in rows}
     hopeless = {results.cell_of(row).configuration for row in rows if row["status"].startswith("timeout")}
     return [p for p in planned if p[2] not in done and p[2].configuration not in hopeless]
 
 
 class Estimate:
-    """How long the rest takes, from how long such fits took."""
+    """An estimate of the remaining time, from the times of similar fits."""
 
     def __init__(self, rows):
         self.taken = defaultdict(list)
@@ -65,12 +65,12 @@ class Estimate:
             self.add(cell, seconds or 0)
 
     def add(self, cell, seconds):
-        """Take note of a fit."""
+        """Record the time of a fit."""
         self.taken[cell.configuration].append(seconds)
         self.taken[cell.library].append(seconds)
 
     def seconds(self, left):
-        """Seconds for what is left; a fit like none before takes as long as the library's mean."""
+        """Return the seconds for the rest; a new kind of fit takes the mean time of its library."""
 
         def mean(values):
             return sum(values) / len(values)
@@ -85,19 +85,19 @@ class Estimate:
 
 
 def clock(seconds):
-    """Hours and minutes."""
+    """Return a time in hours and minutes."""
     minutes = round(seconds / 60)
     return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min"
 
 
 class Worker:
-    """A worker's process, which is started when needed, and again after it had to be ended."""
+    """The process of a worker, which is started if needed, and again after it had to be ended."""
 
     def __init__(self, environment, python):
         self.environment, self.python, self.process, self.answered = environment, python, None, False
 
     def answer(self, cell, limit):
-        """Fit a cell; if no answer comes in time, end the process."""
+        """Fit a cell, and end the process if no answer comes in time."""
         if self.process is None:
             command = [str(self.python), str(environments.HERE / "worker.py"), self.environment]
             self.process = subprocess.Popen(
@@ -136,12 +136,12 @@ class Worker:
 
 
 def failure(status):
-    """The answer for a fit of which nothing came back."""
+    """Return the answer for a fit without a result."""
     return {"version": "", "metrics": {}, "seconds": None, "spent": None, "status": status}
 
 
 def run(left, path, given=None, estimate=None):
-    """Fit what is left, and add it to the file."""
+    """Fit the remaining cells, and add them to the file."""
     estimate = estimate or Estimate([])
     workers, hopeless, shown, start = {}, set(), 0.0, time.monotonic()
     try:
@@ -170,7 +170,7 @@ def run(left, path, given=None, estimate=None):
 
 
 def at_hand(names):
-    """Those of the tasks whose data there are; says which are left out."""
+    """Return the tasks with available data, and print those without."""
     found, missing = [], {}
     for name in names:
         try:
@@ -185,7 +185,7 @@ def at_hand(names):
 
 @contextlib.contextmanager
 def locked(path):
-    """Keep other processes from adding to the file."""
+    """Prevent other processes from adding to the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path.with_suffix(".lock"), "w") as file:
         try:
@@ -196,7 +196,7 @@ def locked(path):
 
 
 def drop(path, wanted):
-    """Remove rows from the file, to be fitted again."""
+    """Remove rows from the file, so that they are fitted again."""
     rows = results.read(path)
     kept = [row for row in rows if not wanted(row)]
     if len(kept) < len(rows):
@@ -204,7 +204,7 @@ def drop(path, wanted):
 
 
 def named(names, library, method):
-    """Whether a library, or one of its methods, is among the names."""
+    """Return whether a library or one of its methods is among the names."""
     return library in names or f"{library}/{method}" in names
 
 
@@ -244,7 +244,7 @@ def main():
 
 
 def work(arguments, methods, given):
-    """Do what the arguments say."""
+    """Run the command line."""
     if arguments.redo:
         drop(arguments.results, lambda row: named(arguments.redo, row["library"], row["method"]))
     if arguments.retry:

@@ -14,9 +14,9 @@ REQUIREMENTS = HERE.parent / "requirements"
 
 
 def python_of(name, given=None):
-    """The Python of an environment, which is made if there is none, or made anew if what it is to hold has changed.
+    """Return the Python of an environment, which is made if it is missing or if its requirements have changed.
 
-    `given` maps names of environments to Pythons that are taken instead.
+    `given` maps names of environments to Pythons that are used instead.
     """
     if given and name in given:
         return Path(given[name])
@@ -35,7 +35,7 @@ def python_of(name, given=None):
 
 
 def variables(threads=1):
-    """Environment variables of a worker: skdp from this source tree, and so many threads."""
+    """Return the environment variables of a worker: skdp from this source tree, and the number of threads."""
     names = ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM")
     return {
         **os.environ,

@@ -1,4 +1,4 @@
-"""What the planner knows of a method without importing its library."""
+"""Descriptions of methods for the planner, which does not import their libraries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIMIT = 300
 
 @dataclass(frozen=True)
 class Method:
-    """A way to fit a model: `build(task, epsilon, delta, seed)` returns an estimator."""
+    """A method to fit a model: `build(task, epsilon, delta, seed)` returns an estimator."""
 
     library: str
     name: str
@@ -67,22 +67,22 @@ class Cell:
 
 
 def tasks_of(*kinds, without=()):
-    """Names of the tasks of some kinds."""
+    """Return the names of the tasks of some kinds."""
     return tuple(name for name, task in TASKS.items() if task.kind in kinds and name not in without)
 
 
 def methods_of(environment):
-    """Methods that run in an environment."""
+    """Return the methods of an environment."""
     return [method for module in MODULES[environment] for method in import_module(module).METHODS]
 
 
 def all_methods():
-    """Environment and method, of all."""
+    """Return all pairs of an environment and a method."""
     return [(environment, method) for environment in MODULES for method in methods_of(environment)]
 
 
 def cells_of(method, epsilons):
-    """All fits of a method; those without privacy have no epsilon, and no draws unless they are asked for."""
+    """Yield all fits of a method. Methods without privacy have no epsilon, and draws only if requested."""
     for task in method.tasks:
         for delta in method.deltas:
             for epsilon in epsilons if method.private else (math.inf,):

@@ -1,8 +1,8 @@
-"""diffprivlib's models, with public bounds and otherwise their defaults. All are for delta = 0.
+"""diffprivlib's models, with public bounds and otherwise their defaults. All of them have delta = 0.
 
-What a fit of KMeans and LinearRegression spends was found by adding up the epsilons of the mechanisms that it calls
-(version 0.6.6): k-means hands the two parts of an iteration's budget to each other, and linear regression pays for the
-means of the columns and for that of the target out of one part.
+The epsilons that KMeans and LinearRegression spend are the sums over the mechanisms that a fit calls (version 0.6.6).
+KMeans exchanges the two parts of the budget of an iteration. LinearRegression spends one part twice, for the means of
+the columns and for the mean of the target.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def method(name, family, tasks, view, build, **options):
 
 
 def spent_by_kmeans(task, epsilon):
-    """Epsilon of the two parts in each other's place."""
+    """Return the spent epsilon, with the two parts exchanged."""
     d = task.n_columns
     ratio = cbrt(4 * d * 0.225**2)
     return epsilon * (1 + d * ratio) / (d + ratio)
 
 
 def spent_by_linear_regression(task, epsilon):
-    """One share of d + 1 is spent twice."""
+    """Return the spent epsilon, with one share of d + 1 spent twice."""
     return epsilon * (1 + 1 / (task.n_columns + 1))
 
 

@@ -7,13 +7,13 @@ from tasks import DELTA
 
 
 class OfColumns:
-    """A model that takes categories as text: codes are written out."""
+    """A model that gets categories as text in place of codes."""
 
     def __init__(self, model, categorical):
         self.model, self.categorical = model, categorical
 
     def table(self, X):
-        """Numbers, and codes as text."""
+        """Return numbers, and codes as text."""
         table = X.astype(object)
         for j in self.categorical:
             table[:, j] = X[:, j].astype(int).astype(str)
@@ -26,11 +26,11 @@ class OfColumns:
         return self
 
     def predict(self, X):
-        """Labels or numbers."""
+        """Return labels or numbers."""
         return self.model.predict(self.table(X))
 
     def predict_proba(self, X):
-        """Probabilities of labels."""
+        """Return probabilities of labels."""
         return self.model.predict_proba(self.table(X))
 
 

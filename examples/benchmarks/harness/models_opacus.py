@@ -1,7 +1,8 @@
 """Linear models and networks that Opacus trains, with Poisson sampling and its PRV accountant.
 
-Opacus has no defaults to speak of. Rates, batches, steps and clipping were tuned on the data sets, and that tuning was
-not charged: these figures are optimistic. The RDP accountant would refuse epsilon 0.1 at a delta of 1e-5.
+Opacus has no defaults for these parameters. Learning rates, batches, steps and clipping bounds were tuned on the data
+sets without a charge. Therefore these figures are optimistic. The RDP accountant would refuse epsilon 0.1 at a delta of
+1e-5.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tasks import DELTA, TRAIN_SHARE
 
 
 def settings(rate, clip, epochs, batch=None, batches=None):
-    """Settings of a course; the size of a batch, or the number of them in an epoch."""
+    """Return the settings of a training, with the size of a batch or the number of batches in an epoch."""
     return {"rate": rate, "clip": clip, "epochs": epochs, "batch": batch, "batches": batches}
 
 
@@ -70,7 +71,7 @@ SETTINGS = {
 
 @cache
 def noise_multiplier(epsilon, delta, rate, steps):
-    """Deviation of the noise in units of the clipping norm; kept in a file, as it takes seconds."""
+    """Return the noise multiplier, which is kept in a file because its computation takes seconds."""
     import sys
 
     path = Path(sys.prefix, "noise_multipliers.json")
@@ -87,7 +88,7 @@ def noise_multiplier(epsilon, delta, rate, steps):
 
 
 class Trained:
-    """A classifier that Opacus trains; noise multipliers are found before `fit` is timed."""
+    """A classifier that Opacus trains. Its noise multiplier is computed before `fit` is timed."""
 
     def __init__(self, kind, n_classes, n_rows, seed, epsilon, delta, rate, epochs, clip, batch=None, batches=None):
         self.kind, self.n_classes, self.seed = kind, n_classes, seed
@@ -97,7 +98,7 @@ class Trained:
         self.sigma = noise_multiplier(epsilon, delta, 1 / self.n_batches, epochs * self.n_batches)
 
     def fit(self, X, y):
-        """Train."""
+        """Train the model."""
         import torch
         from opacus import PrivacyEngine
 
@@ -120,7 +121,7 @@ class Trained:
             target, loss = torch.tensor(y), torch.nn.CrossEntropyLoss()
 
         class Batches(torch.utils.data.Dataset):
-            """Rows that are fetched by the batch, which is quicker than one by one."""
+            """Rows that are read in batches, which is faster than single rows."""
 
             def __len__(self):
                 return len(rows)
@@ -133,7 +134,7 @@ class Trained:
                 return rows[chosen], target[chosen]
 
         def collate(batch):
-            """Leave batches as they are; an empty one comes as a list."""
+            """Return a batch unchanged. An empty batch is a list."""
             return batch if isinstance(batch, tuple) else tuple(torch.stack(part) for part in zip(*batch, strict=True))
 
         loader = torch.utils.data.DataLoader(Batches(), batch_size=self.batch, collate_fn=collate)
@@ -155,7 +156,7 @@ class Trained:
         return self
 
     def predict_proba(self, X):
-        """Probabilities of labels."""
+        """Return probabilities of labels."""
         import torch
 
         with torch.no_grad():
@@ -166,7 +167,7 @@ class Trained:
         return torch.softmax(scores, dim=1).numpy()
 
     def predict(self, X):
-        """Labels."""
+        """Return labels."""
         return self.predict_proba(X).argmax(axis=1)
 
 

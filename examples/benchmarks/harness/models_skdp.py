@@ -1,4 +1,4 @@
-"""skdp's estimators, with their defaults and what is public about the task."""
+"""skdp's estimators, with their defaults and the public facts about the task."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ ROUGHLY |= {"housing": 20_000, "housing-log": 20_000}
 
 
 def budget(epsilon, delta, seed):
-    """What every private estimator takes."""
+    """Return the parameters of every private estimator."""
     return {"epsilon": epsilon, "delta": delta, "random_state": seed}
 
 
 def linear(name, view="norm", **parameters):
-    """A linear classifier that is told the norm of a row."""
+    """Return a linear classifier with the norm of a row."""
     return lambda task, *cost: getattr(skdp, name)(data_norm=1.0, classes=task.classes, **parameters, **budget(*cost))
 
 
 def functional_classifier(task, *cost):
-    """The functional mechanism subtracts the middle of the bounds: with (0, upper), one-hot rows would be clipped."""
+    """Return a functional mechanism, with symmetric bounds because (0, upper) would clip one-hot rows."""
     return skdp.FunctionalMechLogReg(bounds=(-1, 1), data_norm=1.0, classes=task.classes, **budget(*cost))
 
 
 def functional_by_bounds(task, *cost):
-    """The same for numbers in [0, 1]: it centres them itself."""
+    """Return a functional mechanism for numbers in [0, 1], which centres them itself."""
     return skdp.FunctionalMechLogReg(bounds=(0, 1), classes=task.classes, **budget(*cost))
 
 
 def table(task):
-    """What is public about the columns of a table."""
+    """Return the public facts about the columns of a table."""
     return {
         "bounds": (0, 1),
         "categorical_features": task.categorical or None,
@@ -50,27 +50,27 @@ def table(task):
 
 
 def on_columns(name, **parameters):
-    """A classifier that takes numbers and categories as they are."""
+    """Return a classifier for numbers and categories without encoding."""
     return lambda task, *cost: getattr(skdp, name)(classes=task.classes, **table(task), **parameters, **budget(*cost))
 
 
 def told(build):
-    """The same, told roughly how many records there are."""
+    """Return such a classifier with an approximate number of records."""
     return lambda task, *cost: build(task, *cost).set_params(expected_n=ROUGHLY[task.name])
 
 
 def gaussian_naive_bayes(task, *cost):
-    """Naive Bayes whose columns are all numbers in [0, 1]."""
+    """Return naive Bayes for columns of numbers in [0, 1]."""
     return skdp.DPNaiveBayes(bounds=(0, 1), numeric="gaussian", classes=task.classes, **budget(*cost))
 
 
 def forest(task, epsilon, delta, seed):
-    """Random trees, which are others for each seed, as those of peers are."""
+    """Return random trees, with a different structure for each seed, like those of the peers."""
     return told(on_columns("DPRandomTree"))(task, epsilon, delta, seed).set_params(structure_seed=seed)
 
 
 def additive(name, **parameters):
-    """An additive model of numbers and categories, with bins of equal width unless it says otherwise."""
+    """Return an additive model of numbers and categories, by default with bins of equal width."""
 
     def build(task, *cost):
         known = {"classes": task.classes} if task.kind == "classification" else {"bounds_y": (0, 1)}
@@ -81,24 +81,24 @@ def additive(name, **parameters):
 
 
 def regressor(name, **parameters):
-    """A regressor for a target in [0, 1]."""
+    """Return a regressor for a target in [0, 1]."""
     return lambda task, *cost: getattr(skdp, name)(bounds_y=(0, 1), **parameters, **budget(*cost))
 
 
 def clusters(name):
-    """A k-means for rows in the unit cube."""
+    """Return k-means for rows in the unit cube."""
     return lambda task, *cost: getattr(skdp, name)(task.parameters["k"], bounds=(0, 1), **budget(*cost))
 
 
 def components(name, **parameters):
-    """Principal components of rows that are no longer than 1."""
+    """Return principal components for rows with a norm of at most 1."""
     return lambda task, *cost: getattr(skdp, name)(
         task.parameters["k"], data_norm=1.0, center="private", **parameters, **budget(*cost)
     )
 
 
 def scaler(task, *cost):
-    """A scaler of numbers in [0, 1]."""
+    """Return a scaler for numbers in [0, 1]."""
     return skdp.DPStandardScaler(bounds=(0, 1), **budget(*cost))
 
 

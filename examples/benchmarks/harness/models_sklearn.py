@@ -1,4 +1,4 @@
-"""scikit-learn without privacy: the ceiling."""
+"""scikit-learn without privacy, as an upper limit of the scores."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Numbers of noise a second: skdp's exact samplers, OpenDP's, diffprivlib's, and NumPy's generators. Two minutes.
+"""Rates of noise in numbers per second: skdp's exact samplers, OpenDP, diffprivlib, and NumPy's generators.
 
     python examples/benchmarks/harness/noise.py
 
-Each peer's environment times skdp and NumPy as well, in rounds in which all take turns.
+It takes two minutes. The environment of each peer times skdp and NumPy as well, in rounds in which all take turns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COLUMNS = ("environment", "case", "size", "round", "rate")
 
 
 def rate(draw, size, seconds=0.05):
-    """Numbers drawn a second."""
+    """Return the numbers drawn per second."""
     draw()
     start, calls = time.perf_counter(), 0
     while (elapsed := time.perf_counter() - start) < seconds:

@@ -1,10 +1,10 @@
-"""Noise of diffprivlib's mechanisms, which take one number at a time."""
+"""Noise of diffprivlib's mechanisms, which return one number at a time."""
 
 from __future__ import annotations
 
 
 def cases(size):
-    """Name, and what draws that much noise."""
+    """Return names, and functions that draw a given amount of noise."""
     from diffprivlib import mechanisms
 
     made = {

@@ -1,10 +1,10 @@
-"""Noise of OpenDP, at its default granularity, and at a coarse one for vectors of a known size."""
+"""Noise of OpenDP, at its default granularity, and at a coarse one for vectors of known size."""
 
 from __future__ import annotations
 
 
 def cases(size):
-    """Name, and what draws that much noise."""
+    """Return names, and functions that draw a given amount of noise."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")

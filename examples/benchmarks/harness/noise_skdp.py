@@ -1,4 +1,4 @@
-"""Noise of skdp, and of NumPy's generators, which is inexact and no protection."""
+"""Noise of skdp, and of NumPy's generators, which are inexact and give no protection."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SCALE = 2.0**30
 
 
 def cases(size):
-    """Name, and what draws that much noise."""
+    """Return names, and functions that draw a given amount of noise."""
     from skdp.mechanisms import GammaMechanism, NoiseSource, discrete_gaussian, discrete_laplace, rounded_normal
 
     stream, generator = NoiseSource().stream("benchmark"), np.random.default_rng()

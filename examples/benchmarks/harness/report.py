@@ -1,9 +1,9 @@
-"""Makes the tables and plots of the benchmark page from the files of results.
+"""Make the tables and plots of the benchmark page from the files of results.
 
     make bench-report
 
-The documentation's builder calls `write`: it needs no peers. A cell in which a peer is better than skdp has to have a
-reason in ``examples/benchmarks/reasons.toml``; without one, there is no page.
+The documentation build calls `write`, which needs no peers. If a peer is better than skdp in a cell, the file
+``examples/benchmarks/reasons.toml`` must have a reason. Without the reason, no page is made.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ COLORS = {"skdp": "C0", "diffprivlib": "C1", "interpret": "C2", "opacus": "C3", 
 
 
 def figure(value):
-    """A number as tables show it."""
+    """Return a number as text for a table."""
     if value is None:
         return "–"
     if abs(value) >= 100:
@@ -86,7 +86,7 @@ def figure(value):
 
 
 def label(method):
-    """Name of a method with its library and delta."""
+    """Return the name of a method with its library and delta."""
     library, name, delta = method
     if library == "scikit-learn":
         return f"scikit-learn {name}"
@@ -94,7 +94,7 @@ def label(method):
 
 
 def entry_text(entry, bold=False):
-    """Mean and interval, and how many fits there are if some are missing."""
+    """Return the mean and the interval, and the number of fits if some are missing."""
     if entry is None:
         return "–"
     if not entry.by_split:
@@ -110,17 +110,17 @@ def entry_text(entry, bold=False):
 
 
 def heading(epsilon):
-    """Head of a column."""
+    """Return the head of a column."""
     return f"ε {epsilon:g}"
 
 
 def epsilons_of(table):
-    """All epsilons of private methods."""
+    """Return all epsilons of private methods."""
     return sorted({e for methods in table.values() for by in methods.values() for e in by if math.isfinite(e)})
 
 
 def overview(table, kind, epsilons):
-    """Ours beside each peer's: the best of each library's methods in each cell."""
+    """Return a table of skdp and each peer, with the best method of each library in each cell."""
     rows = []
     for task in (task for task in TASKS.values() if task.kind == kind):
         for metric in task.metrics:
@@ -143,14 +143,14 @@ def overview(table, kind, epsilons):
 
 
 def at_side(methods, epsilon, library, delta):
-    """Methods of a library, with some delta or any, at an epsilon."""
+    """Return the methods of a library at an epsilon, with a given delta or any delta."""
     return [
         (m, by[epsilon]) for m, by in methods.items() if m[0] == library and epsilon in by and delta in (None, m[2])
     ]
 
 
 def details(table, kind, epsilons, families):
-    """Every method of every library."""
+    """Return tables of all methods of all libraries."""
     parts = []
     for task in (task for task in TASKS.values() if task.kind == kind):
         blocks = []
@@ -182,7 +182,7 @@ def details(table, kind, epsilons, families):
 
 
 def failures(rows):
-    """What did not work, and how often."""
+    """Return failed fits and their numbers."""
     found = defaultdict(lambda: defaultdict(int))
     for row in rows:
         if row["status"] != "ok":
@@ -198,7 +198,9 @@ def failures(rows):
 
 
 def lost_rows(lost, reasons, notes):
-    """One line for the lost cells of a task, metric, family and delta with one reason, which is added to the notes."""
+    """Return one row for the lost cells of a task, metric, family and delta with one reason. The reason is added to the
+    notes.
+    """
     lines = defaultdict(list)
     for c in lost:
         lines[c.task, c.metric, c.family, c.delta, summary.reason_for(c, reasons)].append(c)
@@ -218,7 +220,7 @@ def lost_rows(lost, reasons, notes):
 
 
 def short_list(found, reasons):
-    """The cells in which skdp is not first: among all methods, and within families."""
+    """Return the cells in which skdp is not first, among all methods and within families."""
     parts = [
         "A cell is a task, a metric, an epsilon and a delta. Those marked (*) are lost by less than the 95 % interval "
         "of the difference over the splits, or on fewer than three splits.\n"
@@ -245,12 +247,12 @@ def short_list(found, reasons):
 
 
 def dropdown(title, block):
-    """Text that unfolds."""
+    """Return text that unfolds."""
     return f".. dropdown:: {title}\n\n" + "\n".join(f"   {line}" if line else "" for line in block.splitlines()) + "\n"
 
 
 def plot(table, kind, path):
-    """The best of each library against epsilon, a panel for each task and metric."""
+    """Plot the best of each library against epsilon, with a panel for each task and metric."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -297,7 +299,7 @@ def plot(table, kind, path):
 
 
 def completeness(rows):
-    """What was run: versions, fits, splits."""
+    """Return versions and numbers of fits and splits."""
     counts, versions, splits = defaultdict(set), defaultdict(set), defaultdict(set)
     for row in rows:
         cell = results.cell_of(row)
@@ -313,24 +315,24 @@ def completeness(rows):
 
 
 def families_of_methods():
-    """Family of each library and method."""
+    """Return the family of each library and method."""
     return {(method.library, method.name): method.family for _, method in all_methods()}
 
 
 def read(folder):
-    """Rows of the file of results, of methods that there are."""
+    """Return the rows of the file of results for existing methods."""
     known = families_of_methods()
     return [row for row in results.read(folder / "utility.csv") if (row["library"], row["method"]) in known]
 
 
 def unexplained(folder=results.FOLDER, reasons=summary.REASONS):
-    """Lost cells that have no reason."""
+    """Return lost cells without a reason."""
     found = summary.contests(summary.entries(read(folder)), families_of_methods())
     return summary.without_reason(found, summary.read_reasons(reasons))
 
 
 def write(folder=results.FOLDER, output=OUTPUT, reasons=summary.REASONS):
-    """Write tables and plots; return the lost cells and the longer times that have no reason."""
+    """Write tables and plots, and return the lost cells and longer times without a reason."""
     output.mkdir(parents=True, exist_ok=True)
     longer = speed_summary.write(folder, output, summary.read_reasons(reasons, "slower"))
     rows, families = read(folder), families_of_methods()

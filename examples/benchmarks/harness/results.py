@@ -1,4 +1,4 @@
-"""Reads and writes the tidy files of results."""
+"""Read and write the tidy files of results."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ COLUMNS = (
 
 
 def number(text):
-    """A number, or None where there is none."""
+    """Return a number, or None for an empty text."""
     return float(text) if text else None
 
 
 def short(value):
-    """A number with six digits, or nothing."""
+    """Return a number with six digits, or an empty text."""
     return "" if value is None else f"{value:.6g}"
 
 
 def read(path):
-    """Rows of a file, with numbers as numbers; none if there is no file. A line cut short by a crash is left out."""
+    """Return the rows of a file, with numbers as numbers, without an incomplete last line. No file means no rows."""
     if not Path(path).exists():
         return []
     rows = []
@@ -43,7 +43,7 @@ def read(path):
 
 
 def cell_of(row):
-    """The cell that a row is about."""
+    """Return the cell of a row."""
     return Cell(
         *(row[name] for name in ("task", "library", "method", "epsilon", "delta")),
         split=row["split"],
@@ -52,7 +52,7 @@ def cell_of(row):
 
 
 def rows_of(cell, answer):
-    """One row for each metric; one without a metric if there is none."""
+    """Return one row for each metric, or one row without a metric if there is none."""
     common = {
         "task": cell.task,
         "method": cell.method,
@@ -85,13 +85,13 @@ def write(path, rows, append=False):
 
 
 def text_of(row):
-    """A row as it is written."""
+    """Return a row as text."""
     numbers = {name: short(row[name]) for name in ("delta", "value", "seconds", "spent")}
     return row | numbers | {"epsilon": "inf" if math.isinf(row["epsilon"]) else short(row["epsilon"])}
 
 
 def csv_table(title, header, rows, widths=None):
-    """A table of reStructuredText."""
+    """Return a table in reStructuredText."""
 
     def line(cells):
         return "   " + ", ".join('"' + str(cell).replace('"', '""') + '"' for cell in cells)

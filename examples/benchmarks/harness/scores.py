@@ -1,4 +1,4 @@
-"""What a fitted model is worth: the same few lines for every library."""
+"""Scores of fitted models, with the same code for every library."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ INCREASING = {
 
 
 def aligned(probabilities, found, n_classes):
-    """Columns for all labels, where a model knows only those that it has found."""
+    """Return columns for all labels, if a model only knows the labels that it has found."""
     full = np.zeros((len(probabilities), n_classes))
     full[:, np.asarray(found, dtype=int)] = probabilities
     return full
 
 
 def classification(y, labels, probabilities):
-    """Accuracy; AUC, each label against the rest, weighted by its frequency; log loss of clipped probabilities."""
+    """Return accuracy, the AUC of each label against the rest weighted by frequency, and the log loss of clipped
+    probabilities.
+    """
     scores = {"accuracy": float(np.mean(labels == y))}
     if probabilities is None:
         return scores
@@ -43,26 +45,26 @@ def classification(y, labels, probabilities):
 
 
 def regression(y, predictions):
-    """R² of predictions that are clipped to the range of the target, [0, 1]."""
+    """Return R² of predictions that are clipped to the range of the target, [0, 1]."""
     predictions = np.clip(np.nan_to_num(np.ravel(predictions)), 0, 1)
     return {"r2": float(1 - np.sum((y - predictions) ** 2) / np.sum((y - y.mean()) ** 2))}
 
 
 def clustering(X, centres):
-    """Sum of squared distances to the nearest centre."""
+    """Return the sum of squared distances to the nearest centre."""
     centres = np.nan_to_num(centres)
     distances = np.sum(X**2, axis=1)[:, None] - 2 * X @ centres.T + np.sum(centres**2, axis=1)
     return {"inertia": float(np.sum(np.maximum(distances.min(axis=1), 0)))}
 
 
 def components(X, directions):
-    """Variance of the rows in the span of the directions, which need not be orthonormal."""
+    """Return the variance of the rows in the span of the directions, which need not be orthonormal."""
     basis = np.linalg.svd(np.nan_to_num(directions), full_matrices=False)[2]
     return {"captured": float(np.var(X @ basis.T, axis=0).sum())}
 
 
 def scaling(X, mean, scale):
-    """How far off the means are, in standard deviations, and the deviations, in logarithms: roots of mean squares."""
+    """Return root mean squared errors of means in standard deviations, and of logarithms of standard deviations."""
     exact = X.std(axis=0)
     ratios = np.log(np.maximum(scale, 1e-6) / exact)
     return {

@@ -1,10 +1,10 @@
-"""Times skdp against its peers: fit and predict, rows, columns, threads, memory. It takes about 25 minutes.
+"""Time skdp against its peers: fit and predict, rows, columns, threads, memory. It takes about 25 minutes.
 
     python examples/benchmarks/harness/speed.py [--quick] [--only ENVIRONMENT ...]
 
-Run it on a machine that does nothing else. Both sides of a ratio take turns in one process. Rows lie in a file that is
-memory-mapped. Results are added to docs/benchmarks/speed.csv, and what is there is not timed again. A shape is left
-out, and that is said, when smaller ones tell that a fit would take longer than a minute.
+Run it on a machine without other load. Both sides of a ratio take turns in one process. Rows are in a memory-mapped
+file. Results are added to docs/benchmarks/speed.csv, and are not timed again. If smaller shapes show that a fit would
+take longer than a minute, the shape is left out and reported.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ SILENCE = 300
 
 
 def shapes(case):
-    """Rows and columns of a case."""
+    """Return the rows and columns of a case."""
     rows = [(n, BASE_COLUMNS) for n in ROWS if n <= case.most_rows]
     return rows + [(BASE_ROWS, d) for d in COLUMNS if d <= case.most_columns]
 
 
 def shapes_and_cases(chosen, threads):
-    """What is timed with a number of threads, by shape, so that each file of rows is made once."""
+    """Return the cases for a number of threads by shape, so that each file of rows is made once."""
     pairs = [(THREADS_SHAPE, case) for case in chosen if case.threads]
     if threads == 1:
         pairs += [(shape, case) for case in chosen for shape in shapes(case)]
@@ -52,12 +52,12 @@ def shapes_and_cases(chosen, threads):
 
 
 def is_quick(shape, threads):
-    """Whether a shape is among those of `--quick`."""
+    """Return whether `--quick` includes a shape."""
     return threads == 1 and shape[0] <= BASE_ROWS and shape[1] <= 100
 
 
 def read(path):
-    """Rows of the file of times, with numbers as numbers."""
+    """Return the rows of the file of times, with numbers as numbers."""
     if not Path(path).exists():
         return []
     with open(path, newline="") as file:
@@ -71,13 +71,13 @@ def read(path):
 
 
 def key_of(row):
-    """Which measurement a row belongs to; fit and predict are one."""
+    """Return the measurement of a row; fit and predict are one measurement."""
     kind = "memory" if row["operation"] == "memory" else "time"
     return (row["environment"], row["model"], row["counterpart"], kind, row["rows"], row["columns"], row["threads"])
 
 
 def expected(case, shape, taken):
-    """Seconds that a fit of the slower side may take, from the nearest smaller shape that was timed."""
+    """Return the expected seconds of a fit of the slower side, from the nearest smaller shape."""
     known = [
         (size, seconds)
         for (name, size), seconds in taken.items()
@@ -90,7 +90,7 @@ def expected(case, shape, taken):
 
 
 class Worker:
-    """A worker's process for one environment and number of threads."""
+    """The process of a worker for one environment and number of threads."""
 
     def __init__(self, environment, python, threads):
         self.process = subprocess.Popen(
@@ -103,7 +103,7 @@ class Worker:
         )
 
     def ask(self, request):
-        """Answers to a request, up to the last."""
+        """Yield the answers to a request."""
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         for line in self.process.stdout:
@@ -114,7 +114,7 @@ class Worker:
         yield {"operation": "fit", "status": "the process died"}
 
     def end(self):
-        """End the process, which removes its files when it is told that there is no more."""
+        """End the process, which removes its files at the end of its input."""
         self.process.stdin.close()
         try:
             self.process.wait(SILENCE)
@@ -218,7 +218,7 @@ def main():
 
 
 def measure_memory(chosen, python, file, taken):
-    """What a fit adds to the memory of a fresh process, for each side of each case."""
+    """Measure the memory that a fit adds to a fresh process, for each side of each case."""
     for case in chosen:
         shape = min(MEMORY_SHAPE[0], case.most_rows), MEMORY_SHAPE[1]
         place = {"rows": shape[0], "columns": shape[1], "threads": 1, "operation": "memory"}

@@ -1,4 +1,4 @@
-"""What is timed against what. A counterpart runs in the process that ours runs in, so that both meet the same load."""
+"""Pairs of models that are timed against each other. Both run in one process, so that they meet the same load."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLASSES = [0, 1]
 
 @dataclass(frozen=True)
 class Case:
-    """Our model and a counterpart: `ours(n_rows, n_columns)` and `other(n_rows, n_columns)` return estimators."""
+    """A model of skdp and a counterpart: `ours(n_rows, n_columns)` and `other(n_rows, n_columns)` return estimators."""
 
     environment: str
     model: str
@@ -46,12 +46,12 @@ class Case:
 
 
 def public(n_columns):
-    """Rows are uniform in a cube of this side, so that none is longer than 1."""
+    """Return the side of a cube in which no row has a norm above 1. The rows are uniform in this cube."""
     return 1 / math.sqrt(n_columns)
 
 
 def make_rows(n_rows, n_columns, fill):
-    """Call `fill(first, rows)` with small blocks of rows, which leave no trace in memory: ten clusters in the cube."""
+    """Call `fill(first, rows)` with small blocks of rows, which are freed at once: ten clusters in the cube."""
     rng = np.random.default_rng(0)
     centres = rng.uniform(0.1, 0.9, (10, n_columns))
     block = max(100, 200_000 // n_columns)
@@ -62,7 +62,7 @@ def make_rows(n_rows, n_columns, fill):
 
 
 def make_target(X, kind):
-    """Labels or numbers in [0, 1] that depend on the rows, by blocks."""
+    """Return labels, or numbers in [0, 1], that depend on the rows, in blocks."""
     rng = np.random.default_rng(1)
     weights = rng.standard_normal(X.shape[1])
     y = np.empty(len(X))
@@ -74,7 +74,7 @@ def make_target(X, kind):
 
 
 def skdp(name, in_cube=False, **parameters):
-    """An estimator of ours at epsilon 1, which may be told the bounds of the cube."""
+    """Return an estimator of skdp at epsilon 1, with or without the bounds of the cube."""
 
     def make(n_rows, n_columns):
         import skdp as library
@@ -86,7 +86,7 @@ def skdp(name, in_cube=False, **parameters):
 
 
 def sklearn(module, name, **parameters):
-    """An estimator of scikit-learn."""
+    """Return an estimator of scikit-learn."""
 
     def make(n_rows, n_columns):
         from importlib import import_module
@@ -97,7 +97,7 @@ def sklearn(module, name, **parameters):
 
 
 def diffprivlib(name, *parameters, bounds=None, **named):
-    """A model of diffprivlib at epsilon 1."""
+    """Return a model of diffprivlib at epsilon 1."""
 
     def make(n_rows, n_columns):
         from diffprivlib import models
@@ -109,7 +109,7 @@ def diffprivlib(name, *parameters, bounds=None, **named):
 
 
 def interpret(name, **parameters):
-    """A DP-EBM at epsilon 1."""
+    """Return a DP-EBM at epsilon 1."""
 
     def make(n_rows, n_columns):
         from interpret import privacy
@@ -130,7 +130,7 @@ BATCH, EPOCHS = 1024, 5
 
 
 def opacus(kind):
-    """A model that Opacus trains for five epochs; its noise multiplier is found before the clock starts."""
+    """Return a model that Opacus trains for five epochs. Its noise multiplier is computed before the timing."""
 
     def make(n_rows, n_columns):
         from models_opacus import Trained
@@ -141,7 +141,7 @@ def opacus(kind):
 
 
 def same_steps(name, **parameters):
-    """Ours with the steps and the batches of `opacus`; the noise is calibrated while the clock runs."""
+    """Return a model of skdp with the steps and batches of `opacus`. The calibration of its noise is timed."""
 
     def make(n_rows, n_columns):
         import skdp as library
@@ -165,7 +165,7 @@ TARGET = {"privacy_target_min": 0.0, "privacy_target_max": 1.0}
 
 
 def cases():
-    """All pairs."""
+    """Yield all pairs."""
     yield from _without_privacy()
     yield from _diffprivlib()
     yield from _interpret()

@@ -20,7 +20,7 @@ LEAST_MEMORY = 1.0
 
 @dataclass(frozen=True)
 class Measurement:
-    """Ours beside a counterpart, at one shape and number of threads; of memory, which is measured once, in MiB."""
+    """skdp and a counterpart, at one shape and number of threads. Memory is measured once, in MiB."""
 
     model: str
     library: str
@@ -34,12 +34,12 @@ class Measurement:
 
     @property
     def behind(self):
-        """Whether the counterpart is better: where there is an interval, it leaves out 1."""
+        """Whether the counterpart is better. If there is an interval, it must not contain 1."""
         return self.ratio > 1 if self.interval is None else self.interval[0] > 1
 
 
 def ratio_interval(ours, other, level=0.95, seed=0):
-    """Median of the ratios of pairs, and its percentile interval by the bootstrap; None for fewer than three pairs."""
+    """Return the median of the ratios of pairs and its bootstrap interval; None for fewer than three pairs."""
     ratios = np.asarray(ours) / np.asarray(other)
     if len(ratios) < 3:
         return float(np.median(ratios)), None
@@ -49,14 +49,14 @@ def ratio_interval(ours, other, level=0.95, seed=0):
 
 
 def growth(sizes, seconds):
-    """Exponent of a power of the size: the slope of a line through the logarithms; None for fewer than two sizes."""
+    """Return the exponent of a power of the size, as the slope of a line through logarithms; None for one size."""
     if len(set(sizes)) < 2:
         return None
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
 def pairs_of(rows):
-    """Repetitions of each measurement, and what was left out."""
+    """Return the repetitions of each measurement, and the reasons of those left out."""
     pairs, missing = defaultdict(list), {}
     for row in rows:
         key = (
@@ -72,18 +72,20 @@ def pairs_of(rows):
 
 
 def measurements(rows):
-    """All that was measured of both sides."""
+    """Return all measurements of both sides."""
     pairs, _ = pairs_of(rows)
     return [Measurement(*key, *ratio_interval(*zip(*known, strict=True))) for key, known in pairs.items()]
 
 
 def without_reason(rows, reasons):
-    """Measurements in which a counterpart is better, and that nobody has explained."""
+    """Return measurements in which a counterpart is better without a stated reason."""
     return [m for m in measurements(rows) if m.behind and reason_for(m, reasons) is None]
 
 
 def behind_tables(rows, reasons):
-    """Where a peer, or scikit-learn without privacy, is quicker or takes less memory, and why."""
+    """Return tables of cases in which a peer, or scikit-learn without privacy, is faster or uses less memory, with
+    reasons.
+    """
     known = measurements(rows)
     header = ["skdp", "first", "", "how many times as much", "why"]
     parts = []
@@ -113,23 +115,23 @@ def behind_tables(rows, reasons):
 
 
 def short(value):
-    """Two digits, and no powers of ten."""
+    """Return a number with two digits, without powers of ten."""
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def ratio_text(pairs):
-    """Median ratio and its interval."""
+    """Return the median ratio and its interval as text."""
     ratio, interval = ratio_interval(*zip(*pairs, strict=True))
     return short(ratio) if interval is None else f"{short(ratio)} [{short(interval[0])}, {short(interval[1])}]"
 
 
 def seconds_text(values):
-    """Median time."""
+    """Return the median time as text."""
     return f"{1000 * median(values):.3g} ms" if median(values) < 1 else f"{median(values):.3g} s"
 
 
 def cell_text(pairs, missing, key):
-    """Ratio of a measurement, or why there is none."""
+    """Return the ratio of a measurement, or the reason why there is none."""
     if pairs.get(key):
         return ratio_text(pairs[key])
     status = missing.get(key, "")
@@ -139,7 +141,7 @@ def cell_text(pairs, missing, key):
 
 
 def shape_table(rows, operation, vary, title):
-    """Ratios by rows or columns, with growth exponents of both sides."""
+    """Return ratios by rows or columns, with the growth exponents of both sides."""
     pairs, missing = pairs_of(rows)
     base = {"rows": ("columns", BASE_COLUMNS), "columns": ("rows", BASE_ROWS)}[vary]
     chosen = [
@@ -166,7 +168,7 @@ def shape_table(rows, operation, vary, title):
 
 
 def threads_table(rows):
-    """How much quicker two threads are."""
+    """Return the speed-up of two threads."""
     pairs, _ = pairs_of(rows)
     lines = []
     for key, one in pairs.items():
@@ -182,7 +184,7 @@ def threads_table(rows):
 
 
 def memory_table(rows):
-    """What a fit adds to the memory of a process."""
+    """Return the memory that a fit adds to a process."""
     lines = []
     for row in rows:
         if row["operation"] == "memory":
@@ -198,7 +200,7 @@ def memory_table(rows):
 
 
 def noise_table(rows):
-    """Rates of noise."""
+    """Return rates of noise."""
     rates = defaultdict(list)
     for row in rows:
         rates[row["environment"], row["case"], int(row["size"])].append(float(row["rate"]))
@@ -226,7 +228,7 @@ def noise_table(rows):
 
 
 def write(folder, output, reasons):
-    """Write the tables of time, memory and noise; return what has no reason. There is a note where nothing is known."""
+    """Write the tables of time, memory and noise, with notes for unknown figures. Return unexplained measurements."""
     rows = read(folder / "speed.csv")
     (output / "slower.inc").write_text(behind_tables(rows, reasons) if rows else "Not measured yet.\n")
     parts = [
@@ -249,7 +251,7 @@ def write(folder, output, reasons):
 
 
 def plot(rows, path):
-    """Time against rows, of both sides."""
+    """Plot time against rows, for both sides."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,8 +1,8 @@
-"""Times cases in one environment: one request a line on stdin, one line for each repetition on stdout.
+"""Time cases in one environment: one request per line on stdin, and one line for each repetition on stdout.
 
-A request is {"case": name, "rows": n, "columns": d, "seconds": budget}. Ours and the counterpart take turns, in an
-order that changes from one repetition to the next. With {"memory": "ours"}, it is one fit in this process, which should
-be fresh.
+A request is {"case": name, "rows": n, "columns": d, "seconds": budget}. skdp and the counterpart take turns, in an
+order that changes from one repetition to the next. With {"memory": "ours"}, the request is one fit in this process,
+which should be fresh.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_REPETITIONS = 9
 
 
 def timed(call):
-    """Seconds of a call, of which a longer one than the limit raises TimeoutError."""
+    """Return the seconds of a call, or raise TimeoutError if it exceeds the limit."""
     with Limit(LIMIT):
         start = time.perf_counter()
         call()
@@ -38,7 +38,7 @@ def timed(call):
 
 
 def mapped_rows(folder, n_rows, n_columns):
-    """Rows in a file, memory-mapped; made once for each shape."""
+    """Return rows in a memory-mapped file, which is made once for each shape."""
     path = Path(folder, f"{n_rows}-{n_columns}.npy")
     if not path.exists():
         for old in Path(folder).glob("*.npy"):
@@ -50,12 +50,12 @@ def mapped_rows(folder, n_rows, n_columns):
 
 
 def application(model, X):
-    """What a fitted model does with rows: predict, or transform."""
+    """Return the method of a fitted model that is timed: predict or transform."""
     return (model.predict if hasattr(model, "predict") else model.transform)(X)
 
 
 def run(case, X, y, seconds):
-    """Repetitions of fit and of predict: (operation, seconds of ours, seconds of the counterpart)."""
+    """Yield repetitions of fit and of predict: (operation, seconds of skdp, seconds of the counterpart)."""
     shape = X.shape
     few = (X[:WARM],) if y is None else (X[:WARM], y[:WARM])
     full = (X,) if y is None else (X, y)
@@ -88,12 +88,12 @@ def run(case, X, y, seconds):
 
 
 def peak():
-    """Most memory that this process has had, in MiB."""
+    """Return the largest memory of this process so far, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def memory(case, side, n_rows, n_columns):
-    """MiB that a fit adds to a process whose rows are in memory."""
+    """Return the MiB that a fit adds to a process with its rows in memory."""
     X = np.empty((n_rows, n_columns))
     make_rows(n_rows, n_columns, lambda first, rows: X.__setitem__(slice(first, first + len(rows)), rows))
     y = None if case.target == "none" else make_target(X, case.target)
@@ -106,7 +106,7 @@ def memory(case, side, n_rows, n_columns):
 
 
 def answers(request, known, folder):
-    """Results of a request."""
+    """Yield the results of a request."""
     case, n_rows, n_columns = known[request["case"]], request["rows"], request["columns"]
     try:
         if "memory" in request:

@@ -1,4 +1,4 @@
-"""From fits to cells of a table, and to the cells where skdp is not first."""
+"""Summaries of fits: cells of a table, and the cells in which skdp is not first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RELATIVE = {"inertia": ("scikit-learn", "KMeans"), "captured": ("scikit-learn", 
 
 @dataclass(frozen=True)
 class Entry:
-    """One method at one epsilon and delta: a mean over splits, of means over draws."""
+    """One method at one epsilon and delta: the mean over splits of means over draws."""
 
     by_split: dict  # split: mean over draws
     n_fits: int
@@ -33,23 +33,23 @@ class Entry:
 
     @property
     def mean(self):
-        """Mean over splits, None if there are no fits."""
+        """Mean over splits, or None without fits."""
         return float(np.mean(list(self.by_split.values()))) if self.by_split else None
 
     @property
     def half_width(self):
-        """Half the width of a 95 % interval for the mean over splits, None for fewer than three."""
+        """Half the width of a 95 % interval for the mean over splits, or None for fewer than three."""
         return half_width(list(self.by_split.values()))
 
 
 def half_width(values):
-    """Half the width of Student's 95 % interval for a mean; None for fewer than three values, where it says little."""
+    """Return half the width of Student's 95 % interval for a mean; None for fewer than three values."""
     n = len(values)
     return float(t.ppf(0.975, n - 1) * np.std(values, ddof=1) / math.sqrt(n)) if n > 2 else None
 
 
 def entries(rows):
-    """Entries by task, metric, (library, method, delta) and epsilon."""
+    """Return entries by task, metric, (library, method, delta) and epsilon."""
     values, tried, spent, failures = defaultdict(list), defaultdict(set), {}, {}
     for row in rows:
         key = (row["task"], (row["library"], row["method"], row["delta"]), row["epsilon"])
@@ -84,7 +84,7 @@ def entries(rows):
 
 @dataclass(frozen=True)
 class Contest:
-    """The best of ours beside the best of the peers': all methods, or those of one family."""
+    """The best method of skdp and the best method of the peers, among all methods or within one family."""
 
     task: str
     metric: str
@@ -100,39 +100,39 @@ class Contest:
 
     @property
     def our_method(self):
-        """Name of our method, for patterns."""
+        """Name of the method of skdp, for patterns."""
         return "none" if self.ours is None else self.ours[1]
 
     @property
     def peer_library(self):
-        """The peer's library, for patterns."""
+        """Library of the peer, for patterns."""
         return self.peer[0]
 
     @property
     def peer_method(self):
-        """Name of the peer's method, for patterns."""
+        """Name of the method of the peer, for patterns."""
         return self.peer[1]
 
     @property
     def lost(self):
-        """Whether a peer's mean is better."""
+        """Whether the mean of a peer is better."""
         return self.ours is None or self.difference < 0
 
     @property
     def clear(self):
-        """Whether the interval of the difference leaves out 0."""
+        """Whether the interval of the difference excludes 0."""
         return self.difference is None or (self.interval is not None and abs(self.difference) > self.interval)
 
 
 def best(candidates, metric):
-    """The candidate with the best mean: (method, entry)."""
+    """Return the candidate with the best mean: (method, entry)."""
     sign = 1 if INCREASING[metric] else -1
     known = [(method, entry) for method, entry in candidates if entry.by_split]
     return max(known, key=lambda pair: sign * pair[1].mean, default=None)
 
 
 def contests(table, families):
-    """Every cell in which a peer has a figure; `families` maps (library, method) to a family."""
+    """Return every cell with a figure of a peer. `families` maps (library, method) to a family."""
     found = []
     for (task, metric), methods in table.items():
         private = {m: by_epsilon for m, by_epsilon in methods.items() if m[0] != "scikit-learn"}
@@ -151,7 +151,7 @@ def contests(table, families):
 
 
 def contest(task, metric, family, delta, epsilon, ours, peer):
-    """Compare two entries by the splits that both have."""
+    """Compare two entries on their common splits."""
     cell = (task, metric, family, delta, epsilon)
     if ours is None:
         return Contest(*cell, None, None, peer[0], peer[1].mean, None, None)
@@ -167,12 +167,12 @@ def contest(task, metric, family, delta, epsilon, ours, peer):
 
 
 def read_reasons(path=REASONS, kind="reason"):
-    """Reasons for lost cells, or for longer times (`kind="slower"`): patterns, and a text."""
+    """Return the reasons for lost cells, or for longer times (`kind="slower"`): patterns and a text."""
     return tomllib.loads(Path(path).read_text()).get(kind, []) if Path(path).exists() else []
 
 
 def reason_for(lost, reasons):
-    """Text of the first reason whose patterns fit a cell or a measurement, None if there is none."""
+    """Return the first reason whose patterns match a cell or a measurement, or None."""
     for reason in reasons:
         fields = (field for field in reason if field != "text")
         if all(matches(getattr(lost, field), reason[field]) for field in fields):
@@ -181,7 +181,7 @@ def reason_for(lost, reasons):
 
 
 def matches(value, pattern):
-    """Whether a value is the pattern, one of them, or fits its wild cards."""
+    """Return whether a value equals a pattern, is in a list of patterns, or matches its wild cards."""
     patterns = pattern if isinstance(pattern, list) else [pattern]
     if isinstance(value, str):
         return any(fnmatch(value, p) for p in patterns)
@@ -189,5 +189,5 @@ def matches(value, pattern):
 
 
 def without_reason(found, reasons):
-    """Lost cells that nobody has explained."""
+    """Return lost cells without a reason."""
     return [c for c in found if c.lost and reason_for(c, reasons) is None]

@@ -1,17 +1,18 @@
-"""The tasks of the benchmark: data sets, splits and public preprocessing, the same for every library.
+"""The tasks of the benchmark: data sets, splits and public preprocessing, which are the same for every library.
 
-Nothing here looks at the records to choose a number: bounds, lists of categories and norms are constants of the data
-sets' documentation. The files of Adult, California housing and Nursery are in the folder that ``SKDP_DATA`` names.
+No number is chosen by looking at the records. Bounds, lists of categories and norms are constants from the
+documentation of the data sets. The files of Adult, California housing and Nursery are in the folder that ``SKDP_DATA``
+names.
 
-A task has several views of its rows. A method names the one it takes:
+A task has several views of its rows. Each method names its view:
 
 ``unit``
     Numbers in [0, 1], categories one-hot.
 ``norm``
-    The same, divided by a public norm to which rows are clipped: no row is longer than 1, and entries lie in
+    As ``unit``, clipped to a public norm and divided by it. No row has a norm above 1, and entries are in
     [0, ``upper``].
 ``centred``
-    Numbers in [-1, 1], divided by the root of their number: no row is longer than 1. Only without categories.
+    Numbers in [-1, 1], divided by the root of their number. No row has a norm above 1. Only without categories.
 ``ordinal``
     Numbers and codes of categories, both in [0, 1].
 ``columns``
@@ -71,7 +72,7 @@ CANCER_NORM = 3.0
 
 @dataclass
 class Data:
-    """Rows of one data set, and what is public about them."""
+    """The rows of one data set, and the public facts about them."""
 
     unit: np.ndarray
     norm: float  # rows of `unit` are clipped to this
@@ -81,7 +82,7 @@ class Data:
     sizes: tuple[int, ...] = ()
 
     def view(self, name):
-        """Rows as a method takes them."""
+        """Return the rows in a view."""
         if name == "unit":
             return self.unit
         if name == "norm":
@@ -97,7 +98,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Task:
-    """One question to one data set."""
+    """A prediction task on one data set."""
 
     name: str
     kind: str  # classification, regression, clustering, components or scaling
@@ -122,11 +123,11 @@ class Task:
 
     @property
     def n_columns(self):
-        """How many columns the view `columns` has."""
+        """Number of columns of the view `columns`."""
         return self.n_numbers + len(self.sizes)
 
     def load(self):
-        """Return rows and target; the target of a binary task made of several classes is one against the rest."""
+        """Return rows and target. A binary task from several classes is one class against the rest."""
         data = _load(self.data)
         y = data.y
         if "positive" in self.parameters:
@@ -135,7 +136,7 @@ class Task:
 
 
 def find(name):
-    """Path of a file of data."""
+    """Return the path of a data file."""
     folders = [os.environ.get("SKDP_DATA") or ".", Path("..", "shared", "data")]
     path = next((p for p in (Path(folder, name) for folder in folders) if p.exists()), None)
     if path is None:
@@ -144,12 +145,12 @@ def find(name):
 
 
 def one_hot(codes, sizes):
-    """Indicators of categories."""
+    """Return indicators of categories."""
     return np.hstack([codes[:, [j]] == np.arange(size) for j, size in enumerate(sizes)]).astype(float)
 
 
 def scaled(X, lower, upper):
-    """Numbers in [0, 1] by public bounds."""
+    """Return numbers in [0, 1] by public bounds."""
     lower, upper = np.array(lower, float), np.array(upper, float)
     return (np.clip(X, lower, upper) - lower) / (upper - lower)
 
@@ -261,6 +262,6 @@ TASKS = {
 
 
 def split(n_rows, seed):
-    """Row numbers of a training and a test part."""
+    """Return the row numbers of a training and a test part."""
     order = np.random.default_rng(seed).permutation(n_rows)
     return np.split(order, [round(TRAIN_SHARE * n_rows)])

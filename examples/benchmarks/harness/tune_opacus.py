@@ -1,6 +1,6 @@
-"""Tries settings of Opacus on a fifth of the training rows of the first split, and prints the best.
+"""Try settings of Opacus on a fifth of the training rows of the first split, and print the best.
 
-This is how `SETTINGS` in `models_opacus` came about, for the tasks whose settings were found here:
+This script found the `SETTINGS` in `models_opacus` for these tasks:
 
     .venv-bench-opacus/bin/python examples/benchmarks/harness/tune_opacus.py cancer digits nursery nursery-binary
 """

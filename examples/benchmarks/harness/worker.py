@@ -1,7 +1,7 @@
-"""Fits cells, in the environment of one peer: one cell a line on stdin, one line of results for each on stdout.
+"""Fit cells in the environment of one peer: one cell per line on stdin, and one line of results for each on stdout.
 
-A line of results is written as soon as its fit is done, so that nothing is lost when a later one hangs. A fit is
-stopped after its limit where it is Python code; where it is not, `bench` ends the process.
+A line of results is written after each fit, so that no result is lost if a later fit hangs. If a fit in Python code
+exceeds its time, it is stopped here. Other fits are stopped by `bench`, which ends the process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DISTRIBUTIONS = {"interpret": "interpret-core"}
 
 @cache
 def version_of(library):
-    """Version of an installed library; of skdp, which is read from the source tree, with the last change to it."""
+    """Return the version of an installed library, and for skdp the version of the source tree with its last change."""
     if library == "skdp":
         import skdp
 
@@ -61,15 +61,15 @@ class Limit:
 
 
 def seed_of(cell):
-    """A seed of its own for each task, epsilon, split and draw, the same for all methods.
+    """Return the seed of a task, epsilon, split and draw, which is the same for all methods.
 
-    With one seed for all epsilons, a draw that is lucky at one is so at all.
+    With one seed for all epsilons, a lucky draw would be lucky at all of them.
     """
     return zlib.crc32(repr((cell.task, cell.epsilon, cell.split, cell.draw)).encode()) % 2**31
 
 
 def scored(task, model, X, y, train, test):
-    """Scores of a fitted model, on test rows where it predicts, on training rows where it describes them."""
+    """Return the scores of a fitted model, on test rows for predictions and on training rows for descriptions."""
     if task.kind == "classification":
         probabilities = None
         if hasattr(model, "predict_proba"):
@@ -85,7 +85,7 @@ def scored(task, model, X, y, train, test):
 
 
 def run(cell, method):
-    """Fit one cell; what comes back says what went wrong, if anything did."""
+    """Fit one cell. The answer contains the error if there is one."""
     task = TASKS[cell.task]
     answer = {"version": version_of(method.library), "metrics": {}, "seconds": None, "spent": None, "status": "ok"}
     if method.spent is not None:

@@ -1,0 +1,176 @@
+"""A model card: a document that accompanies a fitted model, with its guarantee in words and in numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from importlib.metadata import version
+
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from ..accounting import BudgetAccountant, Relation
+from ..release.session import PrivacyGuarantee
+
+#: Sections that only the authors of a model can write, with the question that each answers.
+SECTIONS = {
+    "Intended use": "Who may use the model, and for which decisions?",
+    "Out of scope": "For which uses is the model not made?",
+    "Data": "Whose records are these, from which source and time, and on which legal basis are they used?",
+    "Ethical considerations": "Whom could an error harm? Are errors equally frequent for all groups of persons?",
+    "Contact": "Who answers questions about this model?",
+}
+
+SCORES = "How accurate is the model, and on which records was this measured?"
+
+#: Conditions of every guarantee, which only the data holder can check.
+CONDITIONS = (
+    "All bounds, categories and labels were declared from public sources, and not read from these records.",
+    "All releases about these records count towards one budget.",
+    "No person has more records in the table than the guarantee covers.",
+)
+
+
+def model_card(
+    estimator: BaseEstimator,
+    *,
+    title: str | None = None,
+    accountant: BudgetAccountant | None = None,
+    scores: Mapping[str, object] | None = None,
+    notes: Mapping[str, str] | None = None,
+) -> str:
+    """Write a model card for a fitted estimator.
+
+    A model card describes a model to people who did not train it [2]_. This function writes the part on privacy, in
+    words and in numbers, and leaves sections on use, data and contact for you.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted estimator of skdp.
+    title : str, default=None
+        Title of the card. If None, the name of the class.
+    accountant : BudgetAccountant, default=None
+        The budget of all releases about these records. If given, the card states the total of its ledger.
+    scores : dict of str to object, default=None
+        Names of scores and their values. Use scores that were released, for instance by
+        :func:`~skdp.model_selection.private_score`, because a card is public.
+    notes : dict of str to str, default=None
+        Texts of the sections "Intended use", "Out of scope", "Data", "Ethical considerations" and "Contact", and of
+        other sections that you add. Sections without a text hold a question.
+
+    Returns
+    -------
+    card : str
+        Markdown.
+
+    Raises
+    ------
+    NotFittedError
+        If the estimator is not fitted.
+
+    See Also
+    --------
+    skdp.accounting.BudgetAccountant.to_text : The ledger as text.
+
+    Notes
+    -----
+    **Privacy.** The card holds the parameters and the guarantee of the fit, the ledger, and the text that you pass. All
+    but your text is public. Therefore the card uses nothing of the budget.
+
+    Of guesses between two neighbouring data sets that are equally likely, at most a share of
+    :math:`(e^\\varepsilon + \\delta) / (e^\\varepsilon + 1)` is right, and a test of level :math:`f` has a power of
+    at most :math:`\\min(e^\\varepsilon f + \\delta, 1 - e^{-\\varepsilon} (1 - \\delta - f))` [1]_.
+
+    References
+    ----------
+    .. [1] P. Kairouz, S. Oh and P. Viswanath (2015). The composition theorem for differential privacy. ICML.
+    .. [2] M. Mitchell et al. (2019). Model cards for model reporting. FAT*.
+
+    Examples
+    --------
+    >>> from skdp import DPNaiveBayes, Number, Schema
+    >>> from skdp.inspection import model_card
+    >>> schema = Schema({"age": Number(18, 95)}, target={"repaid": ["no", "yes"]})
+    >>> table = schema.sample(1000)
+    >>> model = DPNaiveBayes(schema=schema, epsilon=0.5).fit(table, table["repaid"])
+    >>> card = model_card(model, title="Repayment", notes={"Contact": "data@bank.example"})
+    >>> print("\\n".join(card.splitlines()[:3]))
+    # Repayment
+    <BLANKLINE>
+    This model is (epsilon=0.5, delta=0)-differentially private, add or remove one record.
+    """
+    guarantee = getattr(estimator, "privacy_", None)
+    if not isinstance(guarantee, PrivacyGuarantee):
+        raise NotFittedError(
+            f"{type(estimator).__name__} has no guarantee. Pass an estimator of skdp after its fit. For a pipeline, "
+            "pass its private step."
+        )
+    notes = dict(notes or {})
+    lines = [f"# {title or type(estimator).__name__}", "", _promise(guarantee), ""]
+    seeded = getattr(estimator, "random_state", None) is not None
+    lines += ["## Model", "", *_model(estimator), "", "## Privacy", "", *_risk(guarantee, seeded), ""]
+    lines += _releases(guarantee)
+    if accountant is not None:
+        lines += ["", "## Privacy budget of these records", "", "```text", accountant.to_text(), "```"]
+    lines += ["", "## Scores", ""]
+    lines += [f"- {name}: {value}" for name, value in (scores or {}).items()] or [f"_{SCORES}_"]
+    for heading, question in SECTIONS.items():
+        lines += ["", f"## {heading}", "", notes.pop(heading, f"_{question}_")]
+    for heading, text in notes.items():
+        lines += ["", f"## {heading}", "", text]
+    return "\n".join(lines) + "\n"
+
+
+def _promise(guarantee: PrivacyGuarantee) -> str:
+    if guarantee.epsilon == math.inf:
+        return "**This model is not private** (epsilon=inf): it was fitted without noise."
+    return f"This model is {guarantee._lines()[0]}."
+
+
+def _model(estimator: BaseEstimator) -> list[str]:
+    hidden = ("accountant", "random_state", "schema")
+    parameters = {k: v for k, v in estimator.get_params(deep=False).items() if k not in hidden}
+    lines = [
+        f"- Made with: skdp {version('skdp')}",
+        f"- Parameters: `{' '.join(repr(type(estimator)(**parameters)).split())}`",
+    ]
+    for heading, name in (("Columns", "feature_names_in_"), ("Labels", "classes_")):
+        if (values := getattr(estimator, name, None)) is not None:
+            lines.append(f"- {heading}: {', '.join(map(str, values))}")
+    return lines
+
+
+def _risk(guarantee: PrivacyGuarantee, seeded: bool) -> list[str]:
+    """What the numbers mean for one person, in words."""
+    if guarantee.epsilon == math.inf:
+        return ["Somebody who has the model may be able to reconstruct single records."]
+    whose = "the records of one person" if guarantee.unit == "group" else "one record"
+    changed = f"after {whose} was replaced" if guarantee.relation is Relation.REPLACE_RECORD else f"without {whose}"
+    odds = math.exp(min(guarantee.epsilon, 700.0))
+    right = (odds + guarantee.delta) / (1 + odds)
+    found = min(1.0, odds * 0.05 + guarantee.delta, 1 - (0.95 - guarantee.delta) / odds)
+    lines = [
+        f"The guarantee compares this model with a model that is fitted {changed}. Suppose that somebody knows the "
+        "program, its parameters and all other records, and guesses from the model which of the two tables it was "
+        f"fitted to. If both tables are equally likely, at most {100 * right:.3g} % of such guesses are right. If at "
+        f"most 5 % of the guesses may be wrong for one table, at most {100 * found:.3g} % are right for the other.",
+        "",
+        "The guarantee holds under these conditions:",
+        "",
+        *(f"- {condition}" for condition in CONDITIONS),
+    ]
+    if seeded:
+        lines.append("- The noise was drawn with a `random_state`. A person who knows it can remove the noise.")
+    return lines
+
+
+def _releases(guarantee: PrivacyGuarantee) -> list[str]:
+    lines = ["| release | mechanism | sensitivity | noise scale | theorem |", "|---|---|---|---|---|"]
+    for release in guarantee.releases:
+        mechanism, norm = release.mechanism.name, release.mechanism.norm
+        lines.append(
+            f"| {release.label} | {mechanism} | {release.sensitivity:.6g} ({norm}) | {release.mechanism.scale:.6g} "
+            f"| {release.theorem} |"
+        )
+    return lines

@@ -1,0 +1,418 @@
+"""Tests of hypotheses: equal means, equal ranks, independence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.special import stdtrit
+
+from ..checks.params import check_integer, check_positive
+from ..checks.values import shown
+from ..mechanisms import rounded_normal
+from ..release.session import PrivacyGuarantee
+from ..schema.declared import Category, Number
+from ._call import Call, cells_in, choosing, numbers_of, statistic
+from ._groups import group_releases
+from ._moments import SAFE, Design, means
+from ._noise import Law, combination, drawn_noise
+from ._ranks import edges_of
+from ._tables import released_table
+
+Array = NDArray[np.float64]
+
+# Statistics that are drawn under a hypothesis, for a p-value.
+_DRAWS = 1999
+
+# The law of a t-test is also simulated for groups of fewer records, or of fewer standard deviations of their noise.
+_FEW_RECORDS, _FEW_NOISES = 300.0, 30.0
+
+# The records of a small group are drawn from a gamma law of this shape, of which the skewness is 1.
+_SHAPE = 4.0
+
+# Degrees of freedom of a test of independence, and entries of covariances that are in memory at once.
+_MOST_FREEDOM, _MOST_ENTRIES = 256, 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class TestResult:
+    """Result of a private test.
+
+    Parameters
+    ----------
+    statistic : float
+        The test statistic.
+    pvalue : float
+        Probability of a statistic as extreme, under the hypothesis and the known law of the noise.
+    df : float
+        Degrees of freedom.
+    privacy_ : PrivacyGuarantee
+        The guarantee of the call.
+    details : dict
+        Further released numbers.
+    alternatives : object
+        Computes the power.
+
+    Examples
+    --------
+    >>> from skdp import Number, Schema, stats
+    >>> schema = Schema({"sex": ["f", "m"], "height": Number(100, 220, missing="error")})
+    >>> X = {"sex": ["f", "m"] * 1000, "height": [165.0, 178.0] * 1000}
+    >>> stats.ttest_ind(X, "sex", schema=schema, random_state=0).power(5.0) > 0.9
+    True
+    """
+
+    __test__ = False
+
+    statistic: float
+    pvalue: float
+    df: float
+    privacy_: PrivacyGuarantee
+    details: dict[str, Any] = field(default_factory=dict)
+    alternatives: Any = field(default=None, repr=False)
+
+    def power(self, effect: Any, alpha: float = 0.05) -> float:
+        """Return the probability that a test of this noise and this many records rejects the hypothesis.
+
+        Parameters
+        ----------
+        effect : float or array-like
+            The true effect: for :func:`~skdp.stats.ttest_ind` the difference of the means, a number; for
+            :func:`~skdp.stats.mannwhitneyu` the probability that a record of the first group is larger, a number; for
+            :func:`~skdp.stats.chi2_contingency` the table of probabilities of the declared categories.
+        alpha : float, default=0.05
+            Size of the test.
+
+        Returns
+        -------
+        power : float
+            Computed from released numbers.
+        """
+        alpha = check_positive(alpha, "alpha", most=1.0)
+        return float(self.alternatives.power(effect, alpha))
+
+
+@dataclass(frozen=True, eq=False)
+class _Difference:
+    law: Law
+    normal: float
+
+    def power(self, effect: Any, alpha: float) -> float:
+        limit = float(self.law.half_width(1 - alpha, self.normal))
+        return self.law.tail(limit - effect, self.normal) + self.law.tail(limit + effect, self.normal)
+
+
+@statistic(bounds=False)
+def ttest_ind(
+    call: Call,
+    by: str,
+) -> TestResult:
+    r"""Test whether the means of a column are equal in two groups.
+
+    Parameters
+    ----------
+    X : table
+        With the columns of `schema`.
+    by : str
+        Name of a column with two declared categories. Records with other or missing entries are left out.
+    columns : str, default=None
+        Name of the column of numbers. It may be left out if there is only one.
+    %(shared)s
+
+    Returns
+    -------
+    result : TestResult
+        ``details["difference"]`` has the difference of the means, first minus second.
+
+    Notes
+    -----
+    **Privacy.** The moments of both groups are one release (statistics, theorem 1). The statistic is Welch's, with the
+    variance of the noise added. Its law under the hypothesis is that of the noise and a normal sampling error. Where
+    the noisy number of records of a group is below 300 or is not much larger than its noise, the law is also simulated
+    from the released numbers, for records with a skewness of 1. The p-value is the larger of the two, and is then at
+    least 0.0005.
+
+    References
+    ----------
+    .. [1] B. L. Welch, "The Generalization of 'Student's' Problem when Several Different Population Variances are
+       Involved", Biometrika 34, 1947.
+
+    Examples
+    --------
+    >>> from skdp import Number, Schema, stats
+    >>> schema = Schema({"sex": ["f", "m"], "height": Number(100, 220, missing="error")})
+    >>> X = {"sex": ["f", "m"] * 1000, "height": [165.0, 178.0] * 1000}
+    >>> stats.ttest_ind(X, "sex", schema=schema, random_state=0).pvalue < 1e-6
+    True
+    """
+    _check_two_groups(call, by)
+    half = float(numbers_of(call).half[0])
+    design, sums, _, _, plan = group_releases(call, by, 2)
+    sums = sums[:2, 0]
+    first, second = means(design, sums)
+    n = np.array([max(first.b, 1.0), max(second.b, 1.0)])
+    at = [min(max(rule.a / rule_n, -1.0), 1.0) for rule, rule_n in zip((first, second), n, strict=True)]
+    parts = [rule.law(mean) for rule, mean in zip((first, second), at, strict=True)]
+    law = Law(
+        normal=half * math.hypot(*(part.normal / own for part, own in zip(parts, n, strict=True))),
+        parts=tuple((half * a / own, k) for part, own in zip(parts, n.tolist(), strict=True) for a, k in part.parts),
+    )
+    records = np.array([first.record, second.record])
+    sampled = records / n
+    normal = half * math.sqrt(float(sampled.sum()))
+    df = float(sampled.sum() ** 2 / max((sampled**2 / np.maximum(n - 1, 1)).sum(), 1e-300)) if normal else math.inf
+    difference = half * (at[0] - at[1])
+    # Student's law has heavier tails than the normal law: exact at the usual size of 5 %.
+    normal *= float(stdtrit(max(df, 1.0), 0.975) / stdtrit(math.inf, 0.975)) if normal else 1.0
+    spread = math.sqrt(law.variance + normal**2)
+    value = difference / spread if spread else math.copysign(math.inf, difference) if difference else 0.0
+    pvalue = min(1.0, 2 * law.tail(abs(difference), normal))
+    noise = math.sqrt(combination(design.mechanism, design.powers[0]).variance)
+    if n.min() < max(_FEW_RECORDS, _FEW_NOISES * noise):
+        pvalue = max(pvalue, _simulated_pvalue(call, design, sums, n, records))
+    details = {"difference": difference, "standard_error": spread, "count": n}
+    return TestResult(value, pvalue, df, plan, details, _Difference(law, normal))
+
+
+def _check_two_groups(call: Call, by: Any) -> None:
+    names = call.names(Number)[0]
+    column: Any = None if not isinstance(by, str) or call.schema is None else call.schema.get(by)
+    if not isinstance(column, Category) or len(column.values) != 2:
+        raise ValueError(f"by must name a column of two categories, got {shown(by)}")
+    if len(names) != 1:
+        raise ValueError("columns must name one column of numbers")
+
+
+def _welch(design: Design, sums: Array) -> Array:
+    """Return Welch's statistics of noisy sums of two groups, of shape (..., 2, 3)."""
+    count = np.maximum(sums[..., 0], 1.0)
+    mean = np.clip(sums[..., 1] / count, -1.0, 1.0)
+    unit, powers = combination(design.mechanism, 1.0).variance, design.powers
+    about = powers[2] - 2 * mean[..., None] * powers[1] + mean[..., None] ** 2 * powers[0]
+    noise = unit * (about**2).sum(axis=-1)
+    record = np.clip((sums[..., 2] + SAFE * np.sqrt(noise)) / count - mean**2, 0.0, 1 - mean**2)
+    of_mean = unit * ((powers[1] - mean[..., None] * powers[0]) ** 2).sum(axis=-1) / count**2
+    spread = np.sqrt((record / count + of_mean).sum(axis=-1))
+    return np.asarray((mean[..., 0] - mean[..., 1]) / np.maximum(spread, 1e-300))
+
+
+def _simulated_pvalue(call: Call, design: Design, sums: Array, n: Array, records: Array) -> float:
+    """Return a p-value of Welch's statistic from records with equal means, and noise, as released."""
+    rng = call.source.simulator("groups with equal means")
+    size = np.maximum(np.rint(n), 2.0)
+    centre = float(np.clip(sums[:, 1].sum() / n.sum(), -1.0, 1.0))
+    drawn = np.empty((_DRAWS, 2, 3))
+    drawn[..., 0] = size
+    for j, (count, spread) in enumerate(zip(size.tolist(), np.sqrt(records).tolist(), strict=True)):
+        if count < _FEW_RECORDS:
+            # Means of a few skewed records are further away than those of normal records.
+            own = centre + spread * (rng.gamma(_SHAPE, size=(_DRAWS, int(count))) - _SHAPE) / math.sqrt(_SHAPE)
+            drawn[:, j, 1], drawn[:, j, 2] = own.sum(axis=1), (own**2).sum(axis=1)
+        else:
+            drawn[:, j, 1] = count * centre + math.sqrt(count) * spread * rng.standard_normal(_DRAWS)
+            drawn[:, j, 2] = drawn[:, j, 1] ** 2 / count + spread**2 * rng.chisquare(count - 1, _DRAWS)
+    # Each group has numbers of its own, of one column.
+    noise = drawn_noise(design.mechanism, _DRAWS, 2 * 3, rng).reshape(_DRAWS, 2, 3)
+    found = np.abs(_welch(design, drawn + noise @ design.powers.T))
+    return (1 + int(np.sum(found >= abs(_welch(design, sums))))) / (1 + _DRAWS)
+
+
+@statistic(bounds=False)
+def mannwhitneyu(call: Call, by: str, *, n_cells: int = 32) -> TestResult:
+    r"""Test by ranks whether the values of a column are equally large in two groups.
+
+    Parameters
+    ----------
+    X : table
+        With the columns of `schema`.
+    by : str
+        Name of a column with two declared categories. Records with other or missing entries are left out.
+    n_cells : int, default=32
+        Number of cells between the bounds of the column: half of even width, half of even width in logarithms. Values
+        in the same cell count as tied. More cells tell values apart that are closer, and have more noise.
+    columns : str, default=None
+        Name of the column of numbers. It may be left out if there is only one.
+    %(shared)s
+
+    Returns
+    -------
+    result : TestResult
+        ``statistic`` is the probability that a record of the first group is larger than a record of the second group,
+        where ties count half: Mann's and Whitney's U over its largest value. ``details["count"]`` has the noisy numbers
+        of records.
+
+    Notes
+    -----
+    **Privacy.** One record changes one count by 1, in a table of groups and cells (statistics, theorem 2). The law of
+    the statistic under the hypothesis is simulated from released numbers: both groups have the released distribution
+    of all records, and the counts have noise. P-values are therefore multiples of 0.0005.
+
+    References
+    ----------
+    .. [1] S. Couch, Z. Kazan, K. Shi, A. Bray and A. Groce, "Differentially Private Nonparametric Hypothesis Testing",
+       CCS 2019.
+
+    Examples
+    --------
+    >>> from skdp import Number, Schema, stats
+    >>> schema = Schema({"sex": ["f", "m"], "height": Number(100, 220, missing="error")})
+    >>> X = {"sex": ["f", "m"] * 1000, "height": [165.0, 178.0] * 1000}
+    >>> stats.mannwhitneyu(X, "sex", schema=schema, random_state=0).pvalue
+    0.0005
+    """
+    _check_two_groups(call, by)
+    n_cells = check_integer(n_cells, "n_cells", least=2, most=2**12)
+    numbers, codes = numbers_of(call), cells_in(choosing(call, by)).codes[:, 0]
+    inner = edges_of(numbers, n_cells)[0, 1:-1]
+    places = np.searchsorted(inner, numbers.values[:, 0], side="right")
+    left_out = (codes > 1) | np.isnan(numbers.values[:, 0])
+    cells = np.where(left_out, -1, codes * n_cells + places)
+    counts, mechanism, plan = released_table(call, cells, (2, n_cells))
+    unit = math.sqrt(combination(mechanism, 1.0).variance)
+    n = np.maximum(counts.sum(axis=1), 1.0)
+    # Cells that are empty but for noise would make ties rarer than they are.
+    pooled = np.maximum(counts.sum(axis=0) - unit, 0.0)
+    pooled = pooled / pooled.sum() if pooled.sum() else np.full(n_cells, 1 / n_cells)
+    rng = call.source.simulator("groups with equal laws")
+    drawn = np.stack([rng.multinomial(int(own), pooled, _DRAWS) for own in n], axis=1)
+    noise = drawn_noise(mechanism, _DRAWS, 2 * n_cells, rng).reshape(drawn.shape)
+    under = np.sort(np.abs(_larger(drawn + noise) - 0.5))
+    value = float(_larger(counts[None])[0])
+    beyond = int(np.sum(under >= abs(value - 0.5) - 1e-12))
+    details = {"count": n, "cell_edges": np.array([numbers.lower[0], *inner, numbers.upper[0]])}
+    return TestResult(value, (1 + beyond) / (1 + _DRAWS), math.nan, plan, details, _Shift(under))
+
+
+def _larger(counts: Array) -> Array:
+    """Return the shares of pairs of which the first is larger, for tables of shape (n_tables, 2, n_cells)."""
+    first, second = counts[:, 0], counts[:, 1]
+    below = np.cumsum(second, axis=1) - second / 2
+    pairs = np.maximum(first.sum(axis=1), 1.0) * np.maximum(second.sum(axis=1), 1.0)
+    return np.asarray((first * below).sum(axis=1) / pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class _Shift:
+    under: Array  # Distances from 0.5 under the hypothesis, sorted.
+
+    def power(self, effect: Any, alpha: float) -> float:
+        limit, away = np.quantile(self.under, 1 - alpha, method="higher"), float(effect) - 0.5
+        both = np.concatenate([self.under, -self.under])
+        return float(np.mean(np.abs(both + away) > limit)) if away else alpha
+
+
+@dataclass(frozen=True, eq=False)
+class _Independence:
+    n: float
+    variance: float
+    df: int
+    shape: tuple[int, int]
+
+    def power(self, effect: Any, alpha: float) -> float:
+        table = np.asarray(effect, dtype=np.float64)
+        if table.shape != self.shape or not np.all(table >= 0) or not 0 < table.sum() < np.inf:
+            raise ValueError(f"effect must be a table of shape {self.shape} of probabilities")
+        table = table / table.sum()
+        rows, columns = table.sum(axis=1), table.sum(axis=0)
+        shift = _quadratic(self.n * (table - np.outer(rows, columns)), self.n, rows, columns, self.variance)
+        return float(stats.ncx2.sf(stats.chi2.isf(alpha, self.df), self.df, float(shift)))
+
+
+def _quadratic(residual: Array, n: Any, rows: Array, columns: Array, variance: float) -> Array:
+    """Return squares of residuals of independence in the metric of their covariance under it, for one table or more."""
+    parts = []
+    for share in (rows, columns):
+        eye, across = np.eye(share.shape[-1]), share[..., :, None]
+        centre = eye - across
+        sampled = eye * across - across * share[..., None, :]
+        parts.append((sampled[..., :-1, :-1], (centre @ centre.swapaxes(-1, -2))[..., :-1, :-1]))
+    (a, b), (c, d) = parts
+    inner = residual[..., :-1, :-1]
+    size = inner.shape[-2] * inner.shape[-1]
+
+    def product(first: Array, second: Array) -> Array:
+        found = np.einsum("...ij,...kl->...ikjl", first, second)
+        return found.reshape(*found.shape[:-4], size, size)
+
+    covariance = np.asarray(n)[..., None, None] * product(a, c) + variance * product(b, d)
+    flat = inner.reshape(*inner.shape[:-2], size, 1)
+    return np.asarray((flat * np.linalg.solve(covariance, flat)).sum(axis=(-1, -2)))
+
+
+@statistic(bounds=False)
+def chi2_contingency(call: Call) -> TestResult:
+    r"""Test whether two columns of categories are independent.
+
+    Parameters
+    ----------
+    X : table
+        With the columns of `schema`.
+    %(shared)s
+
+    Returns
+    -------
+    result : TestResult
+        ``details["table"]`` has the noisy table, with the cells of other and of missing entries. The test leaves these
+        cells out.
+
+    Notes
+    -----
+    **Privacy.** One record changes one count of the table by 1 (statistics, theorem 2). The statistic is the square of
+    the residuals of independence in the metric of their covariance, to which sampling and noise contribute. Its law
+    under independence is simulated from released numbers, so that p-values are multiples of 0.0005.
+
+    References
+    ----------
+    .. [1] M. Gaboardi, H. Lim, R. Rogers and S. Vadhan, "Differentially Private Chi-Squared Hypothesis Testing:
+       Goodness of Fit and Independence Testing", ICML 2016.
+
+    Examples
+    --------
+    >>> from skdp import Schema, stats
+    >>> schema = Schema({"sex": ["f", "m"], "smokes": ["yes", "no"]})
+    >>> X = {"sex": ["f", "f", "m", "m"] * 500, "smokes": ["yes", "no", "no", "no"] * 500}
+    >>> stats.chi2_contingency(X, schema=schema, random_state=0).pvalue
+    0.0005
+    """
+    cells = cells_in(call)
+    if len(cells.names) != 2:
+        raise ValueError(f"columns must name two columns of categories, got {len(cells.names)}")
+    assert call.schema is not None
+    sizes = [len(call.schema[name].values) for name in cells.names]  # type: ignore[union-attr]
+    if min(sizes) < 2:
+        raise ValueError("both columns must have two categories or more")
+    if (sizes[0] - 1) * (sizes[1] - 1) > _MOST_FREEDOM:
+        raise ValueError(
+            f"the test has {(sizes[0] - 1) * (sizes[1] - 1)} degrees of freedom, and may have {_MOST_FREEDOM} at most: "
+            "declare fewer categories. Nothing was charged"
+        )
+    counts, mechanism, plan = released_table(call, cells.flat, cells.shape)
+    table = counts[: sizes[0], : sizes[1]].astype(np.float64)
+    variance = combination(mechanism, 1.0).variance
+    found, count, rows, columns = _statistic(table, variance)
+    value, n = float(found), float(count)
+    df = (sizes[0] - 1) * (sizes[1] - 1)
+    # The law under independence is simulated, because noise is not normal, and margins are estimated.
+    stream = call.source.stream("tables under independence")
+    expected = n * np.outer(rows, columns)
+    normals = rounded_normal(2.0**20, _DRAWS * expected.size, stream).reshape(_DRAWS, *expected.shape) * 2.0**-20
+    drawn = expected + np.sqrt(expected) * normals + mechanism.release(np.zeros(normals.shape), stream)
+    # Covariances of a few tables at once take little memory.
+    blocks = np.array_split(drawn, math.ceil(_DRAWS * df**2 / _MOST_ENTRIES))
+    beyond = sum(int(np.sum(_statistic(own, variance)[0] >= value)) for own in blocks)
+    details = {"table": counts, "labels": cells.labels, "count": n}
+    alternatives = _Independence(n, variance, df, (sizes[0], sizes[1]))
+    return TestResult(value, (1 + beyond) / (1 + _DRAWS), df, plan, details, alternatives)
+
+
+def _statistic(tables: Array, variance: float) -> tuple[Array, Array, Array, Array]:
+    """Return the statistics of noisy tables, with estimates of the numbers of records and of both margins."""
+    n = np.maximum(tables.sum(axis=(-1, -2)), 1.0)
+    shares = [np.maximum(tables.sum(axis=axis), math.sqrt(variance) + 0.5) for axis in (-1, -2)]
+    rows, columns = (own / own.sum(axis=-1, keepdims=True) for own in shares)
+    residual = tables - n[..., None, None] * rows[..., :, None] * columns[..., None, :]
+    return _quadratic(residual, n, rows, columns, variance), n, rows, columns

@@ -1,0 +1,76 @@
+"""Model cards: their numbers are those of the guarantee, and nothing in them depends on rows that were not released."""
+
+import math
+
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+from skdp import BudgetAccountant, DPNaiveBayes, Number, Schema
+from skdp.inspection import model_card
+from tests.estimators import ESTIMATORS, data_for, declared, name_of, needs_y
+
+SCHEMA = Schema({"age": Number(18, 95)}, target={"repaid": ["no", "yes"]})
+
+
+def fitted(n_rows=500, **parameters):
+    table = SCHEMA.sample(n_rows)
+    return DPNaiveBayes(schema=SCHEMA, **parameters).fit(table, table["repaid"])
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=name_of)
+def test_every_estimator_has_a_card_that_lists_its_releases(estimator):
+    model = declared(estimator)
+    X, y = data_for(estimator)
+    model.fit(*((X, y) if needs_y(estimator) else (X,)))
+    guarantee = getattr(model, "privacy_", None)
+    if guarantee is None:  # Public encoders release nothing.
+        with pytest.raises(NotFittedError, match="has no guarantee"):
+            model_card(model)
+        return
+    card = model_card(model)
+    assert card.startswith(f"# {type(model).__name__}\n")
+    assert all(f"| {release.label} | {release.mechanism.name} |" in card for release in guarantee.releases)
+    assert ("not private" in card) == (guarantee.epsilon == math.inf)
+
+
+def test_odds_and_power_are_those_of_the_guarantee():
+    card = model_card(fitted(epsilon=math.log(3), delta=0.0))
+    # Odds of 3 to 1, and a test of level .05 that finds three times as many.
+    assert "at most 75 % of such guesses" in card
+    assert "at most 15 % are right for the other" in card
+    assert "records of one person" not in card
+
+
+def test_groups_and_seeds_are_named():
+    schema = Schema({"age": Number(18, 95)}, target={"repaid": ["no", "yes"]}, group="person", rows_per_group=2)
+    table = schema.sample(200)
+    model = DPNaiveBayes(schema=schema, random_state=0)
+    card = model_card(model.fit(table, table["repaid"]))
+    assert "without the records of one person" in card
+    assert "`random_state`" in card
+
+
+def test_the_card_does_not_depend_on_rows():
+    assert model_card(fitted(500)) == model_card(fitted(3))
+
+
+def test_ledger_scores_and_notes():
+    budget = BudgetAccountant(epsilon=2.0, delta=1e-6)
+    model = fitted(epsilon=0.5, accountant=budget.labelled("loans"))
+    card = model_card(
+        model, title="Loans", accountant=budget, scores={"accuracy": 0.75}, notes={"Contact": "me", "Licence": "none"}
+    )
+    assert card.startswith("# Loans\n")
+    assert budget.to_text() in card
+    assert "- accuracy: 0.75" in card
+    assert "## Contact\n\nme\n" in card
+    assert "## Licence\n\nnone\n" in card
+    assert "accountant=" not in card
+    assert "_Who may use the model" in card
+
+
+def test_other_estimators_are_refused():
+    for estimator in (LogisticRegression(), DPNaiveBayes()):
+        with pytest.raises(NotFittedError, match="after its fit"):
+            model_card(estimator)
