@@ -107,10 +107,16 @@ def _with_none(rows: Array) -> Array:
 
 
 def without_noise(
-    engine: GradientEngine, features: Centred, count: float, tables: list[Array], intercept: float, alone: Array | None, cell_noise: float
+    engine: GradientEngine,
+    features: Centred,
+    count: float,
+    tables: list[Array],
+    intercept: float,
+    alone: Array | None,
+    cell_noise: float,
 ) -> tuple[float, float]:
     """Return a factor for all curves, and the intercept: what noise explains is left out, unless curves show more."""
-    # Columns are taken to be independent, as the released counts do not tell. Features of different terms are then
+    # Columns are taken to be independent, because the released counts do not tell. Features of different terms are then
     # without correlation, since their means are 0.
     noise = squares = 0.0
     for bends in spectra(features):
@@ -128,8 +134,8 @@ def without_noise(
     kept = max(0.0, 1.0 - noise / variance) if variance > 0 else 0.0
     lone = intercept + sum(means)
     if alone is not None:
-        # The mean of the curves is not known, because counts are noisy. Steps of the intercept alone have found the mean
-        # of the targets as well, with the noise of some steps. The two are averaged by their variances.
+        # The mean of the curves is not known, because counts are noisy. Steps of the intercept alone have found the
+        # mean of the targets as well, with the noise of some steps. The two are averaged by their variances.
         by_counts = sum(float(own @ own) for own in tables) * (cell_noise / count) ** 2
         by_steps = (engine.mechanism.scale / (count * features.layout.constant)) ** 2 / engine.lone_steps
         part = by_counts / (by_counts + by_steps) if by_counts > 0 else 0.0

@@ -29,25 +29,42 @@ def without_sampling(
     layout = engine.layout
     assert isinstance(layout, Layout)
     tables, kept = layout.values(coef), np.ones(len(layout.terms))
-    bend, variance = _moments_of_gradients(engine, tables, intercept, counts)
-    for t, (weights, rows) in enumerate(layout.centred_rows(counts)):
-        values = tables[t] - weights @ tables[t]
-        # A number that is added to the curves of all classes changes no probability.
-        contrasts = values - values.mean(axis=1, keepdims=True) if len(coef) > 1 else values
-        squares, vectors = _directions(rows)
-        moved = engine.response_along(count * bend * squares, count)
-        sampling = float(np.sum((squares * moved) ** 2)) * count * variance
-        whole = float(weights @ (contrasts**2).sum(axis=1))
-        # Of all directions, or of all together, how much of the curve lies along them.
-        along = np.ones(1) if vectors is None else ((vectors.T @ (np.sqrt(weights)[:, None] * contrasts)) ** 2).sum(1)
-        if whole > 0:
-            converged = float(along @ (moved * count * bend * squares)[: len(along)]) / float(along.sum())
+    variances = sampling_variances(engine, tables, intercept, counts, count)
+    for t, (weights, (sampling, whole, converged)) in enumerate(variances):
+        if whole > 0 and converged > 0:
             part = sampling / whole
             # The second number is smaller where sampling explains a small part. Where it explains all, the order of
             # cells is kept.
-            kept[t] = min(1.0, max(1 - part, 1 / (1 + part) ** 2) / converged) if converged > 0 else 1.0
-        tables[t] = tables[t] + (kept[t] - 1) * values
+            kept[t] = min(1.0, max(1 - part, 1 / (1 + part) ** 2) / converged)
+        tables[t] = tables[t] + (kept[t] - 1) * (tables[t] - weights @ tables[t])
     return tables, kept
+
+
+def sampling_variances(
+    engine: GradientEngine, tables: list[Array], intercept: Array, counts: list[Array], count: float
+) -> list[tuple[Array, tuple[float, float, float]]]:
+    """Return shares of cells, and three numbers, for each term.
+
+    The numbers are the variance that sampling gives to a curve, the variance of the curve, and the part of the curve
+    that steps have reached.
+    """
+    assert isinstance(engine.layout, Layout)
+    bend, variance = _moments_of_gradients(engine, tables, intercept, counts)
+    out = []
+    for values, (weights, rows) in zip(tables, engine.layout.centred_rows(counts), strict=True):
+        values = values - weights @ values
+        # A number that is added to the curves of all classes changes no probability.
+        values = values - values.mean(axis=1, keepdims=True) if values.shape[1] > 1 else values
+        squares, vectors = _directions(rows)
+        moved = engine.response_along(count * bend * squares, count)
+        sampling = float(np.sum((squares * moved) ** 2)) * count * variance
+        # How much of the curve lies along each direction, or along all of them.
+        along = np.ones(1) if vectors is None else ((vectors.T @ (np.sqrt(weights)[:, None] * values)) ** 2).sum(axis=1)
+        total = float(along.sum())
+        reached = float(along @ (moved * count * bend * squares)[: len(along)])
+        whole = float(weights @ (values**2).sum(axis=1))
+        out.append((weights, (sampling, whole, reached / total if total > 0 else 0.0)))
+    return out
 
 
 def _directions(rows: Array) -> tuple[Array, Array | None]:
