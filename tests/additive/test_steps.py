@@ -85,8 +85,8 @@ def test_bundles_add_up_what_their_terms_do():
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_sampling_moves_curves_as_far_as_is_computed(n_classes):
-    # Labels say nothing, so that curves are sampling alone. Without noise, nothing is clipped. The mean variance over 12
-    # tables has a relative standard error of about a tenth.
+    # Labels say nothing, so that curves are sampling alone. Without noise, nothing is clipped. The mean variance over
+    # 12 tables has a relative standard error of about a tenth.
     rng = np.random.default_rng(0)
     ratios = []
     for _ in range(12):
